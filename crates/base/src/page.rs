@@ -1,0 +1,56 @@
+//! A page on its way from the Web to the index.
+
+use crate::{CanonicalUrl, ContentHash, Language, Timestamp};
+
+/// Where a record starts in a data folder's sequence of WARC files.
+///
+/// Positions grow in the order in which records were written, so "everything up to here" is one value:
+/// the URL store, the link graph and the index each remember the position that they have taken in, and
+/// read on from there after a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PagePosition {
+    /// Number of the WARC file, from 0.
+    pub file: u32,
+    /// Byte in that file at which the record's gzip member starts.
+    pub offset: u64,
+}
+
+/// A link found on a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where it leads.
+    pub url: CanonicalUrl,
+    /// The text that a reader sees, spaces collapsed; empty for links without one (`<link>`, images).
+    pub anchor: String,
+    /// The author asks not to count it (`rel=nofollow`, `ugc`, `sponsored`, or the page's robots rules).
+    pub nofollow: bool,
+}
+
+/// What the index takes of a page: its text in fields, and what is known about it.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The page's own address: the canonical URL that it was fetched under (after redirects).
+    pub url: CanonicalUrl,
+    pub title: String,
+    /// Text of h1 to h6, one per line.
+    pub headings: String,
+    /// Main text, boilerplate removed, paragraphs separated by `\n`.
+    pub body: String,
+    /// The author's `meta description`; empty where there is none.
+    pub description: String,
+    /// Anchor texts of pages that link here, one per line; filled in by whoever knows the link graph.
+    pub anchors: String,
+    pub language: Option<Language>,
+    /// Kind of file for `filetype:`, in lower case: `html`, `txt`, `xml`, `pdf`, …
+    pub file_type: String,
+    /// When this copy was fetched.
+    pub fetched: Timestamp,
+    /// When the page says it was last changed or published.
+    pub dated: Option<Timestamp>,
+    /// Fingerprint of the main text: equal means exact duplicate.
+    pub content_hash: ContentHash,
+    /// Similarity fingerprint of the main text: few differing bits means near duplicate.
+    pub simhash: u64,
+    /// Where the fetched bytes are kept.
+    pub position: PagePosition,
+}

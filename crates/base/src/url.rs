@@ -1,0 +1,438 @@
+//! URLs in one spelling each, and the hosts they live on.
+//!
+//! [`CanonicalUrl::parse`] reads by the WHATWG standard and then applies these rules, in this order, so that
+//! the usual spellings of one page become one text:
+//!
+//! 1. only `http` and `https`; user name and password go; a host name is required;
+//! 2. default port and dot segments go, the host is in lower-case ASCII (the standard's own work);
+//! 3. the trailing dot of a host name goes;
+//! 4. the fragment goes;
+//! 5. percent-encoded unreserved characters are written plainly, the other escapes in upper case;
+//! 6. session ids in the path (`;jsessionid=…`, `;sid=…`, `;phpsessid=…`) go;
+//! 7. query parameters that track ([`TRACKING`]) or carry a session id ([`SESSIONS`]) go; an empty query goes.
+//!
+//! The order of query parameters, a trailing slash and the case of the path stay: they can mean something.
+
+use std::fmt;
+use url::Url;
+
+/// Longest URL that is kept; longer ones are refused. Servers and sitemaps agree on about this size.
+pub const URL_BYTES_MAX: usize = 2048;
+
+/// Query parameters that only say where a visitor came from.
+pub const TRACKING: &[&str] = &[
+    "fbclid",
+    "gclid",
+    "gclsrc",
+    "dclid",
+    "msclkid",
+    "yclid",
+    "twclid",
+    "igshid",
+    "mc_cid",
+    "mc_eid",
+    "_ga",
+    "_gl",
+    "mkt_tok",
+    "vero_id",
+    "wickedid",
+    "oly_anon_id",
+    "oly_enc_id",
+    "_hsenc",
+    "_hsmi",
+    "hsctatracking",
+    "ref_src",
+];
+
+/// Prefix of the tracking parameters that come in families: `utm_source`, `utm_medium`, …
+const TRACKING_PREFIX: &str = "utm_";
+
+/// Query parameters that carry a session id.
+pub const SESSIONS: &[&str] =
+    &["jsessionid", "phpsessid", "aspsessionid", "sessionid", "session_id", "sid", "cfid", "cftoken"];
+
+/// A URL in its one canonical spelling.
+///
+/// It can only come from [`CanonicalUrl::parse`] or [`CanonicalUrl::join`], so two of them name the same page
+/// exactly when their texts are equal.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CanonicalUrl(Box<str>);
+
+/// Why a text is not a URL that can be crawled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UrlError {
+    #[error("it is not a URL ({0})")]
+    Syntax(url::ParseError),
+    #[error("its scheme is {0}, only http and https are crawled")]
+    Scheme(String),
+    #[error("it has no host name")]
+    NoHost,
+    #[error("it is longer than {URL_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+impl CanonicalUrl {
+    /// Reads an absolute URL.
+    ///
+    /// ```
+    /// use farol_base::CanonicalUrl;
+    /// let url = CanonicalUrl::parse("HTTP://Example.ORG:80/a/../b?utm_source=x#top").unwrap();
+    /// assert_eq!(url.as_str(), "http://example.org/b");
+    /// ```
+    pub fn parse(text: &str) -> Result<CanonicalUrl, UrlError> {
+        // Four times the limit may shrink to it; beyond that reading would be wasted work.
+        if text.len() > 4 * URL_BYTES_MAX {
+            return Err(UrlError::TooLong);
+        }
+        Self::from_url(Url::parse(text).map_err(UrlError::Syntax)?)
+    }
+
+    /// Reads a reference (`../x?y`) found on the page at `self`.
+    pub fn join(&self, reference: &str) -> Result<CanonicalUrl, UrlError> {
+        self.to_base().join(reference)
+    }
+
+    /// Prepares to read many references against this URL.
+    pub fn to_base(&self) -> BaseUrl {
+        // A canonical URL is always a valid URL, so the fallback is never reached.
+        let url = Url::parse(&self.0).or_else(|_| Url::parse("http://invalid.invalid/"));
+        BaseUrl(url.expect("a constant URL is valid"))
+    }
+
+    fn from_url(mut url: Url) -> Result<CanonicalUrl, UrlError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(UrlError::Scheme(url.scheme().to_string()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+        }
+        let name = url.host_str().filter(|name| !name.is_empty()).ok_or(UrlError::NoHost)?;
+        if name.ends_with('.') {
+            let trimmed = name.trim_end_matches('.').to_string();
+            if trimmed.is_empty() {
+                return Err(UrlError::NoHost);
+            }
+            url.set_host(Some(&trimmed)).map_err(UrlError::Syntax)?;
+        }
+        url.set_fragment(None);
+        let path_start = url[..url::Position::BeforePath].len();
+        let mut text = String::from(url);
+        if text[path_start..].bytes().any(|b| matches!(b, b'%' | b';' | b'?')) {
+            text = clean_path_and_query(&text, path_start);
+        }
+        if text.len() > URL_BYTES_MAX {
+            return Err(UrlError::TooLong);
+        }
+        Ok(CanonicalUrl(text.into()))
+    }
+
+    /// Takes a text that was canonical when it was written to disk.
+    ///
+    /// The text is checked again, because a file can be damaged: anything that is not canonical is an error.
+    pub fn from_stored(text: &str) -> Result<CanonicalUrl, UrlError> {
+        let url = CanonicalUrl::parse(text)?;
+        if &*url.0 == text { Ok(url) } else { Err(UrlError::NoHost) }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Scheme, host name and port as text, without the slash that follows: `https://example.org:8443`.
+    pub fn host_str(&self) -> &str {
+        &self.0[..self.path_start()]
+    }
+
+    /// The host this page lives on.
+    pub fn host(&self) -> Host {
+        Host(self.host_str().into())
+    }
+
+    /// Path and query: `/a/b?c=d`. Starts with a slash.
+    pub fn path_and_query(&self) -> &str {
+        &self.0[self.path_start()..]
+    }
+
+    /// Path alone: `/a/b`.
+    pub fn path(&self) -> &str {
+        let rest = self.path_and_query();
+        rest.split_once('?').map_or(rest, |(path, _)| path)
+    }
+
+    /// Query without its question mark.
+    pub fn query(&self) -> Option<&str> {
+        self.path_and_query().split_once('?').map(|(_, query)| query)
+    }
+
+    /// Names the page by a fixed-size id.
+    pub fn id(&self) -> crate::PageId {
+        crate::PageId::of(&self.0)
+    }
+
+    fn path_start(&self) -> usize {
+        let after_scheme = self.0.find("://").map_or(0, |at| at + 3);
+        self.0[after_scheme..].find('/').map_or(self.0.len(), |at| after_scheme + at)
+    }
+}
+
+impl fmt::Display for CanonicalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for CanonicalUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A URL against which references are read; see [`CanonicalUrl::to_base`].
+#[derive(Clone, Debug)]
+pub struct BaseUrl(Url);
+
+impl BaseUrl {
+    /// Moves the base as `<base href>` does; a base that is no http(s) URL is ignored.
+    pub fn rebase(&mut self, reference: &str) {
+        if reference.len() <= URL_BYTES_MAX
+            && let Ok(url) = self.0.join(reference)
+            && matches!(url.scheme(), "http" | "https")
+        {
+            self.0 = url;
+        }
+    }
+
+    /// Reads a reference.
+    pub fn join(&self, reference: &str) -> Result<CanonicalUrl, UrlError> {
+        if reference.len() > 4 * URL_BYTES_MAX {
+            return Err(UrlError::TooLong);
+        }
+        CanonicalUrl::from_url(self.0.join(reference).map_err(UrlError::Syntax)?)
+    }
+}
+
+/// The server of a page: scheme, host name and port (`http://example.org`, `https://example.org:8443`).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Host(Box<str>);
+
+impl Host {
+    /// Reads a host from any of its URLs.
+    pub fn parse(text: &str) -> Result<Host, UrlError> {
+        CanonicalUrl::parse(text).map(|url| url.host())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &str {
+        self.0.split_once(':').map_or("", |(scheme, _)| scheme)
+    }
+
+    pub fn is_tls(&self) -> bool {
+        self.scheme() == "https"
+    }
+
+    /// Host name (or address, IPv6 in brackets) without port.
+    pub fn name(&self) -> &str {
+        let authority = self.authority();
+        match authority.rfind(':') {
+            Some(at) if !authority[at..].contains(']') => &authority[..at],
+            _ => authority,
+        }
+    }
+
+    /// Port, the scheme's default where none is written.
+    pub fn port(&self) -> u16 {
+        let authority = self.authority();
+        let written = authority.rfind(':').and_then(|at| authority[at + 1..].parse().ok());
+        written.unwrap_or(if self.is_tls() { 443 } else { 80 })
+    }
+
+    /// Host name with its port where that is not the default, as it stands in a `Host:` header.
+    pub fn authority(&self) -> &str {
+        self.0.split_once("://").map_or(&*self.0, |(_, rest)| rest)
+    }
+
+    /// The part of the name that somebody registered, by the public suffix list: `b.co.uk` of `a.b.co.uk`.
+    ///
+    /// Addresses and names without a public suffix stand for themselves.
+    pub fn registrable_domain(&self) -> &str {
+        let name = self.name();
+        if name.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok() {
+            return name;
+        }
+        psl::domain_str(name).unwrap_or(name)
+    }
+
+    /// The URL of a path on this host.
+    pub fn url(&self, path_and_query: &str) -> Result<CanonicalUrl, UrlError> {
+        CanonicalUrl::parse(&format!("{}{path_and_query}", self.0))
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Applies rules 5 to 7 to everything from the path on.
+fn clean_path_and_query(text: &str, path_start: usize) -> String {
+    let (path, query) = match text[path_start..].split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (&text[path_start..], None),
+    };
+    let mut clean = String::with_capacity(text.len());
+    clean.push_str(&text[..path_start]);
+    for (i, segment) in path.split('/').enumerate() {
+        if i > 0 {
+            clean.push('/');
+        }
+        push_unescaped(&mut clean, without_session(segment));
+    }
+    let mut mark = '?';
+    for parameter in query.into_iter().flat_map(|query| query.split('&')) {
+        let name = parameter.split('=').next().unwrap_or("");
+        if parameter.is_empty() || is_noise(name) {
+            continue;
+        }
+        clean.push(mark);
+        mark = '&';
+        push_unescaped(&mut clean, parameter);
+    }
+    clean
+}
+
+fn is_noise(name: &str) -> bool {
+    let listed = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
+    listed(TRACKING)
+        || listed(SESSIONS)
+        || name.get(..TRACKING_PREFIX.len()).is_some_and(|p| p.eq_ignore_ascii_case(TRACKING_PREFIX))
+}
+
+/// Cuts `;jsessionid=…` and its like off a path segment; other matrix parameters stay.
+fn without_session(segment: &str) -> &str {
+    let cut = segment.match_indices(';').find(|(at, _)| {
+        let name = segment[at + 1..].split('=').next().unwrap_or("");
+        SESSIONS.iter().any(|known| name.eq_ignore_ascii_case(known))
+    });
+    cut.map_or(segment, |(at, _)| &segment[..at])
+}
+
+/// Copies text, writing escaped unreserved characters plainly and all other escapes in upper case.
+fn push_unescaped(clean: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        clean.push_str(&rest[..at]);
+        let byte = rest.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match byte {
+            // A dot stays escaped only by mistake, but "%2E%2E" must not become a dot segment here.
+            Some(b) if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'~') => clean.push(b as char),
+            Some(b) => clean.push_str(&format!("%{b:02X}")),
+            None => clean.push('%'),
+        }
+        rest = &rest[at + if byte.is_some() { 3 } else { 1 }..];
+    }
+    clean.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(input: &str, want: &str) {
+        let url = CanonicalUrl::parse(input).map(|url| url.as_str().to_string());
+        assert_eq!(url.as_deref(), Ok(want), "{input}");
+    }
+
+    #[test]
+    fn one_spelling_for_one_page() {
+        check("http://h/a/../b?x#y", "http://h/b?x"); // Dot segments and fragment go.
+        check("HTTP://H:80", "http://h/"); // Case and default port go, the root path stays.
+        check("https://h:443/", "https://h/");
+        check("https://h:8443/", "https://h:8443/");
+        check("http://h./x", "http://h/x"); // Trailing dot.
+        check("http://user:pw@h/", "http://h/");
+        check("http://h/%7euser/%e4", "http://h/~user/%E4");
+        check("http://h/%41?q=%42%2f", "http://h/A?q=B%2F");
+        check("http://h/100%", "http://h/100%"); // A lone percent sign is left alone.
+        check("http://h/?", "http://h/");
+        check("http://h/?utm_source=a&id=1&UTM_Medium=b", "http://h/?id=1");
+        check("http://h/?gclid=1", "http://h/");
+        check("http://h/a;jsessionid=12AB?x=1", "http://h/a?x=1");
+        check("http://h/a;v=1/b", "http://h/a;v=1/b"); // A matrix parameter that means something.
+        check("http://h/?PHPSESSID=abc&b=2", "http://h/?b=2");
+        check("http://h/?b=2&a=1", "http://h/?b=2&a=1"); // Order may matter.
+        check("http://bücher.example/ä", "http://xn--bcher-kva.example/%C3%A4");
+        check("http://[::1]:8080/x", "http://[::1]:8080/x");
+        check("http://0x7f.1/", "http://127.0.0.1/"); // Every spelling of an address becomes the plain one.
+    }
+
+    #[test]
+    fn what_cannot_be_crawled_says_why() {
+        assert!(matches!(CanonicalUrl::parse("ftp://h/"), Err(UrlError::Scheme(_))));
+        assert!(matches!(CanonicalUrl::parse("mailto:a@b"), Err(UrlError::Scheme(_))));
+        assert!(matches!(CanonicalUrl::parse("a/b"), Err(UrlError::Syntax(_))));
+        assert!(CanonicalUrl::parse("http://./").is_err());
+        assert_eq!(CanonicalUrl::parse(&format!("http://h/{}", "a".repeat(3000))), Err(UrlError::TooLong));
+    }
+
+    #[test]
+    fn references_are_read_against_their_page() {
+        let page = CanonicalUrl::parse("http://h/a/b?c").unwrap();
+        let join = |reference: &str| page.join(reference).unwrap().as_str().to_string();
+        assert_eq!(join("../x"), "http://h/x");
+        assert_eq!(join("//g/y"), "http://g/y");
+        assert_eq!(join("?z"), "http://h/a/b?z");
+        assert_eq!(join("#top"), "http://h/a/b?c");
+        assert!(page.join("javascript:alert(1)").is_err());
+    }
+
+    #[test]
+    fn a_host_knows_its_parts() {
+        let host = Host::parse("https://a.b.co.uk:8443/x").unwrap();
+        assert_eq!((host.scheme(), host.name(), host.port()), ("https", "a.b.co.uk", 8443));
+        assert_eq!((host.authority(), host.registrable_domain()), ("a.b.co.uk:8443", "b.co.uk"));
+        let six = Host::parse("http://[::1]/").unwrap();
+        assert_eq!((six.name(), six.port(), six.registrable_domain()), ("[::1]", 80, "[::1]"));
+        assert_eq!(Host::parse("http://site7.test/").unwrap().registrable_domain(), "site7.test");
+        assert_eq!(Host::parse("http://localhost:81/").unwrap().port(), 81);
+    }
+
+    #[test]
+    fn a_url_knows_its_parts() {
+        let url = CanonicalUrl::parse("http://h:81/a/b?c=d").unwrap();
+        assert_eq!((url.host_str(), url.path(), url.query()), ("http://h:81", "/a/b", Some("c=d")));
+        assert_eq!(url.path_and_query(), "/a/b?c=d");
+        assert!(CanonicalUrl::from_stored("http://h/?").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_is_a_fixed_point(text in "(https?://)?[a-z%.:@0-9-]{0,12}(/[a-zA-Z%;=0-9.~]{0,6}){0,4}(\\?[a-z=&%;]{0,20})?(#.{0,5})?") {
+            if let Ok(url) = CanonicalUrl::parse(&text) {
+                let again = CanonicalUrl::parse(url.as_str());
+                prop_assert_eq!(Ok(&url), again.as_ref());
+                prop_assert!(url.path_and_query().starts_with('/'));
+                prop_assert_eq!(url.host().url(url.path_and_query()).as_ref(), Ok(&url));
+            }
+        }
+
+        #[test]
+        fn no_text_breaks_it(text in ".{0,200}") {
+            let _ = CanonicalUrl::parse(&text);
+        }
+    }
+}

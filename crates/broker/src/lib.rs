@@ -1,0 +1,1 @@
+//! Query language, plan, merge.

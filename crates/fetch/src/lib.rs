@@ -1,0 +1,1 @@
+//! The only door to the Web: HTTP, DNS, TLS, address guard.

@@ -1,0 +1,1 @@
+//! What people see: search page, JSON API, OpenSearch, admin.

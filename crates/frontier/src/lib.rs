@@ -1,0 +1,1 @@
+//! Which page next and when: host queues, politeness, revisits, traps.

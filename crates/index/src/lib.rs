@@ -1,0 +1,1 @@
+//! The searchable shard on tantivy: schema, analysis, ranking, snippets, suggestions.

@@ -1,0 +1,1 @@
+//! Who links to whom, anchor text, ranks.

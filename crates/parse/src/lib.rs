@@ -1,0 +1,1 @@
+//! Bytes to text, links, robots rules, sitemaps, feeds, fingerprints.

@@ -1,0 +1,1 @@
+//! Synthetic Web, checkers, the papers' experiments.

@@ -1,0 +1,1 @@
+//! What the crawler keeps on disk: every known URL once, and pages as WARC.
