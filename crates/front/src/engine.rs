@@ -1,0 +1,92 @@
+//! The seam to the rest of the product: what the front asks of the engine behind it.
+//!
+//! The binary implements [`Engine`] over the crawler, the index and the archive; tests and the preview
+//! implement it over made-up pages. Calls may block: the front runs each on a thread for blocking work,
+//! with a deadline, and at most [`crate::CALLS_MAX`] of them at a time.
+
+use crate::status::{History, HostDetail, HostList, RobotsTry, Status};
+use farol_base::query::{Answer, Request};
+use farol_base::{CanonicalUrl, Host, Timestamp};
+
+/// What stands behind the pages.
+pub trait Engine: Send + Sync + 'static {
+    /// Answers a question.
+    fn search(&self, request: &Request) -> Result<Answer, Trouble>;
+
+    /// Completes what somebody is typing; the likeliest first, at most `count`.
+    fn suggest(&self, prefix: &str, count: usize) -> Vec<String>;
+
+    /// The bytes kept of a page; `None` where it was never fetched or is no longer kept.
+    fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, Trouble>;
+
+    /// The numbers of this moment. Must be cheap: the dashboard asks every two seconds.
+    fn status(&self) -> Status;
+
+    /// The numbers of the recent past, oldest first.
+    fn history(&self) -> History;
+
+    /// Hosts whose name contains `filter` and that are in `state` (a [`crate::HostRow::state`] code, any
+    /// where `None`), in a stable order, from number `first` on, at most `count`.
+    fn hosts(&self, filter: &str, state: Option<&str>, first: usize, count: usize) -> HostList;
+
+    /// Everything known of one host.
+    fn host(&self, host: &Host) -> Option<HostDetail>;
+
+    /// Whether the host's robots.txt, as last read, lets us fetch this page. `None` where no rules are known.
+    fn try_robots(&self, _url: &CanonicalUrl) -> Option<RobotsTry> {
+        None
+    }
+
+    /// Does what an operator asks and says in one sentence what was done.
+    fn command(&self, command: Command) -> Result<String, Trouble>;
+}
+
+/// What an operator can ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Stop fetching; searching goes on.
+    Pause,
+    /// Go on fetching.
+    Resume,
+    /// Crawl from this URL too. The text is as typed; the engine reads it.
+    AddSeed(String),
+    /// Forget a host: its queue, its pages in the index, and visit it no more.
+    RemoveHost(Host),
+}
+
+/// Why the engine cannot do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// Too much to do at the moment; the same request may succeed later.
+    #[error("the engine is busy, try again in a moment")]
+    Busy,
+    /// This engine cannot do it now, for the reason given.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The request itself is wrong, for the reason given.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Trouble {
+    /// Whether asking again, unchanged, may succeed.
+    pub fn is_transient(&self) -> bool {
+        !matches!(self, Trouble::Invalid(_))
+    }
+}
+
+/// A page as it was fetched.
+#[derive(Clone, Debug)]
+pub struct StoredCopy {
+    pub url: CanonicalUrl,
+    pub fetched: Timestamp,
+    /// Media type without parameters, as the server sent it: `text/html`.
+    pub content_type: String,
+    /// The character encoding that the parser settled on, where it is known.
+    pub charset: Option<String>,
+    /// The body, content encodings removed.
+    pub body: Vec<u8>,
+    /// Whether copies may be shown; `false` where the page says `noarchive`.
+    pub archive: bool,
+}

@@ -1,0 +1,101 @@
+//! What an operator decides about the pages.
+
+use std::time::Duration;
+
+/// How the front presents itself and whom it lets in.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The engine's name, shown on every page.
+    pub name: String,
+    /// Who runs it, shown on the about page.
+    pub operator: String,
+    /// How to reach them: an e-mail address or an http(s) URL, shown on the about page; may be empty.
+    pub contact: String,
+    /// What the crawler sends as `User-Agent`.
+    pub user_agent: String,
+    /// Where people reach this engine (`https://search.example.org`), where that is not the listening address.
+    /// Setting it to anything but a loopback address says that a proxy stands in front, so that being on
+    /// loopback no longer opens the admin pages without the token.
+    pub public_url: Option<String>,
+    /// The secret that opens the admin pages from elsewhere. Without one they open on loopback only.
+    pub admin_token: Option<String>,
+    /// Questions, suggestions (a tenth each) and stored copies that one client may ask for per minute; as many
+    /// may come at once. 0 means no limit.
+    pub rate_per_minute: u32,
+    /// The client's address is the last one in `X-Forwarded-For`: only behind a proxy that writes it.
+    pub trust_forwarded: bool,
+    /// Hits on a results page; 1 to 50.
+    pub results_per_page: usize,
+    /// The admin pages show but change nothing (no crawler runs in this process).
+    pub admin_read_only: bool,
+    /// How long the engine may take to answer one call before the asker is told that it is busy.
+    pub deadline: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            name: "Farol".into(),
+            operator: String::new(),
+            contact: String::new(),
+            user_agent: concat!("Farol/", env!("CARGO_PKG_VERSION")).into(),
+            public_url: None,
+            admin_token: None,
+            rate_per_minute: 240,
+            trust_forwarded: false,
+            results_per_page: 10,
+            admin_read_only: false,
+            deadline: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Settings {
+    /// The name that robots.txt groups address: the user agent up to its version.
+    pub fn robots_name(&self) -> &str {
+        let end = self.user_agent.find(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '_'));
+        match &self.user_agent[..end.unwrap_or(self.user_agent.len())] {
+            "" => "*",
+            name => name,
+        }
+    }
+
+    /// Host name, with port where one is written, of [`Settings::public_url`].
+    pub fn public_authority(&self) -> Option<&str> {
+        let rest = self.public_url.as_deref()?.split_once("://")?.1;
+        Some(rest.split(['/', '?', '#']).next().unwrap_or(rest))
+    }
+
+    /// Whether people reach this engine by TLS.
+    pub fn public_is_tls(&self) -> bool {
+        self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_robots_name_is_the_user_agents_first_word() {
+        let check = |agent: &str, want: &str| {
+            let settings = Settings { user_agent: agent.into(), ..Settings::default() };
+            assert_eq!(settings.robots_name(), want, "{agent}");
+        };
+        check("Farol/0.1 (+https://x.test/about)", "Farol");
+        check("Our-Bot_x", "Our-Bot_x");
+        check("9lives", "*");
+        check("", "*");
+    }
+
+    #[test]
+    fn the_public_authority_is_read_from_the_url() {
+        let check = |url: &str, want: Option<&str>| {
+            let settings = Settings { public_url: Some(url.into()), ..Settings::default() };
+            assert_eq!(settings.public_authority(), want, "{url}");
+        };
+        check("https://search.example.org/", Some("search.example.org"));
+        check("http://h:8080", Some("h:8080"));
+        check("search.example.org", None);
+    }
+}

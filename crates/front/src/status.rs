@@ -1,0 +1,223 @@
+//! Numbers about the engine, as plain values: of this moment, of the recent past, and per host.
+//!
+//! Nothing here is `Serialize`; what goes over the wire are the twins in `api`.
+
+use farol_base::{CanonicalUrl, Host, Language, Timestamp};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// The engine at this moment.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// The product's version.
+    pub version: String,
+    pub state: State,
+    /// What the state means here and now, in one sentence ("no room on /data: 12 MB left"); may be empty.
+    pub message: String,
+    /// When these numbers were taken.
+    pub now: Timestamp,
+    pub uptime: Duration,
+    pub crawl: CrawlStatus,
+    pub index: IndexStatus,
+    pub disk: DiskStatus,
+    pub queries: QueryStatus,
+    /// Memory of the process that is in RAM.
+    pub memory_bytes: u64,
+}
+
+/// What the engine is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Pages are being fetched.
+    Crawling,
+    /// Everything known has been fetched; waiting until a page is due again.
+    #[default]
+    Idle,
+    /// An operator asked for a pause.
+    Paused,
+    /// Fetching waits until there is room on the disk.
+    DiskFull,
+    /// Only questions are answered; no crawler runs in this process.
+    Serving,
+    /// On its way down.
+    Stopping,
+    /// Fetching stopped because of an error; the message says which.
+    Failed,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [State; 7] = [
+        State::Crawling,
+        State::Idle,
+        State::Paused,
+        State::DiskFull,
+        State::Serving,
+        State::Stopping,
+        State::Failed,
+    ];
+
+    /// Its name in the API and in metrics.
+    pub fn code(self) -> &'static str {
+        match self {
+            State::Crawling => "crawling",
+            State::Idle => "idle",
+            State::Paused => "paused",
+            State::DiskFull => "disk_full",
+            State::Serving => "serving",
+            State::Stopping => "stopping",
+            State::Failed => "failed",
+        }
+    }
+}
+
+/// The crawler at this moment. Counts are since the data folder was made unless said otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct CrawlStatus {
+    pub pages_fetched: u64,
+    /// Over the last few seconds.
+    pub pages_per_second: f64,
+    /// Since this process started.
+    pub pages_per_second_mean: f64,
+    pub bytes_fetched: u64,
+    /// Pages waiting to be fetched.
+    pub queue: u64,
+    pub urls_known: u64,
+    /// How many hosts are in each state (a word in lower case), in the order in which to show them.
+    pub hosts: Vec<(String, u64)>,
+    /// How many answers had each HTTP status code.
+    pub status_codes: Vec<(u16, u64)>,
+    /// How many fetches failed without an answer, by kind (`timeout`, `dns`, `refused_by_robots`, …).
+    pub errors: Vec<(String, u64)>,
+}
+
+/// The index at this moment.
+#[derive(Clone, Debug, Default)]
+pub struct IndexStatus {
+    /// The state of the index that answers; grows with each commit.
+    pub generation: u64,
+    /// Pages that can be found.
+    pub documents: u64,
+    /// Pages taken in since the data folder was made, again when they changed.
+    pub pages_indexed: u64,
+    /// Pages that can be found, by language, the most frequent first.
+    pub languages: Vec<(Language, u64)>,
+}
+
+/// Bytes on disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskStatus {
+    pub archive_bytes: u64,
+    pub index_bytes: u64,
+    pub urls_bytes: u64,
+    pub links_bytes: u64,
+    /// Room left where the data folder is, where it is known.
+    pub free_bytes: Option<u64>,
+}
+
+/// Questions answered by this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueryStatus {
+    pub total: u64,
+    /// Over the last few seconds.
+    pub per_second: f64,
+    /// Time taken by half of the recent questions at most.
+    pub p50: Duration,
+    /// Time taken by 99 % of the recent questions at most.
+    pub p99: Duration,
+}
+
+/// The recent past as samples at equal steps, oldest first.
+///
+/// Charts show the newest 1,024 samples; at two seconds a step that is the last half hour.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub step: Duration,
+    pub samples: Vec<Sample>,
+}
+
+/// One step of the past. Rates are means over the step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    pub at: Timestamp,
+    pub pages_per_second: f64,
+    /// Answers per second by class: 2xx, 3xx, 4xx, 5xx, and fetches without an answer.
+    pub outcomes_per_second: [f64; 5],
+    pub queue: u64,
+    pub index_documents: u64,
+    pub index_bytes: u64,
+    pub queries_per_second: f64,
+    pub query_p50: Duration,
+    pub query_p99: Duration,
+}
+
+/// A stretch of the list of hosts.
+#[derive(Clone, Debug, Default)]
+pub struct HostList {
+    /// How many hosts match.
+    pub total: usize,
+    pub rows: Vec<HostRow>,
+}
+
+/// A host in a list.
+#[derive(Clone, Debug)]
+pub struct HostRow {
+    pub host: Host,
+    /// The same words as in [`CrawlStatus::hosts`].
+    pub state: String,
+    pub pages_fetched: u64,
+    pub queue: u64,
+    pub errors: u64,
+    /// Time between two requests.
+    pub delay: Duration,
+    pub next_visit: Option<Timestamp>,
+}
+
+/// Everything known of a host.
+#[derive(Clone, Debug)]
+pub struct HostDetail {
+    pub host: Host,
+    pub state: String,
+    /// What robots.txt says to us, in one sentence.
+    pub robots_verdict: String,
+    /// When robots.txt was last read.
+    pub robots_fetched: Option<Timestamp>,
+    /// robots.txt as it was read; empty where there is none.
+    pub robots_rules: String,
+    /// Time between two requests.
+    pub delay: Duration,
+    /// What the site itself asks for.
+    pub crawl_delay: Option<Duration>,
+    pub address: Option<IpAddr>,
+    pub next_visit: Option<Timestamp>,
+    pub pages_known: u64,
+    pub pages_fetched: u64,
+    pub pages_indexed: u64,
+    pub queue: u64,
+    pub bytes_fetched: u64,
+    /// Failures by kind.
+    pub errors: Vec<(String, u64)>,
+    /// The last visits, newest first.
+    pub visits: Vec<Visit>,
+}
+
+/// One fetch.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    pub at: Timestamp,
+    pub url: CanonicalUrl,
+    /// HTTP status, where there was an answer.
+    pub status: Option<u16>,
+    /// What came of it, in a few words ("indexed", "unchanged", "timeout").
+    pub outcome: String,
+    pub took: Duration,
+    pub bytes: u64,
+}
+
+/// What robots.txt says of one page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RobotsTry {
+    pub allowed: bool,
+    /// The rule that decided, as it is written; `None` where no rule matches.
+    pub rule: Option<String>,
+}
