@@ -1,1 +1,76 @@
 //! Which page next and when: host queues, politeness, revisits, traps.
+//!
+//! # The life of a host
+//!
+//! A host is born by [`Frontier::add_host`], which says that it has pages to fetch. The frontier first wants
+//! its address ([`Step::Resolve`], answered by [`Frontier::resolved`]). With an address it stands in that
+//! address's line. Its turn comes when neither the host nor the address is being asked by anybody and both have
+//! rested: then it is *leased* ([`Step::Fetch`]). The first lease is for robots.txt ([`Task::Robots`]), unless
+//! what the host remembers from earlier ([`HostMemory`]) is still valid. After that the frontier asks for some
+//! of its pages ([`Step::Refill`], answered by [`Frontier::offer`]) and leases them one by one.
+//!
+//! Each lease comes back by [`Frontier::done`] with what happened. The host rests as its
+//! [delay rule](polite) says, longer when it answered slowly, much longer when it said 429 or 503 or did not
+//! answer at all, and then stands in line again. A host that fails too often in a row is *set aside*: it
+//! keeps its pages and is tried again far later. When a refill brings nothing, the host sleeps until its next
+//! page is due, or leaves, and `offer` hands its memory over for the next time.
+//!
+//! ```
+//! use farol_base::{CanonicalUrl, Timestamp};
+//! use farol_frontier::polite::Constant;
+//! use farol_frontier::{Frontier, HostMemory, Limits, Outcome, Resolution, Scheduled, Step, Task};
+//! use std::time::Duration;
+//!
+//! let mut frontier = Frontier::new(Box::new(Constant(Duration::from_secs(2))), Limits::default());
+//! let page = CanonicalUrl::parse("http://example.org/").unwrap();
+//! let host = page.host();
+//! let now = Timestamp::from_secs(1_000);
+//!
+//! frontier.add_host(now, &host, HostMemory::default());
+//! let Step::Resolve(asked) = frontier.poll(now) else { panic!() };
+//! frontier.resolved(now, &asked, Resolution::Address("192.0.2.1".parse().unwrap()));
+//!
+//! let Step::Fetch(lease) = frontier.poll(now) else { panic!() };
+//! assert!(matches!(lease.task(), Task::Robots));
+//! let read = Outcome::Robots { delay: None, valid_until: now + Duration::from_secs(3600), download: Duration::ZERO };
+//! frontier.done(now, lease, read);
+//! let Step::WaitUntil(then) = frontier.poll(now) else { panic!() };
+//! assert_eq!(then, now + Duration::from_secs(2));
+//!
+//! let Step::Refill { host, .. } = frontier.poll(then) else { panic!() };
+//! frontier.offer(then, &host, vec![Scheduled { url: page, revisit: false, depth: 0 }], None);
+//! let Step::Fetch(lease) = frontier.poll(then) else { panic!() };
+//! assert!(matches!(lease.task(), Task::Page(_)));
+//! ```
+//!
+//! # Promises
+//!
+//! INVARIANT: a host is leased at most once at a time, and so is an address.
+//! INVARIANT: between the end of a request and the start of the next one to the same host lies at least the
+//! delay in force; to the same address, at least the delay rule's answer (a site's own Crawl-delay binds that
+//! site alone).
+//! INVARIANT: a URL that was offered comes back exactly once: by a [`Disposition`] other than
+//! [`Disposition::Requeued`], by [`Frontier::remove_host`], [`Frontier::retire`] or [`Frontier::drain`].
+//! INVARIANT: whoever is ready first is leased first, so nobody waits for ever.
+//!
+//! The crate never reads the clock, the disk or the network, and never draws a random number: the same calls
+//! give the same steps. Whether robots.txt *allows* a page is not decided here; whoever holds the lease asks
+//! `farol_parse::robots` and answers [`Outcome::NotAsked`] where it does not.
+
+mod addresses;
+mod agenda;
+mod frontier;
+mod hosts;
+mod lease;
+mod limits;
+pub mod polite;
+pub mod revisit;
+pub mod trap;
+
+#[cfg(test)]
+mod simulated;
+
+pub use frontier::Frontier;
+pub use hosts::{Counts, HostMemory, HostState, HostView};
+pub use lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Scheduled, Step, Task};
+pub use limits::{Limits, Patience};

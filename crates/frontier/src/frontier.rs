@@ -1,0 +1,617 @@
+//! The frontier itself: decides who is resolved, leased, refilled, rested and set aside.
+//!
+//! Every host is in exactly one place: a queue (`to_resolve`, `to_refill`), its address's line, the agenda, or
+//! in somebody's hands (asked or leased). [`Frontier::place`] alone brings a host from "free" to its next place.
+//! Costs O(log n) per call, and O(1) where the delay is 0; nothing scans the hosts.
+
+use crate::addresses::{AddressId, Addresses, Alarm, Turn};
+use crate::agenda::Agenda;
+use crate::hosts::{Counts, HostEntry, HostId, HostMemory, HostState, HostView, Hosts, Queued};
+use crate::lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Scheduled, Step, Task};
+use crate::limits::{self, Limits};
+use crate::polite::{self, DelayRule, Facts};
+use farol_base::{Host, Timestamp};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Which page next and when, over all hosts. See the [crate page](crate) for the life of a host.
+pub struct Frontier {
+    rule: Box<dyn DelayRule>,
+    limits: Limits,
+    hosts: Hosts,
+    addresses: Addresses,
+    agenda: Agenda<Whom>,
+    to_resolve: VecDeque<Turn>,
+    to_refill: VecDeque<Turn>,
+    resolving: usize,
+    in_flight: usize,
+    queued: usize,
+    queued_bytes: usize,
+    pages_on_densest: u64,
+    ticket: u64,
+}
+
+/// Whom an alarm wakes.
+#[derive(Clone, Copy, Debug)]
+enum Whom {
+    Host(HostId),
+    Address(AddressId),
+}
+
+impl Frontier {
+    pub fn new(rule: Box<dyn DelayRule>, limits: Limits) -> Frontier {
+        Frontier {
+            rule,
+            limits,
+            hosts: Hosts::default(),
+            addresses: Addresses::default(),
+            agenda: Agenda::new(),
+            to_resolve: VecDeque::new(),
+            to_refill: VecDeque::new(),
+            resolving: 0,
+            in_flight: 0,
+            queued: 0,
+            queued_bytes: 0,
+            pages_on_densest: 1,
+            ticket: 0,
+        }
+    }
+
+    /// Says that a host has pages to fetch. A host that is here already keeps what it knows and only learns a
+    /// greater `pages_known`; if it slept for want of pages, it wakes.
+    pub fn add_host(&mut self, now: Timestamp, host: &Host, memory: HostMemory) -> Added {
+        self.pages_on_densest = self.pages_on_densest.max(memory.pages_known);
+        if let Some(id) = self.hosts.find(host) {
+            return self.add_again(now, id, memory);
+        }
+        if self.hosts.len() >= self.limits.hosts_max {
+            return Added::Full;
+        }
+        let id = self.hosts.insert(host, plausible(now, memory));
+        self.place(now, id);
+        Added::New
+    }
+
+    fn add_again(&mut self, now: Timestamp, id: HostId, memory: HostMemory) -> Added {
+        let full = self.hosts.len() >= self.limits.hosts_max;
+        let Some(entry) = self.hosts.get_mut(id) else { return Added::Full };
+        if entry.ghost {
+            if full {
+                return Added::Full;
+            }
+            // Its old lease still runs; `done` will place it.
+            entry.memory = plausible(now, memory);
+            self.hosts.set_ghost(id, false);
+            return Added::New;
+        }
+        entry.memory.pages_known = entry.memory.pages_known.max(memory.pages_known);
+        match entry.state() {
+            HostState::Refilling => entry.woken = true,
+            HostState::Sleeping => self.place(now, id),
+            _ => {}
+        }
+        Added::Known
+    }
+
+    /// Says what to do next. Call it again after each step, until it says [`Step::WaitUntil`] or [`Step::Idle`].
+    pub fn poll(&mut self, now: Timestamp) -> Step {
+        while let Some(whom) = self.agenda.ring(now) {
+            match whom {
+                Whom::Host(id) => self.wake(now, id),
+                Whom::Address(id) => {
+                    let alarm = self.addresses.wake(now, id);
+                    self.set_address_alarm(id, alarm);
+                }
+            }
+        }
+        // Questions before requests: they are asked once per answer, so they cannot crowd the requests out.
+        if let Some(host) = self.next_to_resolve() {
+            return Step::Resolve(host);
+        }
+        if let Some(host) = self.next_to_refill() {
+            let full = self.queued_bytes >= self.limits.queued_bytes_max;
+            return Step::Refill { host, want: if full { 1 } else { self.limits.queue_per_host.max(1) } };
+        }
+        if let Some(lease) = self.next_lease(now) {
+            return Step::Fetch(lease);
+        }
+        self.agenda.next().map_or(Step::Idle, Step::WaitUntil)
+    }
+
+    /// Answers [`Step::Resolve`]. Answers about hosts that did not wait for one are ignored.
+    pub fn resolved(&mut self, now: Timestamp, host: &Host, answer: Resolution) {
+        let Some(id) = self.hosts.find(host) else { return };
+        let Some(entry) = self.hosts.get_mut(id) else { return };
+        if entry.state() != HostState::Resolving || !entry.asked {
+            return;
+        }
+        entry.asked = false;
+        self.resolving -= 1;
+        let patience = self.limits.robots_patience;
+        match answer {
+            Resolution::Address(ip) => {
+                entry.resolved_at = now;
+                let before = entry.address.replace(self.addresses.join(ip));
+                self.leave_address(now, before);
+                self.place(now, id);
+            }
+            Resolution::Failed { transient } => {
+                // A name that does not exist is not asked for eight times over.
+                let failures = entry.memory.failures.saturating_add(1);
+                entry.memory.failures = if transient { failures } else { failures.max(patience.tries) };
+                entry.memory.not_before = now + patience.pause(entry.memory.failures);
+                let before = entry.address.take();
+                self.leave_address(now, before);
+                self.rest(
+                    id,
+                    if patience.is_over(failures) || !transient {
+                        HostState::Unreachable
+                    } else {
+                        HostState::Resting
+                    },
+                );
+            }
+            Resolution::Refused => {
+                entry.memory.not_before = now + patience.aside.min(limits::ASIDE_MAX);
+                let before = entry.address.take();
+                self.leave_address(now, before);
+                self.rest(id, HostState::Refused);
+            }
+        }
+    }
+
+    /// Answers [`Step::Refill`], or brings pages of its own accord. Nothing at all and no `next_due` makes the
+    /// host leave; nothing but a `next_due` makes it sleep till then. The pages must be this host's.
+    pub fn offer(
+        &mut self,
+        now: Timestamp,
+        host: &Host,
+        urls: Vec<Scheduled>,
+        next_due: Option<Timestamp>,
+    ) -> Offered {
+        let found = self.hosts.find(host).and_then(|id| Some((id, self.hosts.get_mut(id)?)));
+        let Some((id, entry)) = found.filter(|(_, entry)| !entry.ghost) else {
+            return Offered::GivenBack(urls);
+        };
+        let answers = entry.state() == HostState::Refilling;
+        let empty = urls.is_empty();
+        for page in urls {
+            self.queued += 1;
+            self.queued_bytes += bytes_of(&page);
+            entry.queue.push_back(Queued { page, tries: 0 });
+        }
+        if !empty {
+            if answers || entry.state() == HostState::Sleeping {
+                self.place(now, id);
+            }
+            return Offered::Taken;
+        }
+        if !answers || !entry.asked {
+            return Offered::Taken;
+        }
+        if std::mem::take(&mut entry.woken) {
+            self.place(now, id);
+            return Offered::Taken;
+        }
+        match next_due {
+            Some(due) => {
+                let at = due.max(now + limits::DRY_SLEEP_MIN);
+                self.sleep(id, at, HostState::Sleeping);
+                Offered::Taken
+            }
+            None => {
+                let memory = entry.memory.clone();
+                self.bury(now, id);
+                Offered::Left(memory)
+            }
+        }
+    }
+
+    /// Takes a lease back with what came of it, and says what that means for its page.
+    pub fn done(&mut self, now: Timestamp, lease: Lease, outcome: Outcome) -> Disposition {
+        self.in_flight -= 1;
+        let id = lease.host_id;
+        let asked = outcome != Outcome::NotAsked;
+        let densest = self.pages_on_densest;
+        let rests = self.hosts.get_mut(id).map(|entry| {
+            if let Outcome::Robots { download, .. } | Outcome::Fetched { download, .. } = outcome {
+                entry.last_download = download;
+            }
+            let facts = facts(entry, densest, &self.limits);
+            polite::rests(&*self.rule, &facts, self.limits.slow_after)
+        });
+        let address_rest = rests.map_or(self.limits.delay_min, |rests| rests.address);
+        let not_before = asked.then(|| now + address_rest);
+        let alarm = self.addresses.release(now, lease.address_id, not_before);
+        self.set_address_alarm(lease.address_id, alarm);
+
+        let Some(entry) = self.hosts.get_mut(id) else { return Disposition::Finished };
+        if entry.ghost {
+            self.bury(now, id);
+            return match (lease.task, outcome) {
+                (Task::Robots, _) | (_, Outcome::Fetched { .. } | Outcome::NotAsked) => Disposition::Finished,
+                (Task::Page(page), _) => Disposition::GivenBack(page),
+            };
+        }
+        match lease.task {
+            Task::Robots => {
+                self.robots_done(now, id, outcome);
+                Disposition::Finished
+            }
+            Task::Page(page) => self.page_done(now, id, Queued { page, tries: lease.tries }, outcome),
+        }
+    }
+
+    /// Takes a host out and gives its queued pages back. If it is leased, the lease ends quietly when it
+    /// returns. What the host should remember is in its view, before.
+    pub fn remove_host(&mut self, host: &Host) -> Vec<Scheduled> {
+        let Some(id) = self.hosts.find(host) else { return Vec::new() };
+        self.take_out(id).map_or_else(Vec::new, |(_, _, pages)| pages)
+    }
+
+    /// Makes room: takes out the host that will be idle longest, if it is idle until `beyond` at least.
+    pub fn retire(&mut self, beyond: Timestamp) -> Option<(Host, HostMemory, Vec<Scheduled>)> {
+        let longest = self.agenda.latest_first().take_while(|(at, _)| *at >= beyond);
+        let hosts = longest.filter_map(|(_, whom)| match whom {
+            Whom::Host(id) => Some(id),
+            Whom::Address(_) => None,
+        });
+        let id = hosts.take(1).last()?;
+        self.take_out(id)
+    }
+
+    /// Takes everything out, at shutdown. Leases that are out end quietly when they return.
+    pub fn drain(&mut self) -> Vec<(Host, HostMemory, Vec<Scheduled>)> {
+        let hosts: Vec<Host> = self.hosts.iter().map(|entry| entry.host.clone()).collect();
+        let ids: Vec<HostId> = hosts.iter().filter_map(|host| self.hosts.find(host)).collect();
+        ids.into_iter().filter_map(|id| self.take_out(id)).collect()
+    }
+
+    /// A host as it stands now.
+    pub fn host(&self, host: &Host) -> Option<HostView> {
+        let entry = self.hosts.get(self.hosts.find(host)?)?;
+        (!entry.ghost).then(|| self.view(entry))
+    }
+
+    /// All hosts as they stand now, in no order.
+    pub fn hosts(&self) -> impl Iterator<Item = HostView> {
+        self.hosts.iter().map(|entry| self.view(entry))
+    }
+
+    /// How much is here; costs nothing.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.hosts.counts();
+        counts.addresses = self.addresses.len();
+        counts.queued = self.queued;
+        counts.in_flight = self.in_flight;
+        counts
+    }
+
+    fn view(&self, entry: &HostEntry) -> HostView {
+        let facts = facts(entry, self.pages_on_densest, &self.limits);
+        HostView {
+            host: entry.host.clone(),
+            state: entry.state(),
+            address: entry.address.and_then(|id| self.addresses.ip(id)),
+            queued: entry.queue.len(),
+            delay: polite::rests(&*self.rule, &facts, self.limits.slow_after).host,
+            wakes: entry.alarm.map(|alarm| alarm.at),
+            memory: entry.memory.clone(),
+        }
+    }
+
+    // What comes of a lease.
+
+    fn robots_done(&mut self, now: Timestamp, id: HostId, outcome: Outcome) {
+        let patience = self.limits.robots_patience;
+        let Some(entry) = self.hosts.get_mut(id) else { return };
+        match outcome {
+            Outcome::Robots { delay, valid_until, .. } => {
+                entry.memory.failures = 0;
+                entry.memory.crawl_delay = delay.map(|delay| delay.min(limits::CRAWL_DELAY_MAX));
+                let facts = facts(entry, self.pages_on_densest, &self.limits);
+                let rests = polite::rests(&*self.rule, &facts, self.limits.slow_after);
+                // A site that asks for half a day or more would see its robots.txt expire before its page's
+                // turn, for ever: there the page follows after the rule's delay, and the long rest comes then.
+                let long = rests.host > limits::ROBOTS_VALID_MAX / 2;
+                let rest = if long { rests.address } else { rests.host };
+                let least = now + (rest * 2 + limits::ROBOTS_VALID_MIN).min(limits::ROBOTS_VALID_MAX);
+                let valid = valid_until.max(least).min(now + limits::ROBOTS_VALID_MAX);
+                entry.memory.robots_valid_until = Some(valid);
+                entry.just_read_robots = true;
+                entry.memory.not_before = now + rest;
+                self.place(now, id);
+            }
+            // The holder of the lease had a reason not to ask (a pause, a full disk); that is not the host's fault.
+            Outcome::NotAsked => {
+                entry.memory.not_before = now + patience.first;
+                self.rest(id, HostState::Resting);
+            }
+            Outcome::RobotsUnavailable { retry_after, .. } | Outcome::Throttled { retry_after } => {
+                self.back_off(now, id, patience, retry_after);
+            }
+            Outcome::Failed { .. } | Outcome::Fetched { .. } => self.back_off(now, id, patience, None),
+        }
+    }
+
+    fn page_done(&mut self, now: Timestamp, id: HostId, mut tried: Queued, outcome: Outcome) -> Disposition {
+        let patience = self.limits.host_patience;
+        tried.tries = tried.tries.saturating_add(1);
+        let hopeless = tried.tries >= self.limits.tries_per_page;
+        let Some(entry) = self.hosts.get_mut(id) else { return Disposition::GivenBack(tried.page) };
+        match outcome {
+            Outcome::Fetched { .. } | Outcome::Robots { .. } => {
+                entry.memory.failures = 0;
+                self.rest_politely(now, id);
+                Disposition::Finished
+            }
+            Outcome::NotAsked => {
+                self.place(now, id);
+                Disposition::Finished
+            }
+            Outcome::Throttled { retry_after } => {
+                // At the front: a host that is asked again is asked the same, as a reader would.
+                let kept = self.keep_unless(hopeless, id, tried, VecDeque::push_front);
+                let asked_for = retry_after.map(|pause| pause.max(limits::THROTTLED_PAUSE_MIN));
+                self.back_off(now, id, patience, asked_for);
+                kept
+            }
+            Outcome::Failed { transient: false } => {
+                // The page's fault (a broken answer), as far as one can tell; the host only rests.
+                entry.memory.failures = entry.memory.failures.saturating_add(1);
+                if patience.is_over(entry.memory.failures) {
+                    entry.memory.failures -= 1;
+                    self.back_off(now, id, patience, None);
+                } else {
+                    self.rest_politely(now, id);
+                }
+                Disposition::GaveUp(tried.page)
+            }
+            Outcome::Failed { transient: true } | Outcome::RobotsUnavailable { .. } => {
+                // At the back: perhaps it is this page alone that hangs.
+                let kept = self.keep_unless(hopeless, id, tried, VecDeque::push_back);
+                self.back_off(now, id, patience, None);
+                // The address may be the trouble: resolve again before the next try.
+                if let Some(entry) = self.hosts.get_mut(id) {
+                    entry.resolved_at = Timestamp::EPOCH;
+                }
+                kept
+            }
+        }
+    }
+
+    fn keep_unless(
+        &mut self,
+        hopeless: bool,
+        id: HostId,
+        tried: Queued,
+        keep: fn(&mut VecDeque<Queued>, Queued),
+    ) -> Disposition {
+        match self.hosts.get_mut(id) {
+            Some(entry) if !hopeless => {
+                self.queued += 1;
+                self.queued_bytes += bytes_of(&tried.page);
+                keep(&mut entry.queue, tried);
+                Disposition::Requeued
+            }
+            _ => Disposition::GaveUp(tried.page),
+        }
+    }
+
+    /// Lets a host rest as its delay rule and its own Crawl-delay say.
+    fn rest_politely(&mut self, now: Timestamp, id: HostId) {
+        let Some(entry) = self.hosts.get_mut(id) else { return };
+        let facts = facts(entry, self.pages_on_densest, &self.limits);
+        entry.memory.not_before = now + polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
+        self.place(now, id);
+    }
+
+    /// Counts a failure, and lets the host pause or sets it aside. A pause that the server asked for replaces
+    /// ours, except when patience is over; none is shorter than the usual rest.
+    fn back_off(
+        &mut self,
+        now: Timestamp,
+        id: HostId,
+        patience: limits::Patience,
+        asked_for: Option<Duration>,
+    ) {
+        let Some(entry) = self.hosts.get_mut(id) else { return };
+        entry.memory.failures = entry.memory.failures.saturating_add(1);
+        let over = patience.is_over(entry.memory.failures);
+        let ours = patience.pause(entry.memory.failures);
+        let pause = match asked_for.map(|pause| pause.min(limits::RETRY_AFTER_MAX)) {
+            Some(asked_for) if over => ours.max(asked_for),
+            Some(asked_for) => asked_for,
+            None => ours,
+        };
+        let facts = facts(entry, self.pages_on_densest, &self.limits);
+        let usual = polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
+        entry.memory.not_before = now + pause.max(usual);
+        self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
+    }
+
+    // Where a host goes next.
+
+    /// Brings a host that is nowhere to its next place.
+    fn place(&mut self, now: Timestamp, id: HostId) {
+        self.call_off(id);
+        self.ticket += 1;
+        let ticket = self.ticket;
+        let Some(entry) = self.hosts.get_mut(id) else { return };
+        entry.ticket = ticket;
+        entry.asked = false;
+        let turn = Turn { host: id, ticket };
+        if entry.memory.not_before > now {
+            let over = self.limits.host_patience.is_over(entry.memory.failures);
+            return self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
+        }
+        let fresh = now < entry.resolved_at + self.limits.address_valid;
+        match entry.address.filter(|_| fresh || entry.resolved_at == now) {
+            None => {
+                self.to_resolve.push_back(turn);
+                self.hosts.set_state(id, HostState::Resolving);
+            }
+            Some(_) if entry.queue.is_empty() && entry.robots_valid(now) => {
+                self.to_refill.push_back(turn);
+                self.hosts.set_state(id, HostState::Refilling);
+            }
+            Some(address) => {
+                // Whoever has just read its robots.txt asks for a page before others' turn comes again: in a long
+                // line the file would expire each time, and no page would ever follow it.
+                let first = entry.just_read_robots;
+                self.hosts.set_state(id, HostState::Waiting);
+                let alarm = self.addresses.queue(now, address, turn, first);
+                self.set_address_alarm(address, alarm);
+            }
+        }
+    }
+
+    /// Puts a host on the agenda until its `not_before`.
+    fn rest(&mut self, id: HostId, state: HostState) {
+        if let Some(at) = self.hosts.get(id).map(|entry| entry.memory.not_before) {
+            self.sleep(id, at, state);
+        }
+    }
+
+    fn sleep(&mut self, id: HostId, at: Timestamp, state: HostState) {
+        self.call_off(id);
+        let alarm = self.agenda.set(at, Whom::Host(id));
+        if let Some(entry) = self.hosts.get_mut(id) {
+            entry.alarm = Some(alarm);
+            entry.asked = false;
+        }
+        self.hosts.set_state(id, state);
+    }
+
+    fn wake(&mut self, now: Timestamp, id: HostId) {
+        if let Some(entry) = self.hosts.get_mut(id) {
+            entry.alarm = None;
+        }
+        self.place(now, id);
+    }
+
+    fn call_off(&mut self, id: HostId) {
+        if let Some(alarm) = self.hosts.get_mut(id).and_then(|entry| entry.alarm.take()) {
+            self.agenda.call_off(alarm);
+        }
+    }
+
+    fn set_address_alarm(&mut self, id: AddressId, alarm: Alarm) {
+        if let Some(at) = alarm {
+            self.agenda.set(at, Whom::Address(id));
+        }
+    }
+
+    // Who is next.
+
+    fn next_to_resolve(&mut self) -> Option<Host> {
+        if self.resolving >= self.limits.resolving_max.max(1) {
+            return None;
+        }
+        let host = next_valid(&mut self.to_resolve, &mut self.hosts)?;
+        self.resolving += 1;
+        Some(host)
+    }
+
+    fn next_to_refill(&mut self) -> Option<Host> {
+        next_valid(&mut self.to_refill, &mut self.hosts)
+    }
+
+    fn next_lease(&mut self, now: Timestamp) -> Option<Lease> {
+        if self.in_flight >= self.limits.in_flight_max.max(1) {
+            return None;
+        }
+        let hosts = &self.hosts;
+        let is_valid = |turn: Turn| hosts.get(turn.host).is_some_and(|entry| entry.ticket == turn.ticket);
+        let (address_id, address, turn) = self.addresses.take(is_valid)?;
+        let entry = self.hosts.get_mut(turn.host)?;
+        // robots.txt may have expired while the host stood in line.
+        let page = if entry.robots_valid(now) { entry.queue.pop_front() } else { None };
+        let (task, tries) = match page {
+            Some(Queued { page, tries }) => {
+                entry.just_read_robots = false;
+                self.queued -= 1;
+                self.queued_bytes -= bytes_of(&page);
+                (Task::Page(page), tries)
+            }
+            None => (Task::Robots, 0),
+        };
+        let host = entry.host.clone();
+        self.hosts.set_state(turn.host, HostState::Leased);
+        self.in_flight += 1;
+        Some(Lease { host, task, address, host_id: turn.host, address_id, tries })
+    }
+
+    // How a host ends.
+
+    fn take_out(&mut self, id: HostId) -> Option<(Host, HostMemory, Vec<Scheduled>)> {
+        let entry = self.hosts.get_mut(id).filter(|entry| !entry.ghost)?;
+        let memory = entry.memory.clone();
+        let host = entry.host.clone();
+        let pages: Vec<Scheduled> = entry.queue.drain(..).map(|queued| queued.page).collect();
+        self.queued -= pages.len();
+        self.queued_bytes -= pages.iter().map(bytes_of).sum::<usize>();
+        if entry.state() == HostState::Leased {
+            self.hosts.set_ghost(id, true);
+        } else {
+            if entry.state() == HostState::Resolving && entry.asked {
+                self.resolving -= 1;
+            }
+            // No clock is at hand: an address that still rests is kept until its rest is over either way.
+            self.bury(Timestamp::EPOCH, id);
+        }
+        Some((host, memory, pages))
+    }
+
+    fn bury(&mut self, now: Timestamp, id: HostId) {
+        self.call_off(id);
+        if let Some(entry) = self.hosts.remove(id) {
+            self.leave_address(now, entry.address);
+        }
+    }
+
+    fn leave_address(&mut self, now: Timestamp, address: Option<AddressId>) {
+        if let Some(address) = address {
+            let alarm = self.addresses.leave(now, address);
+            self.set_address_alarm(address, alarm);
+        }
+    }
+}
+
+/// Takes the first place in line that is not void, and notes that its host was asked about.
+fn next_valid(line: &mut VecDeque<Turn>, hosts: &mut Hosts) -> Option<Host> {
+    while let Some(turn) = line.pop_front() {
+        if let Some(entry) = hosts.get_mut(turn.host)
+            && entry.ticket == turn.ticket
+        {
+            entry.asked = true;
+            return Some(entry.host.clone());
+        }
+    }
+    None
+}
+
+fn facts(entry: &HostEntry, pages_on_densest: u64, limits: &Limits) -> Facts {
+    Facts {
+        last_download: entry.last_download,
+        pages_known: entry.memory.pages_known,
+        pages_on_densest,
+        crawl_delay: entry.memory.crawl_delay,
+        delay_min: limits.delay_min,
+    }
+}
+
+/// Cuts a remembered state down to what can be true: it comes from a disk, perhaps from another clock.
+fn plausible(now: Timestamp, memory: HostMemory) -> HostMemory {
+    HostMemory {
+        robots_valid_until: memory.robots_valid_until.map(|until| until.min(now + limits::ROBOTS_VALID_MAX)),
+        crawl_delay: memory.crawl_delay.map(|delay| delay.min(limits::CRAWL_DELAY_MAX)),
+        not_before: memory.not_before.min(now + limits::ASIDE_MAX),
+        ..memory
+    }
+}
+
+/// What a queued page costs in memory.
+fn bytes_of(page: &Scheduled) -> usize {
+    page.url.as_str().len() + size_of::<Queued>()
+}

@@ -1,0 +1,143 @@
+//! How much, how many and how often: every bound of the frontier in one place.
+
+use std::time::Duration;
+
+/// Longest a cached robots.txt is trusted (RFC 9309 §2.4).
+pub const ROBOTS_VALID_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Shortest a cached robots.txt is trusted: `Cache-Control: max-age=0` must not double every request.
+pub const ROBOTS_VALID_MIN: Duration = Duration::from_secs(600);
+
+/// Longest Retry-After that is obeyed to the letter; a longer one counts as this.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Longest Crawl-delay that is obeyed to the letter; a longer one counts as this.
+pub const CRAWL_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Farthest a host is put off, whatever went wrong and whatever a damaged memory says.
+pub const ASIDE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Least pause after a 429 or 503, whatever its Retry-After says and even where the delay is 0.
+pub const THROTTLED_PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// Least sleep of a host whose refill was empty though the store said that something is due: the store
+/// changes its mind at most once a second.
+pub const DRY_SLEEP_MIN: Duration = Duration::from_secs(1);
+
+/// The frontier's bounds.
+///
+/// Memory with the defaults: 20,000 hosts × 0.5 KiB = 10 MiB, plus queued URLs of at most
+/// `queued_bytes_max` = 64 MiB (a little more: past it, each host still gets one URL of at most 2 KiB at a time).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most hosts at a time; see [`crate::Added::Full`]. Default: 20,000.
+    pub hosts_max: usize,
+    /// How many URLs of one host are wanted per refill. Default: 32.
+    pub queue_per_host: usize,
+    /// Queued URLs, in bytes, beyond which a refill asks for a single URL. Default: 64 MiB.
+    pub queued_bytes_max: usize,
+    /// Most leases at a time. Default: 256.
+    pub in_flight_max: usize,
+    /// Most unanswered [`crate::Step::Resolve`] at a time. Default: 64.
+    pub resolving_max: usize,
+    /// Least rest of a host and of an address between two requests. Default: 2 s.
+    pub delay_min: Duration,
+    /// An answer that took longer than this makes its host rest at least as long as the answer took, unless the
+    /// delay rule and `delay_min` both say 0: then the operator owns the servers. Default: 1 s.
+    pub slow_after: Duration,
+    /// How long an address is used before the host is resolved again. Default: 1 h.
+    pub address_valid: Duration,
+    /// How often one page may fail or be throttled before it is given up. Default: 4.
+    pub tries_per_page: u8,
+    /// Patience with a host whose pages fail or are throttled. Default: 8 tries over an hour.
+    pub host_patience: Patience,
+    /// Patience with a host whose name or robots.txt cannot be had. Default: 8 tries over three hours.
+    pub robots_patience: Patience,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            hosts_max: 20_000,
+            queue_per_host: 32,
+            queued_bytes_max: 64 << 20,
+            in_flight_max: 256,
+            resolving_max: 64,
+            delay_min: Duration::from_secs(2),
+            slow_after: Duration::from_secs(1),
+            address_valid: Duration::from_secs(3600),
+            tries_per_page: 4,
+            // 30 s + 1 + 2 + 4 + 8 + 16 + 32 min = 63 min before the eighth try.
+            host_patience: Patience {
+                first: Duration::from_secs(30),
+                longest: Duration::from_secs(3600),
+                tries: 8,
+                aside: Duration::from_secs(24 * 3600),
+            },
+            // 2 + 4 + 8 + 16 + 32 + 60 + 60 min = 3 h before the eighth try.
+            robots_patience: Patience {
+                first: Duration::from_secs(120),
+                longest: Duration::from_secs(3600),
+                tries: 8,
+                aside: Duration::from_secs(24 * 3600),
+            },
+        }
+    }
+}
+
+/// Pauses that double with each failure in a row, and what follows when they did not help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Pause after the first failure.
+    pub first: Duration,
+    /// No pause between tries is longer.
+    pub longest: Duration,
+    /// After this many failures in a row the host is set aside.
+    pub tries: u32,
+    /// How long it is set aside the first time; each further failure doubles it, up to 30 days.
+    pub aside: Duration,
+}
+
+impl Patience {
+    /// Whether this many failures in a row are too many.
+    pub fn is_over(&self, failures: u32) -> bool {
+        failures >= self.tries.max(1)
+    }
+
+    /// The pause after this many failures in a row.
+    pub fn pause(&self, failures: u32) -> Duration {
+        if self.is_over(failures) {
+            doubled(self.aside, failures - self.tries.max(1), ASIDE_MAX)
+        } else {
+            doubled(self.first, failures.saturating_sub(1), self.longest)
+        }
+    }
+}
+
+fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+    first.saturating_mul(1u32.checked_shl(times).unwrap_or(u32::MAX)).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_and_then_the_host_is_set_aside() {
+        let patience = Limits::default().robots_patience;
+        let minutes = |failures| patience.pause(failures).as_secs() / 60;
+        let pauses: Vec<u64> = (1..=7).map(minutes).collect();
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60]);
+        assert!(!patience.is_over(7) && patience.is_over(8));
+        assert_eq!((minutes(8), minutes(9)), (24 * 60, 48 * 60));
+        assert_eq!(patience.pause(u32::MAX), ASIDE_MAX);
+    }
+
+    #[test]
+    fn odd_settings_do_not_break_it() {
+        let none =
+            Patience { first: Duration::ZERO, longest: Duration::ZERO, tries: 0, aside: Duration::MAX };
+        assert_eq!(none.pause(0), Duration::ZERO);
+        assert_eq!(none.pause(1), ASIDE_MAX);
+    }
+}

@@ -1,0 +1,294 @@
+//! Pages that a site makes without end: calendars, mazes, paths that repeat themselves.
+//!
+//! [`TrapRules::verdict`] looks at a URL and at what was seen on its host so far ([`HostShape`]). A long, deep
+//! or repetitive URL is refused on sight. Numbers that keep growing are no trap by themselves (articles are
+//! numbered too), so a *pattern*, the URL with its numbers left out, is refused only when many pages
+//! of it came and they are the same page again, or speak of a day that is far away.
+//!
+//! Does not judge the page's text; whoever parsed it says whether it was a duplicate.
+
+mod date;
+mod shape;
+
+pub use shape::HostShape;
+
+use farol_base::{CanonicalUrl, Timestamp};
+
+/// What is too much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrapRules {
+    /// Longest URL. Default: 1,024 bytes.
+    pub url_bytes_max: usize,
+    /// Most path segments. Default: 24.
+    pub path_depth_max: usize,
+    /// How often a run of path segments may follow itself (`/a/b/a/b/a/b` is 3). Runs of plain numbers may do so
+    /// twice as often, and so may a single segment all over the path. Default: 2.
+    pub repeats_max: usize,
+    /// Most query parameters. Default: 16.
+    pub parameters_max: usize,
+    /// Most pages of one host. Default: 1,000,000.
+    pub pages_per_host_max: u64,
+    /// Pages of one pattern after which a day far ahead is a calendar without end. Default: 32.
+    pub ahead_urls_max: u32,
+    /// How far ahead is far. Default: 2 years.
+    pub ahead_years_max: u16,
+    /// Pages of one pattern after which a day far back is one. Archives do reach back: this is the greater number.
+    /// Default: 2,000.
+    pub back_urls_max: u32,
+    /// How far back is far. Default: 60 years.
+    pub back_years_max: u16,
+    /// Fetched pages of one pattern after which it is refused where at least half were duplicates. Default: 64.
+    pub duplicates_among: u32,
+}
+
+impl Default for TrapRules {
+    fn default() -> TrapRules {
+        TrapRules {
+            url_bytes_max: 1_024,
+            path_depth_max: 24,
+            repeats_max: 2,
+            parameters_max: 16,
+            pages_per_host_max: 1_000_000,
+            ahead_urls_max: 32,
+            ahead_years_max: 2,
+            back_urls_max: 2_000,
+            back_years_max: 60,
+            duplicates_among: 64,
+        }
+    }
+}
+
+/// Whether a page is worth a visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrapVerdict {
+    Fine,
+    Refused(Trap),
+}
+
+/// What a URL was refused for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Trap {
+    TooLong,
+    TooDeep,
+    Repeats,
+    TooManyParameters,
+    HostFull,
+    Calendar,
+    Duplicates,
+}
+
+impl Trap {
+    /// A word for people and for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trap::TooLong => "too long",
+            Trap::TooDeep => "too deep",
+            Trap::Repeats => "repeats itself",
+            Trap::TooManyParameters => "too many parameters",
+            Trap::HostFull => "host is full",
+            Trap::Calendar => "calendar without end",
+            Trap::Duplicates => "the same page again",
+        }
+    }
+}
+
+impl TrapRules {
+    /// Judges a URL by itself and by what its host showed so far. Costs time linear in the URL.
+    ///
+    /// ```
+    /// use farol_base::{CanonicalUrl, Timestamp};
+    /// use farol_frontier::trap::{HostShape, Trap, TrapRules, TrapVerdict};
+    /// let url = CanonicalUrl::parse("http://h/a/b/a/b/a/b/").unwrap();
+    /// let verdict = TrapRules::default().verdict(Timestamp::EPOCH, &url, &HostShape::default());
+    /// assert_eq!(verdict, TrapVerdict::Refused(Trap::Repeats));
+    /// ```
+    pub fn verdict(&self, now: Timestamp, url: &CanonicalUrl, shape: &HostShape) -> TrapVerdict {
+        match self.judge(now, url, shape) {
+            Some(trap) => TrapVerdict::Refused(trap),
+            None => TrapVerdict::Fine,
+        }
+    }
+
+    fn judge(&self, now: Timestamp, url: &CanonicalUrl, shape: &HostShape) -> Option<Trap> {
+        if url.as_str().len() > self.url_bytes_max {
+            return Some(Trap::TooLong);
+        }
+        if shape.pages_known > self.pages_per_host_max {
+            return Some(Trap::HostFull);
+        }
+        if url.query().is_some_and(|query| query.split('&').count() > self.parameters_max) {
+            return Some(Trap::TooManyParameters);
+        }
+        let segments: Vec<&str> = url.path().split('/').skip(1).collect();
+        if segments.len() > self.path_depth_max + 1 {
+            return Some(Trap::TooDeep);
+        }
+        if self.repeats(&segments) {
+            return Some(Trap::Repeats);
+        }
+        self.judge_pattern(now, url, shape)
+    }
+
+    fn judge_pattern(&self, now: Timestamp, url: &CanonicalUrl, shape: &HostShape) -> Option<Trap> {
+        let pattern = shape.pattern_of(url)?;
+        if pattern.fetched >= self.duplicates_among && pattern.duplicates >= pattern.fetched / 2 {
+            return Some(Trap::Duplicates);
+        }
+        if pattern.urls < self.ahead_urls_max.min(self.back_urls_max) {
+            return None;
+        }
+        let year = i64::from(date::year_of(url.path(), url.query())?);
+        let this_year = now.date().0;
+        let ahead = year > this_year + i64::from(self.ahead_years_max) && pattern.urls >= self.ahead_urls_max;
+        let back = year < this_year - i64::from(self.back_years_max) && pattern.urls >= self.back_urls_max;
+        (ahead || back).then_some(Trap::Calendar)
+    }
+
+    /// Whether some run of segments follows itself too often. At most 24² / 2 comparisons by default.
+    fn repeats(&self, segments: &[&str]) -> bool {
+        let is_number = |segment: &&str| segment.bytes().all(|b| b.is_ascii_digit()) && !segment.is_empty();
+        let allowed = |run: &[&str]| {
+            if run.iter().all(is_number) { self.repeats_max * 2 } else { self.repeats_max }
+        };
+        // The last segment is the page itself; an empty one is the slash at the end.
+        for period in 1..=segments.len() / 2 {
+            let mut matching = 0;
+            for at in period..segments.len() {
+                matching = if segments[at] == segments[at - period] { matching + 1 } else { 0 };
+                let repeats = matching / period + 1;
+                if repeats > allowed(&segments[at + 1 - period..=at]) {
+                    return true;
+                }
+            }
+        }
+        let often = |segment: &&str| segments.iter().filter(|other| *other == segment).count();
+        segments.iter().any(|segment| !is_number(segment) && often(segment) > self.repeats_max * 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn now() -> Timestamp {
+        Timestamp::parse("2026-11-15").unwrap()
+    }
+
+    fn url(text: &str) -> CanonicalUrl {
+        CanonicalUrl::parse(text).unwrap()
+    }
+
+    #[track_caller]
+    fn check(path: &str, want: Option<Trap>) {
+        let url = url(&format!("http://h{path}"));
+        let verdict = TrapRules::default().verdict(now(), &url, &HostShape::default());
+        assert_eq!(verdict, want.map_or(TrapVerdict::Fine, TrapVerdict::Refused), "{path}");
+    }
+
+    #[test]
+    fn a_url_that_is_a_trap_on_sight() {
+        check("/", None);
+        check("/a/b/a/b", None);
+        check("/a/b/a/b/a/b", Some(Trap::Repeats));
+        check("/x/a/b/c/a/b/c/a/b/c/y", Some(Trap::Repeats));
+        check("/a/a/index.html", None);
+        check("/a/a/a/index.html", Some(Trap::Repeats));
+        check("/bible/1/1/1", None); // Book, chapter, verse.
+        check("/1/1/1/1/1", Some(Trap::Repeats));
+        check("/a/1/a/2/a/3/a/4/", None);
+        check("/a/1/a/2/a/3/a/4/a/5", Some(Trap::Repeats));
+        check("/////", Some(Trap::Repeats));
+        check(&"/x1/y2".repeat(20), Some(Trap::TooDeep));
+        check(&format!("/?{}", "a=b&".repeat(20)), Some(Trap::TooManyParameters));
+        check(&format!("/{}", "a".repeat(1100)), Some(Trap::TooLong));
+    }
+
+    #[test]
+    fn a_full_host_takes_no_more() {
+        let rules = TrapRules { pages_per_host_max: 10, ..TrapRules::default() };
+        let shape = HostShape::new(11);
+        assert_eq!(rules.verdict(now(), &url("http://h/a"), &shape), TrapVerdict::Refused(Trap::HostFull));
+    }
+
+    /// Follows "next day" from a start and counts the pages until the first refusal.
+    fn days_until_refused(mut day: Timestamp, back: bool, write: impl Fn(i64, u32, u32) -> String) -> usize {
+        let rules = TrapRules::default();
+        let mut shape = HostShape::default();
+        for seen in 0..40_000 {
+            let (year, month, date) = day.date();
+            let url = url(&write(year, month, date));
+            if rules.verdict(now(), &url, &shape) != TrapVerdict::Fine {
+                return seen;
+            }
+            shape.admitted(&url);
+            let step = std::time::Duration::from_secs(86_400);
+            day = if back { day - step } else { day + step };
+        }
+        usize::MAX
+    }
+
+    #[test]
+    fn a_calendar_ends() {
+        let path = |y: i64, m: u32, d: u32| format!("http://h/calendar/{y:04}/{m:02}/{d:02}");
+        let query = |y: i64, m: u32, d: u32| format!("http://h/cal?date={y:04}{m:02}{d:02}");
+        let named = |y: i64, m: u32, d: u32| format!("http://h/cal?year={y}&month={m}&d={d}");
+        // To the last day of 2028.
+        assert_eq!(days_until_refused(now(), false, path), 778);
+        assert_eq!(days_until_refused(now(), false, query), 778);
+        assert_eq!(days_until_refused(now(), false, named), 778);
+        // Back to the first day of 1966, unless the clock ends sooner: 1970 here, so nothing is refused.
+        assert_eq!(days_until_refused(now(), true, path), usize::MAX);
+    }
+
+    #[test]
+    fn an_archive_of_old_days_is_fine_until_it_is_huge() {
+        let rules = TrapRules { back_urls_max: 500, ..TrapRules::default() };
+        let mut shape = HostShape::default();
+        let days = (1800..1990).flat_map(|year| (1..=12).map(move |month| (year, month)));
+        let refused = days.filter(|(year, month)| {
+            let url = url(&format!("http://h/news/{year}-{month:02}.html"));
+            let fine = rules.verdict(now(), &url, &shape) == TrapVerdict::Fine;
+            if fine {
+                shape.admitted(&url);
+            }
+            !fine
+        });
+        // 500 old ones are taken; of the others, those up to 1965 are refused.
+        assert_eq!(refused.count(), 166 * 12 - 500);
+    }
+
+    #[test]
+    fn numbered_articles_are_no_trap_but_the_same_page_again_is() {
+        let rules = TrapRules::default();
+        let (mut articles, mut maze) = (HostShape::default(), HostShape::default());
+        for id in 0..10_000 {
+            let url = url(&format!("http://h/article/{id}"));
+            assert_eq!(rules.verdict(now(), &url, &articles), TrapVerdict::Fine);
+            articles.admitted(&url);
+            articles.fetched(&url, id % 10 == 0);
+            maze.admitted(&url);
+            maze.fetched(&url, id > 0);
+        }
+        let next = url("http://h/article/10000");
+        assert_eq!(rules.verdict(now(), &next, &maze), TrapVerdict::Refused(Trap::Duplicates));
+        let other = url("http://h/about");
+        assert_eq!(rules.verdict(now(), &other, &maze), TrapVerdict::Fine);
+    }
+
+    proptest! {
+        #[test]
+        fn no_url_breaks_it(paths in proptest::collection::vec("(/[a-c0-9._-]{0,9}){1,30}(\\?[a-e0-9&=-]{0,40})?", 1..80)) {
+            let rules = TrapRules { ahead_urls_max: 1, back_urls_max: 1, duplicates_among: 1, ..TrapRules::default() };
+            let mut shape = HostShape::default();
+            for path in &paths {
+                if let Ok(url) = CanonicalUrl::parse(&format!("http://h{path}")) {
+                    let _ = rules.verdict(now(), &url, &shape);
+                    shape.admitted(&url);
+                    shape.fetched(&url, true);
+                    let _ = rules.verdict(Timestamp::NEVER, &url, &shape);
+                }
+            }
+        }
+    }
+}
