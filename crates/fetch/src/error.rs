@@ -1,0 +1,129 @@
+//! What can go wrong, with the host or page it happened to.
+
+use crate::guard::Reason;
+use farol_base::{CanonicalUrl, Host};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// Why a [`crate::Fetcher`] could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An override is not of the form `HOST=ADDR[:PORT]`.
+    #[error("`{text}` is no override of the form HOST=ADDR[:PORT]: {reason}")]
+    Override { text: String, reason: &'static str },
+    /// A configured text cannot be sent as a header.
+    #[error("`{value}` cannot be sent as {header}: only printable ASCII characters are allowed")]
+    Header { header: &'static str, value: String },
+    /// A limit of the configuration makes every fetch impossible.
+    #[error("{key} must be at least {min}")]
+    Limit { key: &'static str, min: u64 },
+    /// A root certificate is damaged, or TLS could not be set up.
+    #[error("TLS could not be set up")]
+    Tls(#[source] rustls::Error),
+}
+
+/// Why there is no answer to a request.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The host's name has no address, or nobody could say.
+    #[error("no address found for {host}: {reason}")]
+    Dns { host: Host, transient: bool, reason: String },
+    /// The host's address is not one of the public Internet.
+    #[error("{host} has address {address}, which is {reason}, not on the public Web")]
+    Guard { host: Host, address: IpAddr, reason: Reason },
+    /// Nobody accepted the connection.
+    #[error("cannot connect to {host} at {address}")]
+    Connect { host: Host, address: SocketAddr, source: std::io::Error },
+    /// No secure connection could be agreed on.
+    #[error("no secure connection to {host}")]
+    Tls { host: Host, source: std::io::Error },
+    /// A stage took longer than its limit.
+    #[error("{url} timed out while {stage}")]
+    Timeout { url: CanonicalUrl, stage: Stage },
+    /// The head of the answer is longer than its limit.
+    #[error("the head of {url} is longer than {bytes_max} bytes or has too many lines")]
+    TooLarge { url: CanonicalUrl, bytes_max: usize },
+    /// What came is not HTTP.
+    #[error("{url} does not speak HTTP as agreed")]
+    Protocol { url: CanonicalUrl, source: hyper::Error },
+    /// The connection ended before the head of an answer.
+    #[error("{url} closed the connection without an answer")]
+    Closed { url: CanonicalUrl, source: hyper::Error },
+    /// The page's address cannot be written into a request.
+    #[error("{url} cannot be asked for over HTTP")]
+    Unsendable { url: CanonicalUrl },
+}
+
+impl FetchError {
+    /// Whether the same request may well succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            FetchError::Dns { transient, .. } => *transient,
+            FetchError::Connect { .. } | FetchError::Timeout { .. } | FetchError::Closed { .. } => true,
+            // rustls hands its own verdicts (a bad certificate) over as `InvalidData`; the rest is the network.
+            FetchError::Tls { source, .. } => source.kind() != std::io::ErrorKind::InvalidData,
+            FetchError::Guard { .. }
+            | FetchError::TooLarge { .. }
+            | FetchError::Protocol { .. }
+            | FetchError::Unsendable { .. } => false,
+        }
+    }
+
+    /// A short label for metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            FetchError::Dns { transient: true, .. } => "dns_temporary",
+            FetchError::Dns { .. } => "dns",
+            FetchError::Guard { .. } => "guard",
+            FetchError::Connect { .. } => "connect",
+            FetchError::Tls { .. } => "tls",
+            FetchError::Timeout { .. } => "timeout",
+            FetchError::TooLarge { .. } => "head_too_large",
+            FetchError::Protocol { .. } => "protocol",
+            FetchError::Closed { .. } => "closed",
+            FetchError::Unsendable { .. } => "unsendable",
+        }
+    }
+
+    /// Tells an HTTP library's error apart: too large, not HTTP, or simply gone.
+    pub(crate) fn from_http(url: &CanonicalUrl, bytes_max: usize, source: hyper::Error) -> FetchError {
+        let url = url.clone();
+        let is_network = std::error::Error::source(&source).is_some_and(|cause| cause.is::<std::io::Error>());
+        if source.is_parse_too_large() {
+            FetchError::TooLarge { url, bytes_max }
+        } else if source.is_incomplete_message() || source.is_canceled() || source.is_closed() || is_network {
+            FetchError::Closed { url, source }
+        } else {
+            FetchError::Protocol { url, source }
+        }
+    }
+}
+
+/// A stage of a fetch that has a time limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Waiting for an earlier request to the same host.
+    Turn,
+    /// Asking for the host's address.
+    Dns,
+    /// Opening the connection.
+    Connect,
+    /// Agreeing on keys.
+    Tls,
+    /// Waiting for the head of the answer.
+    Head,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stage::Turn => "waiting for an earlier request to its host",
+            Stage::Dns => "looking up its host's address",
+            Stage::Connect => "connecting",
+            Stage::Tls => "setting up TLS",
+            Stage::Head => "waiting for the head of the answer",
+        })
+    }
+}

@@ -1,0 +1,346 @@
+//! A fetch from its turn to its answer; each stage with its limit of time.
+
+use crate::connection::{Connection, Connector};
+use crate::decode::{Decoder, Encoding, Progress};
+use crate::names::Names;
+use crate::pool::{Pool, Turn};
+use crate::request::Template;
+use crate::response::{archive_head, is_redirect, retry_after};
+use crate::{Error, FetchConfig, FetchError, Headers, Request, Response, Stage, Truncated, tls};
+use bytes::Bytes;
+use farol_base::{CanonicalUrl, Host};
+use hyper::Version;
+use hyper::body::{Body, Incoming};
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::{Duration, SystemTime};
+use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
+
+/// Addresses of one host that are tried before giving up.
+const ADDRESSES_TRIED_MAX: usize = 3;
+
+/// Fetches pages. Clones share connections, names and limits.
+#[derive(Clone)]
+pub struct Fetcher {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: FetchConfig,
+    template: Template,
+    names: Names,
+    connector: Connector,
+    pool: Arc<Pool<Connection>>,
+    reaper_runs: AtomicBool,
+}
+
+/// The last answer of a chain of redirects.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    pub response: Response,
+    /// The URL that gave this answer.
+    pub url: CanonicalUrl,
+    /// How many redirects were followed.
+    pub hops: u8,
+}
+
+impl Fetcher {
+    /// Sets up a fetcher; opens nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// A header that cannot be sent, a limit that makes fetching impossible, or a damaged root certificate.
+    pub fn new(config: FetchConfig) -> Result<Fetcher, Error> {
+        let at_least =
+            |key, value: u64, min| if value < min { Err(Error::Limit { key, min }) } else { Ok(()) };
+        at_least("head_bytes_max", config.head_bytes_max as u64, 8192)?;
+        at_least("dns_lookups_max", config.dns_lookups_max as u64, 1)?;
+        let connector = Connector {
+            tls: tls::client_config(&config)?,
+            connect_timeout: config.connect_timeout,
+            total_timeout: config.total_timeout,
+            head_bytes_max: config.head_bytes_max,
+        };
+        Ok(Fetcher {
+            inner: Arc::new(Inner {
+                template: Template::new(&config)?,
+                names: Names::new(&config),
+                connector,
+                pool: Pool::new(config.idle_connections_max, config.idle_timeout),
+                reaper_runs: AtomicBool::new(false),
+                config,
+            }),
+        })
+    }
+
+    /// Finds the address of a host that the next request to it would use.
+    ///
+    /// # Errors
+    ///
+    /// [`FetchError::Dns`] where there is none, [`FetchError::Guard`] where it must not be asked.
+    pub async fn resolve(&self, host: &Host) -> Result<IpAddr, FetchError> {
+        let addresses = self.inner.names.route(host, None).await?;
+        Ok(addresses[0].ip())
+    }
+
+    /// Fetches a page: one hop, redirects are answers.
+    ///
+    /// Waits for earlier requests to the same host. Dropping the future ends the request.
+    ///
+    /// # Errors
+    ///
+    /// There is an error only where no head of an answer came.
+    pub async fn get(&self, request: Request) -> Result<Response, FetchError> {
+        let inner = &*self.inner;
+        let host = request.url.host();
+        let mut turn = self.turn(&request.url, &host).await?;
+        let start = Instant::now();
+        let deadline = start + inner.config.total_timeout;
+        let is_wanted = |kept: &Connection| request.address.is_none_or(|ip| ip == kept.address().ip());
+        if let Some(mut kept) = turn.take_kept().filter(is_wanted)
+            && kept.is_usable()
+        {
+            match inner.exchange(&mut kept, &request, None, start, deadline).await {
+                Ok(response) => {
+                    self.end(turn, kept, &response);
+                    return Ok(response);
+                }
+                // The server closed it just as we wrote. Asking again is safe: GET changes nothing.
+                Err(FetchError::Closed { .. }) => {}
+                Err(FetchError::Protocol { source, .. }) if !source.is_parse() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let (mut connection, connect) = inner.connect(&request, &host, deadline).await?;
+        let response = inner.exchange(&mut connection, &request, Some(connect), start, deadline).await?;
+        self.end(turn, connection, &response);
+        Ok(response)
+    }
+
+    /// Fetches a page and follows its redirects, at most `hops_max` of them (RFC 9309 §2.3.1.2 wants five for
+    /// robots.txt). Every hop passes the guard and has the time of a fetch: six × 60 s at the default limits.
+    ///
+    /// Where more redirects follow, or one leads nowhere, the answer is that redirect.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Fetcher::get`], on any hop.
+    pub async fn get_following(&self, mut request: Request, hops_max: u8) -> Result<Followed, FetchError> {
+        let mut hops = 0;
+        loop {
+            let url = request.url.clone();
+            let body_bytes_max = request.body_bytes_max;
+            let response = self.get(request).await?;
+            match &response.location {
+                Some(next) if hops < hops_max => {
+                    request = Request { body_bytes_max, ..Request::new(next.clone()) };
+                    hops += 1;
+                }
+                _ => return Ok(Followed { response, url, hops }),
+            }
+        }
+    }
+
+    async fn turn(&self, url: &CanonicalUrl, host: &Host) -> Result<Turn<Connection>, FetchError> {
+        let pool = &self.inner.pool;
+        if let Some(turn) = pool.try_turn(host) {
+            return Ok(turn);
+        }
+        let waited = timeout(self.inner.config.total_timeout, pool.turn(host)).await;
+        waited.map_err(|_| FetchError::Timeout { url: url.clone(), stage: Stage::Turn })
+    }
+
+    /// Ends a turn; keeps its connection where it is in good order.
+    fn end(&self, turn: Turn<Connection>, mut connection: Connection, response: &Response) {
+        if response.truncated.is_some() || !connection.is_usable() {
+            return;
+        }
+        turn.keep(connection);
+        if !self.inner.reaper_runs.swap(true, Ordering::Relaxed) {
+            let pool = Arc::downgrade(&self.inner.pool);
+            let pause =
+                (self.inner.config.idle_timeout / 2).clamp(Duration::from_millis(50), Duration::from_secs(5));
+            // One task for all connections, for as long as the fetcher lives.
+            tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(pause).await;
+                    let Some(pool) = pool.upgrade() else { return };
+                    pool.reap(std::time::Instant::now());
+                }
+            });
+        }
+    }
+}
+
+impl Inner {
+    /// Opens a connection to the first of the host's addresses that accepts one.
+    async fn connect(
+        &self,
+        request: &Request,
+        host: &Host,
+        deadline: Instant,
+    ) -> Result<(Connection, Duration), FetchError> {
+        let addresses = match timeout_at(deadline, self.names.route(host, request.address)).await {
+            Ok(addresses) => addresses?,
+            Err(_) => return Err(FetchError::Timeout { url: request.url.clone(), stage: Stage::Dns }),
+        };
+        let mut last = None;
+        for address in addresses.into_iter().take(ADDRESSES_TRIED_MAX) {
+            let mut opened = self.connector.open(&request.url, host, address, deadline).await;
+            if matches!(&opened, Err(FetchError::Connect { source, .. }) if is_out_of_files(source)) {
+                tracing::warn!("no more files can be opened: half of the idle connections are closed");
+                self.pool.halve();
+                opened = self.connector.open(&request.url, host, address, deadline).await;
+            }
+            match opened {
+                Ok(opened) => return Ok(opened),
+                Err(
+                    error @ (FetchError::Connect { .. } | FetchError::Timeout { stage: Stage::Connect, .. }),
+                ) => {
+                    self.names.demote(host, address.ip());
+                    last = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| FetchError::Dns {
+            host: host.clone(),
+            transient: false,
+            reason: "it has no address".to_string(),
+        }))
+    }
+
+    /// One question and its answer.
+    async fn exchange(
+        &self,
+        connection: &mut Connection,
+        request: &Request,
+        connect: Option<Duration>,
+        start: Instant,
+        deadline: Instant,
+    ) -> Result<Response, FetchError> {
+        let (message, request_head) = self.template.write(request, connection.version())?;
+        let sent = Instant::now();
+        let mut alarm = pin!(sleep_until(deadline.min(sent + self.config.first_byte_timeout)));
+        let (head, mut incoming) = match unless(alarm.as_mut(), connection.send(message)).await {
+            Some(Ok(answer)) => answer.into_parts(),
+            Some(Err(source)) => {
+                return Err(FetchError::from_http(&request.url, self.config.head_bytes_max, source));
+            }
+            None => return Err(FetchError::Timeout { url: request.url.clone(), stage: Stage::Head }),
+        };
+        let first_byte = sent.elapsed();
+
+        let headers = Headers::from(&head.headers);
+        let encoding = Encoding::parse(headers.all("content-encoding"));
+        let bytes_max = request.body_bytes_max.unwrap_or(self.config.body_bytes_max);
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let bytes_hint = incoming.size_hint().exact().map_or(0, |bytes| bytes.min(1 << 30) as usize);
+        let mut decoder = Decoder::new(encoding, bytes_max, bytes_hint);
+        let stopped =
+            self.read_body(connection, &mut incoming, &mut decoder, alarm, bytes_max, deadline).await;
+        let (body, decoded, progress) = decoder.finish();
+        let truncated = stopped.or(match progress {
+            Progress::More => None,
+            Progress::Full => Some(Truncated::Length),
+            Progress::Damaged => Some(Truncated::Disconnect),
+        });
+
+        let status = head.status.as_u16();
+        let reason = match head.extensions.get::<hyper::ext::ReasonPhrase>() {
+            Some(reason) => reason.as_bytes(),
+            None => head.status.canonical_reason().unwrap_or("").as_bytes(),
+        };
+        let response_head = archive_head(status, reason, &head.headers, body.len(), decoded);
+        let location = headers.get("location").filter(|_| is_redirect(status));
+        Ok(Response {
+            status,
+            location: location.and_then(|reference| request.url.join(reference.trim()).ok()),
+            retry_after: headers.get("retry-after").and_then(|value| retry_after(value, SystemTime::now())),
+            headers,
+            body: Bytes::from(body),
+            truncated,
+            request_head,
+            response_head,
+            protocol: protocol(head.version),
+            address: connection.address(),
+            connect,
+            first_byte,
+            total: start.elapsed(),
+        })
+    }
+
+    /// Reads a body until its end or a limit; tells why it stopped early.
+    async fn read_body(
+        &self,
+        connection: &mut Connection,
+        incoming: &mut Incoming,
+        decoder: &mut Decoder,
+        mut alarm: Pin<&mut Sleep>,
+        bytes_max: usize,
+        deadline: Instant,
+    ) -> Option<Truncated> {
+        let window = self.config.speed_window.max(Duration::from_millis(1));
+        let bytes_per_window = (self.config.speed_min as f64 * window.as_secs_f64()) as usize;
+        let mut window_start: Option<Instant> = None;
+        let (mut bytes, mut window_bytes) = (0usize, 0usize);
+        loop {
+            match unless(alarm.as_mut(), connection.piece(incoming)).await {
+                Some(Some(Ok(piece))) => {
+                    bytes += piece.len();
+                    window_bytes += piece.len();
+                    match decoder.write(&piece) {
+                        Progress::More if bytes > bytes_max => return Some(Truncated::Length),
+                        Progress::More => {}
+                        Progress::Full => return Some(Truncated::Length),
+                        Progress::Damaged => return Some(Truncated::Disconnect),
+                    }
+                }
+                Some(None) => return None,
+                Some(Some(Err(_))) => return Some(Truncated::Disconnect),
+                None => {
+                    // The alarm first rings when the head's time is up; only then is the speed looked at, so
+                    // that a fast page sets no second alarm.
+                    let now = Instant::now();
+                    let is_slow = window_start.is_some_and(|at| {
+                        now.duration_since(at) >= window && window_bytes < bytes_per_window
+                    });
+                    if now >= deadline || is_slow {
+                        return Some(Truncated::Time);
+                    }
+                    window_start = Some(now);
+                    window_bytes = 0;
+                    alarm.as_mut().reset(deadline.min(now + window));
+                }
+            }
+        }
+    }
+}
+
+/// Waits for some work, or for the alarm: then `None`.
+async fn unless<F: Future>(mut alarm: Pin<&mut Sleep>, work: F) -> Option<F::Output> {
+    let mut work = pin!(work);
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => alarm.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_2 => "h2",
+        Version::HTTP_10 => "http/1.0",
+        _ => "http/1.1",
+    }
+}
+
+/// Whether the process or the system has no file descriptor left (EMFILE, ENFILE).
+fn is_out_of_files(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24))
+}
