@@ -1,0 +1,224 @@
+//! Reads one fetched page: the road from bytes to [`Parsed`].
+//!
+//! Decides what to do by [`Kind`]; the work itself is done by the modules it calls.
+
+use crate::html::{self, directives::Directives};
+use crate::{charset, fingerprint, kind, language, text};
+use farol_base::{CanonicalUrl, ContentHash, Language, Link, Timestamp};
+
+pub use crate::kind::Kind;
+
+/// Bytes of a body that are read; what follows is left out, with a [`Complaint::BodyCut`].
+///
+/// Decoding may triple a single-byte encoding (three bytes for `€`), so a page takes at most 3 × 16 MiB
+/// of decoded text, plus [`text::TEXT_BYTES_MAX`] of laid-out text, plus the links.
+pub const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// A fetched page, with what its server said about it.
+#[derive(Clone, Copy, Debug)]
+pub struct PageInput<'a> {
+    /// Where it was found, after redirects.
+    pub url: &'a CanonicalUrl,
+    /// The `Content-Type` header.
+    pub content_type: Option<&'a str>,
+    /// The body, content encodings (gzip, …) already undone.
+    pub body: &'a [u8],
+    /// Values of all `X-Robots-Tag` headers.
+    pub robots_tags: &'a [&'a str],
+    /// Our product token: robots rules addressed to it count, rules for other agents do not.
+    pub agent: &'a str,
+    /// How much is wanted.
+    pub wants: Wants,
+}
+
+/// How much of a page is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// Links and what the head says; no headings, text, language or similarity fingerprint. The content
+    /// hash is then that of the bytes. The links are exactly those of [`Wants::Everything`].
+    LinksOnly,
+    /// All of it.
+    Everything,
+}
+
+/// What was read from a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// `<title>`, or `og:title` where that is missing; of plain text, its first line if short.
+    pub title: String,
+    /// Text of h1 to h6, one per line.
+    pub headings: String,
+    /// Main text, boilerplate removed, paragraphs separated by `\n`.
+    pub body: String,
+    /// The author's summary: `meta description` or `og:description`.
+    pub description: String,
+    /// From the text where it is long enough to tell, else what the page claims.
+    pub language: Option<Language>,
+    /// Each address once, in the order of first mention; see [`html::links`] for which elements count.
+    pub links: Vec<Link>,
+    /// `rel=canonical`: the address that the author wants this page to be known by.
+    pub canonical: Option<CanonicalUrl>,
+    /// RSS and Atom feeds that the page offers.
+    pub feeds: Vec<CanonicalUrl>,
+    /// Where `meta refresh` leads, if elsewhere.
+    pub refresh: Option<CanonicalUrl>,
+    pub noindex: bool,
+    pub nofollow: bool,
+    pub noarchive: bool,
+    pub nosnippet: bool,
+    /// From this instant on the page counts as `noindex` (`unavailable_after`).
+    pub unavailable_after: Option<Timestamp>,
+    /// When the page says it was last changed or published.
+    pub dated: Option<Timestamp>,
+    /// Of the main text, or of the bytes where there is none.
+    pub content_hash: ContentHash,
+    /// Similarity fingerprint of the main text; 0 where there is none.
+    pub simhash: u64,
+    /// Name of the encoding that was used to decode the page.
+    pub charset: &'static str,
+    /// Kind of file for `filetype:`: `html`, `txt`, `xml`, `pdf`, …
+    pub file_type: String,
+    pub kind: Kind,
+    /// What was odd about the page, each complaint at most once.
+    pub complaints: Vec<Complaint>,
+}
+
+/// Something odd about a page that was read nevertheless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Complaint {
+    /// The body is longer than [`BODY_BYTES_MAX`]; the rest was not read.
+    BodyCut,
+    /// The bytes are not what the declared charset says; another one was used.
+    CharsetWrong,
+    /// Some bytes have no meaning in the page's charset.
+    UnreadableBytes,
+    /// More links than [`html::links::LINKS_MAX`]; the rest was left out.
+    LinksCut,
+    /// More text than [`text::TEXT_BYTES_MAX`]; the rest was left out.
+    TextCut,
+    /// Elements are nested deeper than [`text::DEPTH_MAX`]; deeper ones were read as if flat.
+    DeepNesting,
+    /// The page ends inside a tag or comment.
+    Unfinished,
+}
+
+/// Reads a page. Never fails: what was odd is told in [`Parsed::complaints`].
+///
+/// ```
+/// use farol_base::CanonicalUrl;
+/// use farol_parse::{PageInput, Wants, page};
+/// let parsed = page(&PageInput {
+///     url: &CanonicalUrl::parse("http://h/dir/").unwrap(),
+///     content_type: Some("text/html; charset=utf-8"),
+///     body: b"<title>Ol&aacute;</title><a href='../x?a=1&amp;b=2'>Um <b>elo</b></a>",
+///     robots_tags: &[],
+///     agent: "farol",
+///     wants: Wants::Everything,
+/// });
+/// assert_eq!(parsed.title, "Olá");
+/// assert_eq!(parsed.links[0].url.as_str(), "http://h/x?a=1&b=2");
+/// assert_eq!(parsed.links[0].anchor, "Um elo");
+/// ```
+pub fn page(input: &PageInput<'_>) -> Parsed {
+    let mut complaints = Vec::new();
+    let body = match input.body.get(..BODY_BYTES_MAX) {
+        Some(start) if input.body.len() > BODY_BYTES_MAX => {
+            complaints.push(Complaint::BodyCut);
+            start
+        }
+        _ => input.body,
+    };
+    let kind = kind::sniff(input.content_type, body);
+    let mut directives = Directives::default();
+    for value in input.robots_tags {
+        directives.read_header(value, input.agent);
+    }
+    let mut parsed = Parsed {
+        title: String::new(),
+        headings: String::new(),
+        body: String::new(),
+        description: String::new(),
+        language: None,
+        links: Vec::new(),
+        canonical: None,
+        feeds: Vec::new(),
+        refresh: None,
+        noindex: false,
+        nofollow: false,
+        noarchive: false,
+        nosnippet: false,
+        unavailable_after: None,
+        dated: None,
+        content_hash: ContentHash::default(),
+        simhash: 0,
+        charset: "",
+        file_type: kind::file_type(input.content_type, input.url, kind).to_string(),
+        kind,
+        complaints,
+    };
+    let mut claimed_language = None;
+    match kind {
+        Kind::Html => {
+            let decoded = decode(input, body, &mut parsed);
+            let read = html::read(&decoded, input.url, input.agent, input.wants, directives);
+            directives = read.head.directives;
+            claimed_language = read.head.language;
+            parsed.title = read.head.title;
+            parsed.description = read.head.description;
+            parsed.canonical = read.head.canonical;
+            parsed.feeds = read.head.feeds;
+            parsed.refresh = read.head.refresh;
+            parsed.dated = read.head.dates.best();
+            parsed.links = read.links;
+            parsed.headings = read.text.headings;
+            parsed.body = read.text.body;
+            parsed.complaints.extend(read.complaints);
+        }
+        Kind::PlainText => {
+            let decoded = decode(input, body, &mut parsed);
+            if input.wants == Wants::Everything {
+                let plain = text::plain::lay_out(&decoded);
+                parsed.title = plain.title;
+                parsed.body = plain.body;
+                parsed.complaints.extend(plain.cut.then_some(Complaint::TextCut));
+            }
+        }
+        // Feeds and sitemaps have their own readers; other XML has no text that people would look for.
+        Kind::Xml => parsed.charset = charset::find(input.content_type, body, tld(input.url)).name(),
+        Kind::Other => {}
+    }
+    if parsed.body.is_empty() {
+        parsed.content_hash = ContentHash::of(body);
+    } else {
+        parsed.content_hash = ContentHash::of(parsed.body.as_bytes());
+        parsed.simhash = fingerprint::simhash(&parsed.body);
+        parsed.language = language::of_text(&parsed.body);
+    }
+    parsed.language = parsed.language.or(claimed_language);
+    parsed.noindex = directives.noindex;
+    parsed.nofollow = directives.nofollow;
+    parsed.noarchive = directives.noarchive;
+    parsed.nosnippet = directives.nosnippet;
+    parsed.unavailable_after = directives.unavailable_after;
+    if parsed.nofollow {
+        parsed.links.iter_mut().for_each(|link| link.nofollow = true);
+    }
+    parsed
+}
+
+fn decode<'b>(input: &PageInput<'_>, body: &'b [u8], parsed: &mut Parsed) -> std::borrow::Cow<'b, str> {
+    let decoded = charset::decode(input.content_type, body, tld(input.url));
+    parsed.charset = decoded.charset.name();
+    parsed.complaints.extend(decoded.declaration_wrong.then_some(Complaint::CharsetWrong));
+    parsed.complaints.extend(decoded.unreadable.then_some(Complaint::UnreadableBytes));
+    decoded.text
+}
+
+/// The last label of the host name, a hint for guessing an undeclared charset.
+fn tld(url: &CanonicalUrl) -> Option<&str> {
+    let authority = url.host_str().rsplit('/').next()?;
+    let name = authority.split(':').next()?;
+    let (_, tld) = name.rsplit_once('.')?;
+    (!tld.is_empty() && tld.bytes().all(|b| b.is_ascii_lowercase())).then_some(tld)
+}

@@ -1,0 +1,270 @@
+//! What attributes say about a container: that it is navigation, or the article, or not to be seen.
+//!
+//! Class names and ids are split into words (`post-comments`, `sidebarRight`), and each word is looked up.
+//! The lists come from names that content systems and newspapers use; a name is only a hint, and
+//! [`super::select`] overrules it where a container holds most of the page.
+
+use crate::html::scanner::Scanner;
+use crate::html::tags::Tag;
+
+/// Bytes of a class or id that are read.
+const NAME_BYTES_MAX: usize = 256;
+
+/// What a container seems to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Hint {
+    #[default]
+    None,
+    /// It seems to be the main text.
+    Good,
+    /// Its markup says that it is the main text (`main`, `article`, `itemprop=articleBody`).
+    Main,
+    /// It seems to be around the main text: navigation, comments, advertisement.
+    Bad,
+    /// It is not shown.
+    Hidden,
+}
+
+/// Reads the hint of an element from its tag and attributes. `in_article` tells whether it is part of an
+/// article or section, where a `header` belongs to the text.
+pub fn of_element(tag: Tag, scanner: &Scanner<'_>, in_article: bool) -> Hint {
+    match tag {
+        Tag::Nav | Tag::Footer | Tag::Aside | Tag::Menu | Tag::Dialog => return Hint::Bad,
+        Tag::Header if !in_article => return Hint::Bad,
+        Tag::Html | Tag::Body => return Hint::None,
+        _ => {}
+    }
+    let mut found = Found::default();
+    for (name, value) in scanner.attrs() {
+        match name.len() {
+            2 if name.eq_ignore_ascii_case("id") => found.words(value),
+            4 if name.eq_ignore_ascii_case("role") => found.role(value),
+            5 if name.eq_ignore_ascii_case("class") => found.words(value),
+            5 if name.eq_ignore_ascii_case("style") => found.hidden |= hides(value),
+            6 if name.eq_ignore_ascii_case("hidden") => found.hidden = true,
+            8 if name.eq_ignore_ascii_case("itemprop") => {
+                found.main |=
+                    value.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("articleBody"));
+            }
+            11 if name.eq_ignore_ascii_case("aria-hidden") => {
+                found.hidden |= value.eq_ignore_ascii_case("true")
+            }
+            _ => {}
+        }
+    }
+    found.main |= matches!(tag, Tag::Main | Tag::Article);
+    found.verdict(tag)
+}
+
+#[derive(Default)]
+struct Found {
+    hidden: bool,
+    main: bool,
+    good: bool,
+    weak: bool,
+    bad: bool,
+}
+
+impl Found {
+    fn verdict(&self, tag: Tag) -> Hint {
+        if self.hidden {
+            Hint::Hidden
+        } else if self.bad && tag != Tag::Main {
+            Hint::Bad
+        } else if self.main {
+            Hint::Main
+        } else if self.good {
+            Hint::Good
+        } else if self.weak {
+            Hint::Bad
+        } else {
+            Hint::None
+        }
+    }
+
+    fn role(&mut self, role: &str) {
+        match role.trim() {
+            "main" | "article" => self.main = true,
+            "navigation" | "banner" | "contentinfo" | "complementary" | "search" | "menu" | "menubar"
+            | "dialog" | "alertdialog" | "toolbar" | "tablist" | "tooltip" => self.bad = true,
+            _ => {}
+        }
+    }
+
+    /// Reads a class or id word by word.
+    fn words(&mut self, names: &str) {
+        let names = &names.as_bytes()[..names.len().min(NAME_BYTES_MAX)];
+        let mut word = Word::default();
+        let mut last_lower = false;
+        for &byte in names {
+            let upper = byte.is_ascii_uppercase();
+            if !byte.is_ascii_alphabetic() || (upper && last_lower) {
+                self.word(&word);
+                word = Word::default();
+            }
+            if byte.is_ascii_alphabetic() {
+                word.push(byte | 0x20);
+            }
+            last_lower = byte.is_ascii_lowercase();
+        }
+        self.word(&word);
+    }
+
+    fn word(&mut self, word: &Word) {
+        match word.meaning() {
+            Meaning::Bad => self.bad = true,
+            Meaning::Weak => self.weak = true,
+            Meaning::Good => self.good = true,
+            Meaning::Nothing => {}
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Nothing,
+    Good,
+    /// Around the text, unless a good word stands next to it: `article-header`.
+    Weak,
+    Bad,
+}
+
+/// The first eight letters of a word, packed.
+#[derive(Default)]
+struct Word {
+    key: u64,
+    len: usize,
+}
+
+impl Word {
+    fn push(&mut self, lower: u8) {
+        if self.len < 8 {
+            self.key = self.key << 8 | u64::from(lower);
+        }
+        self.len += 1;
+    }
+
+    /// Looks the word up by its first eight letters.
+    #[rustfmt::skip]
+    fn meaning(&self) -> Meaning {
+        macro_rules! any { ($($word:literal)*) => { [$(key($word)),*] }; }
+        const BAD: &[u64] = &sorted(any!(
+            "nav" "navbar" "navigati" "navi" "navbox" "menu" "menubar" "menus" "submenu" "topmenu" "mainmenu" "leftmenu"
+            "mainnav" "topnav" "subnav" "sidenav" "breadcru" "sidebar" "sidebars" "sidebarl" "sidebarr" "rightbar" "leftbar" "sidecol"
+            "aside" "footer" "foot" "footerna" "pagefoot" "printfoo" "comment" "comments" "commentl" "commenta" "commentf"
+            "kommenta" "disqus" "respond" "reply" "replies" "related" "relatedp" "relateda" "relatedc" "recommen" "empfehlu"
+            "share" "sharing" "shares" "sharebar" "sharethi" "sharedad" "shariff" "social" "sociable" "socialme" "socials" "socialba"
+            "addthis" "addtoany" "facebook" "twitter" "newslett" "subscrib" "subscrip" "signup" "login" "register" "cookie" "cookies"
+            "gdpr" "consent" "banner" "banners" "popup" "modal" "overlay" "lightbox" "advert" "adverts" "advertis" "anzeige" "werbung"
+            "ads" "ad" "adsense" "adbox" "sponsor" "sponsore" "promo" "promos" "promotio" "promobox" "widget" "widgets" "widgetar" "teaser"
+            "teasers" "outbrain" "taboola" "paginati" "pager" "paginato" "paging" "pagenavi" "masthead" "toolbar" "tagcloud" "copyrigh"
+            "disclaim" "poll" "donate" "donation" "trending" "popular" "mostread" "mostpopu" "dropdown" "tooltip" "search" "searchfo"
+            "searchbo" "catlinks" "noprint" "jump" "jumpto" "skip" "skiplink" "shoutbox" "feedback" "trackbac" "pingback" "bookmark"
+            "whatsapp" "printpag" "sitemap" "topbar" "bottomba" "infobar" "topstori" "morefrom" "readmore" "webring" "blogroll"
+            "imprint" "impressu" "captcha" "wpcnt" "jp" "sharedda" "ssba" "crayon" "embedcod"
+        ));
+        const WEAK: &[u64] = &sorted(any!(
+            "header" "head" "meta" "metadata" "author" "authors" "autor" "byline" "bio" "tags" "tag" "category" "categori" "slider"
+            "carousel" "slidesho" "gallery" "links" "tools" "buttons" "button" "options" "actions" "side" "rail" "right" "bottom"
+            "archive" "recent" "latest" "more" "print" "extra" "logo" "branding" "credits" "hidden" "topics" "notice" "alert"
+            "secondar" "tertiary" "partner" "partners" "shop" "basket" "cart" "form" "toc" "index" "rating" "ratings" "votes" "vote"
+        ));
+        const GOOD: &[u64] = &sorted(any!(
+            "article" "articles" "articleb" "articlet" "articlec" "artikel" "content" "contents" "contentb" "contentt" "maincont" "entry"
+            "entrycon" "post" "postcont" "postbody" "story" "storybod" "storytex" "text" "texte" "body" "bodytext" "maintext" "main" "hentry"
+            "blogpost" "inhalt" "conteudo" "contenid" "noticia" "materia" "texto" "news" "page" "document" "section"
+        ));
+        let within = |list: &[u64]| list.binary_search(&self.key).is_ok();
+        if self.len < 2 {
+            Meaning::Nothing
+        } else if within(BAD) {
+            Meaning::Bad
+        } else if within(WEAK) {
+            Meaning::Weak
+        } else if within(GOOD) {
+            Meaning::Good
+        } else {
+            Meaning::Nothing
+        }
+    }
+}
+
+const fn key(word: &str) -> u64 {
+    let bytes = word.as_bytes();
+    assert!(bytes.len() <= 8);
+    let mut key = 0u64;
+    let mut i = 0;
+    while i < bytes.len() {
+        key = key << 8 | bytes[i] as u64;
+        i += 1;
+    }
+    key
+}
+
+/// Sorts a list while compiling.
+const fn sorted<const N: usize>(mut list: [u64; N]) -> [u64; N] {
+    let mut i = 1;
+    while i < N {
+        let mut j = i;
+        while j > 0 && list[j - 1] > list[j] {
+            (list[j - 1], list[j]) = (list[j], list[j - 1]);
+            j -= 1;
+        }
+        i += 1;
+    }
+    list
+}
+
+/// Whether an inline style hides the element.
+fn hides(style: &str) -> bool {
+    let style = &style.as_bytes()[..style.len().min(NAME_BYTES_MAX)];
+    let mut plain = [0u8; NAME_BYTES_MAX];
+    let mut len = 0;
+    for byte in style.iter().filter(|b| !b.is_ascii_whitespace()) {
+        plain[len] = byte.to_ascii_lowercase();
+        len += 1;
+    }
+    let has = |text: &[u8]| memchr::memmem::find(&plain[..len], text).is_some();
+    has(b"display:none") || has(b"visibility:hidden")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::scanner::Token;
+
+    #[track_caller]
+    fn check(tag: &str, want: Hint) {
+        let mut scanner = Scanner::new(tag);
+        let Some(Token::Start { tag: name, .. }) = scanner.next_token() else { panic!("{tag} is no tag") };
+        assert_eq!(of_element(name, &scanner, false), want, "{tag}");
+    }
+
+    #[test]
+    fn names_give_hints() {
+        check("<div>", Hint::None);
+        check("<nav>", Hint::Bad);
+        check("<header>", Hint::Bad);
+        check("<main class=sidebar>", Hint::Main);
+        check("<div class='post-comments'>", Hint::Bad);
+        check("<div id=sidebarRight>", Hint::Bad);
+        check("<div CLASS='Newsletter2'>", Hint::Bad);
+        check("<div class='article-header'>", Hint::Good);
+        check("<div class='page__header'>", Hint::Good);
+        check("<div class='author'>", Hint::Bad);
+        check("<div class='entry-content'>", Hint::Good);
+        check("<div itemprop='articleBody'>", Hint::Main);
+        check("<div role=navigation>", Hint::Bad);
+        check("<div style='color:red; Display: none'>", Hint::Hidden);
+        check("<div hidden>", Hint::Hidden);
+        check("<body class='has-sidebar'>", Hint::None);
+        check("<div class='a b'>", Hint::None);
+    }
+
+    #[test]
+    fn endless_names_are_cut() {
+        check(&format!("<div class='{} sidebar'>", "x".repeat(100_000)), Hint::None);
+        check(&format!("<div style='{}'>", "é".repeat(100_000)), Hint::None);
+    }
+}
