@@ -100,9 +100,8 @@ impl Decoder {
     pub fn finish(mut self) -> (Vec<u8>, bool, Progress) {
         if let State::Start(start) = &mut self.state {
             let start = std::mem::take(start);
-            let mut sink = Sink::new(self.bytes_max, start.len());
-            let progress = progress(sink.write_all(&start), &sink);
-            return (sink.bytes, false, progress);
+            self.state = open(self.encoding, &start, self.bytes_max);
+            self.push(&start);
         }
         let ended = match &mut self.state {
             State::Start(_) | State::Plain(_) => Ok(()),
@@ -156,7 +155,7 @@ impl Decoder {
     }
 }
 
-/// Chooses the decoder by the announced encoding and the body's first two bytes.
+/// Chooses the decoder by the announced encoding and the body's first two bytes, or all if it has fewer.
 fn open(encoding: Encoding, start: &[u8], bytes_max: usize) -> State {
     // Text commonly shrinks to a quarter.
     let sink = Sink::new(bytes_max, (4 * start.len()).min(64 << 10));
@@ -168,8 +167,10 @@ fn open(encoding: Encoding, start: &[u8], bytes_max: usize) -> State {
         {
             State::Zlib(Box::new(ZlibDecoder::new(sink)))
         }
-        (Encoding::Deflate, _) => State::Deflate(Box::new(DeflateDecoder::new(sink))),
-        (Encoding::Brotli, _) => State::Brotli(Box::new(brotli::DecompressorWriter::new(sink, 16 << 10))),
+        (Encoding::Deflate, [_, _, ..]) => State::Deflate(Box::new(DeflateDecoder::new(sink))),
+        (Encoding::Brotli, [_, ..]) => {
+            State::Brotli(Box::new(brotli::DecompressorWriter::new(sink, 16 << 10)))
+        }
         (Encoding::Zstd, [0x28, 0xb5, ..]) => {
             let decoder = zstd::stream::write::Decoder::new(Sink::new(bytes_max, 0));
             match decoder

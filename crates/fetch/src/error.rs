@@ -87,16 +87,15 @@ impl FetchError {
         }
     }
 
-    /// Tells an HTTP library's error apart: too large, not HTTP, or simply gone.
+    /// Tells the HTTP library's errors apart: too large, not HTTP, or simply gone.
     pub(crate) fn from_http(url: &CanonicalUrl, bytes_max: usize, source: hyper::Error) -> FetchError {
         let url = url.clone();
-        let is_network = std::error::Error::source(&source).is_some_and(|cause| cause.is::<std::io::Error>());
         if source.is_parse_too_large() {
             FetchError::TooLarge { url, bytes_max }
-        } else if source.is_incomplete_message() || source.is_canceled() || source.is_closed() || is_network {
-            FetchError::Closed { url, source }
-        } else {
+        } else if source.is_parse() {
             FetchError::Protocol { url, source }
+        } else {
+            FetchError::Closed { url, source }
         }
     }
 }

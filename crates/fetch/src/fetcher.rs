@@ -112,7 +112,6 @@ impl Fetcher {
                 }
                 // The server closed it just as we wrote. Asking again is safe: GET changes nothing.
                 Err(FetchError::Closed { .. }) => {}
-                Err(FetchError::Protocol { source, .. }) if !source.is_parse() => {}
                 Err(error) => return Err(error),
             }
         }

@@ -140,14 +140,11 @@ impl Names {
         let mut ask_v6 = std::pin::pin!(resolver.lookup(question.as_str(), RecordType::AAAA));
         let (mut v4, mut v6) = (None, None);
         while v4.is_none() || v6.is_none() {
-            let patience = match v4.as_ref().or(v6.as_ref()) {
-                Some(Ok(_)) => OTHER_FAMILY_WAIT,
-                _ => self.timeout,
-            };
+            let has_one = matches!(v4.as_ref().or(v6.as_ref()), Some(Ok(_)));
             tokio::select! {
                 found = &mut ask_v4, if v4.is_none() => v4 = Some(found),
                 found = &mut ask_v6, if v6.is_none() => v6 = Some(found),
-                () = tokio::time::sleep(patience) => break,
+                () = tokio::time::sleep(OTHER_FAMILY_WAIT), if has_one => break,
             }
         }
         let mut addresses = Vec::new();
