@@ -1,1 +1,37 @@
-//! The searchable shard on tantivy: schema, analysis, ranking, snippets, suggestions.
+//! The searchable shard: schema, analysis, ranking, snippets, suggestions.
+//!
+//! The life of a page here: [`Shard::put`] hands its texts to the analysis of its language ([`text`]), which
+//! writes each word twice, as it stands and as its stem; a page known under the same URL is replaced.
+//! [`Shard::commit`] makes it durable and visible, together with the watermark up to which stored pages have
+//! been taken in. A question then finds it: [`plan`] turns words into terms, [`matching`] walks their postings
+//! and scores by BM25F over weighted fields, [`rank`] looks at the best candidates again (nearness of the words,
+//! title, links) and folds duplicates and crowding hosts together, [`snippet`] cuts the passage that shows why.
+//! Its words join the [`vocabulary`] that [`spell`] and [`suggest`] draw on. A page that is deleted stops being
+//! found at the next commit and leaves the disk when its segment is merged.
+//!
+//! INVARIANT: one [`Shard`] writes, any number of [`Searcher`]s read, and neither waits for the other.
+//! INVARIANT: ranks of links are asked for at query time through [`Ranks`]; they change without re-indexing.
+//! This crate does not read the text of a question (`farol_broker` does) and knows nothing of the Web.
+
+mod error;
+mod filter;
+mod matching;
+mod plan;
+pub mod rank;
+mod schema;
+mod searcher;
+mod shard;
+mod snippet;
+mod spell;
+mod stored;
+mod suggest;
+mod text;
+mod vocabulary;
+
+#[cfg(test)]
+mod testing;
+
+pub use error::Error;
+pub use rank::{NoRanks, Ranks};
+pub use searcher::{HITS_MAX, Searcher};
+pub use shard::{Shard, ShardOptions};

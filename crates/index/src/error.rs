@@ -1,0 +1,47 @@
+//! What can go wrong with a shard.
+
+use std::path::PathBuf;
+
+/// Why a shard could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder holds an index that this version does not read.
+    #[error(
+        "the index in {dir} has format {found}, this version reads {wanted}; \
+         move that folder away and build the index anew from the stored pages"
+    )]
+    Format { dir: PathBuf, found: String, wanted: u32 },
+    /// Another process writes to this index.
+    #[error("the index in {dir} is in use by another process")]
+    Locked { dir: PathBuf },
+    /// Files of the index do not match their checksums, or are not what they should be.
+    #[error("the index is damaged: {what}")]
+    Damaged { what: String },
+    /// An earlier write failed; what is committed is safe, and writing goes on after opening the shard again.
+    #[error("the index refuses writes after an earlier failure; open it again")]
+    Poisoned,
+    /// Reading or writing a file outside tantivy's own failed.
+    #[error("{doing} {path}")]
+    File { doing: &'static str, path: PathBuf, source: std::io::Error },
+    /// Tantivy could not do something.
+    #[error("the index could not {doing}")]
+    Engine { doing: &'static str, source: Box<tantivy::TantivyError> },
+}
+
+impl Error {
+    /// Wraps what tantivy says, with what was being done.
+    pub(crate) fn engine<E: Into<tantivy::TantivyError>>(doing: &'static str) -> impl FnOnce(E) -> Error {
+        move |source| Error::Engine { doing, source: Box::new(source.into()) }
+    }
+
+    /// Whether the same call may succeed later: another writer went away, or the disk has room again.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Error::Locked { .. } => true,
+            Error::File { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
+            Error::Engine { source, .. } => matches!(&**source, tantivy::TantivyError::IoError(_)),
+            _ => false,
+        }
+    }
+}

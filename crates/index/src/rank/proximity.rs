@@ -1,0 +1,103 @@
+//! Nearness: words that stand close together mean more than words far apart.
+//!
+//! The measure is Büttcher, Clarke and Lushman's (2006): walk over all places of the words in order; where two
+//! different words follow each other at distance d, each gains the other's rarity over d². The gains saturate
+//! like frequencies do in BM25.
+
+use super::fields::{Bm25, K1};
+use crate::error::Error;
+use crate::matching::open;
+use crate::plan::{Plan, What};
+use tantivy::postings::{Postings, SegmentPostings};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, SegmentReader};
+
+/// Places of one word on one page that are looked at: 16 words × 512 × 8 bytes = 64 KiB.
+const PLACES_MAX: usize = 512;
+
+/// Words of a question that are looked at.
+const WORDS_MAX: usize = 16;
+
+/// How much nearness weighs beside BM25.
+const WEIGHT: f32 = 1.0;
+
+/// Measures nearness on the pages of one segment, asked for in growing order.
+pub(crate) struct Nearness {
+    words: Vec<Places>,
+    merged: Vec<(u32, usize)>,
+}
+
+struct Places {
+    postings: Vec<SegmentPostings>,
+    idf: f32,
+    positions: Vec<u32>,
+}
+
+impl Nearness {
+    /// Opens the words of a plan; none where fewer than two can be near each other.
+    pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<Option<Nearness>, Error> {
+        let mut words = Vec::new();
+        for unit in plan.units.iter().filter(|unit| unit.place.everywhere && unit.required) {
+            let What::Word { form, stems } = &unit.what else { continue };
+            let option = IndexRecordOption::WithFreqsAndPositions;
+            let mut postings = Vec::new();
+            postings.extend(open(segment, unit.place.forms, form, option)?);
+            let _ = stems;
+            if !postings.is_empty() && words.len() < WORDS_MAX {
+                words.push(Places { postings, idf: unit.idf, positions: Vec::new() });
+            }
+        }
+        Ok((words.len() > 1).then_some(Nearness { words, merged: Vec::new() }))
+    }
+
+    /// What nearness adds to a page's score.
+    pub(crate) fn score(&mut self, doc: DocId, bm25: &Bm25) -> f32 {
+        self.merged.clear();
+        for (number, word) in self.words.iter_mut().enumerate() {
+            for postings in &mut word.postings {
+                if postings.doc() < doc {
+                    postings.seek(doc);
+                }
+                if postings.doc() == doc {
+                    postings.positions(&mut word.positions);
+                    let places = word.positions.iter().take(PLACES_MAX);
+                    self.merged.extend(places.map(|position| (*position, number)));
+                }
+            }
+        }
+        self.merged.sort_unstable();
+        let mut gains = [0f32; WORDS_MAX];
+        for pair in self.merged.windows(2) {
+            let [(before, one), (after, other)] = [pair[0], pair[1]];
+            if one != other && after > before {
+                let distance = (after - before) as f32;
+                gains[one] += self.words[other].idf / (distance * distance);
+                gains[other] += self.words[one].idf / (distance * distance);
+            }
+        }
+        let length = bm25.length(doc);
+        let scores = self
+            .words
+            .iter()
+            .zip(gains)
+            .map(|(word, gain)| word.idf.min(1.0) * gain * (K1 + 1.0) / (gain + length));
+        WEIGHT * scores.sum::<f32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{TestShard, page};
+
+    #[test]
+    fn words_close_together_rank_higher() {
+        let shard = TestShard::new(&[
+            page("http://a/far", "Ports", "harbour lights were seen by many who sailed the old coast"),
+            page("http://b/near", "Ports", "many who sailed were seen by lights the old harbour coast"),
+            page("http://c/next", "Ports", "many who sailed were seen by the lights of old harbour coast"),
+        ]);
+        assert_eq!(shard.paths("harbour coast")[2], "/far");
+        assert_eq!(shard.paths("lights harbour").len(), 3);
+        assert_eq!(shard.paths("lights harbour")[0], "/far"); // "harbour lights" is nearest, in any order.
+    }
+}

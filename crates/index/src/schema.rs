@@ -1,0 +1,242 @@
+//! The fields of a page in the index.
+//!
+//! | field | holds | for |
+//! |---|---|---|
+//! | `words` | all texts as folded words, weighted by repetition, with positions | matching, phrases, BM25F |
+//! | `stems` | all texts as marked stems, same weights | matching across forms |
+//! | `title`, `url` | words and stems of the title; words of the URL | `intitle:`, `inurl:`, reranking |
+//! | `page` | the page's id | upsert, link rank |
+//! | `host`, `site`, `path` | the host; its name and parent domains; hashes of path prefixes | deleting a host, crowding, `site:` |
+//! | `language`, `file_type`, `dated`, `fetched` | as they are | filters, newest first |
+//! | `content`, `simhash` | fingerprints | duplicates |
+//! | `shown_title` | the title as written | suggestions |
+//! | `stored` | the whole document, see [`crate::stored`] | snippets, giving the document back |
+//!
+//! Does not decide the weights; see [`crate::rank::fields`].
+
+use crate::rank::fields as weight;
+use crate::stored;
+use crate::text::carrier::{CarrierTokenizer, Keep, carry};
+use crate::text::fold::folded;
+use farol_base::fingerprint::hash64;
+use farol_base::{CanonicalUrl, Document};
+use tantivy::schema::{
+    BytesOptions, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
+};
+use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
+use tantivy::{TantivyDocument, Term};
+
+/// Number of this layout and of the analysis; a shard written with another one is refused.
+pub(crate) const FORMAT: u32 = 1;
+
+/// Bytes of each text that are indexed and kept; the rest of a longer one is left out.
+/// 512 + 32 + 32 + 4 + 4 KiB = 584 KiB per document at most.
+pub(crate) const BODY_BYTES_MAX: usize = 512 * 1024;
+pub(crate) const HEADINGS_BYTES_MAX: usize = 32 * 1024;
+pub(crate) const ANCHORS_BYTES_MAX: usize = 32 * 1024;
+pub(crate) const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
+pub(crate) const TITLE_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of a title that are kept for suggestions.
+const SHOWN_TITLE_BYTES_MAX: usize = 200;
+
+/// Path segments that `site:host/path` can tell apart; deeper ones are not compared.
+pub(crate) const PATH_SEGMENTS_MAX: usize = 16;
+
+/// Handles of the fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields {
+    pub words: Field,
+    pub stems: Field,
+    pub title: Field,
+    pub url: Field,
+    pub page: Field,
+    pub host: Field,
+    pub site: Field,
+    pub path: Field,
+    pub language: Field,
+    pub file_type: Field,
+    pub dated: Field,
+    pub fetched: Field,
+    pub content: Field,
+    pub simhash: Field,
+    pub shown_title: Field,
+    pub stored: Field,
+}
+
+/// Builds the schema and its handles.
+pub(crate) fn schema() -> (Schema, Fields) {
+    let mut builder = Schema::builder();
+    let text = |tokenizer: &str, option, norms| {
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer(tokenizer)
+            .set_index_option(option)
+            .set_fieldnorms(norms);
+        TextOptions::default().set_indexing_options(indexing)
+    };
+    let raw = || text("raw", IndexRecordOption::Basic, false);
+    let number = NumericOptions::default;
+    let fields = Fields {
+        words: builder.add_text_field("words", text("forms", IndexRecordOption::WithFreqsAndPositions, true)),
+        stems: builder
+            .add_text_field("stems", text("stems", IndexRecordOption::WithFreqsAndPositions, false)),
+        title: builder.add_text_field("title", text("both", IndexRecordOption::WithFreqsAndPositions, false)),
+        url: builder.add_text_field("url", text("forms", IndexRecordOption::WithFreqsAndPositions, false)),
+        page: builder.add_u64_field("page", number().set_indexed().set_fast()),
+        host: builder.add_text_field("host", raw().set_fast("raw")),
+        site: builder.add_text_field("site", raw()),
+        path: builder.add_u64_field("path", number().set_indexed()),
+        language: builder.add_text_field("language", raw()),
+        file_type: builder.add_text_field("file_type", raw()),
+        dated: builder.add_u64_field("dated", number().set_fast()),
+        fetched: builder.add_u64_field("fetched", number().set_fast()),
+        content: builder.add_u64_field("content", number().set_fast()),
+        simhash: builder.add_u64_field("simhash", number().set_fast()),
+        shown_title: builder.add_text_field("shown_title", TextOptions::default().set_fast("raw")),
+        stored: builder.add_bytes_field("stored", BytesOptions::default().set_stored()),
+    };
+    (builder.build(), fields)
+}
+
+/// The analysers that the schema names.
+pub(crate) fn tokenizers() -> TokenizerManager {
+    let manager = TokenizerManager::default();
+    for (name, keep) in [("forms", Keep::Forms), ("stems", Keep::Stems), ("both", Keep::Both)] {
+        manager.register(name, TextAnalyzer::builder(CarrierTokenizer::new(keep)).build());
+    }
+    manager
+}
+
+impl Fields {
+    /// The document as tantivy takes it.
+    pub(crate) fn to_tantivy(self, document: &Document) -> TantivyDocument {
+        let mut out = TantivyDocument::default();
+        let language = document.language;
+        let title = cut(&document.title, TITLE_BYTES_MAX);
+        let url = url_words(&document.url);
+        let texts = [
+            (title, weight::TITLE),
+            (cut(&document.headings, HEADINGS_BYTES_MAX), weight::HEADINGS),
+            (cut(&document.anchors, ANCHORS_BYTES_MAX), weight::ANCHORS),
+            (cut(&document.description, DESCRIPTION_BYTES_MAX), weight::DESCRIPTION),
+            (cut(&document.body, BODY_BYTES_MAX), weight::BODY),
+        ];
+        for (text, weight) in texts {
+            if !text.is_empty() {
+                let value = carry(language, weight, text);
+                out.add_text(self.words, &value);
+                out.add_text(self.stems, &value);
+            }
+        }
+        out.add_text(self.words, carry(None, weight::URL, &url));
+        out.add_text(self.title, carry(language, 1, title));
+        out.add_text(self.url, carry(None, 1, &url));
+        out.add_u64(self.page, document.url.id().0);
+        let host = document.url.host();
+        out.add_text(self.host, host.as_str());
+        for site in sites(host.name(), host.authority()) {
+            out.add_text(self.site, site);
+        }
+        for prefix in path_prefixes(document.url.path()) {
+            out.add_u64(self.path, hash64(prefix.as_bytes()));
+        }
+        if let Some(language) = language {
+            out.add_text(self.language, language.code());
+        }
+        if !document.file_type.is_empty() {
+            out.add_text(self.file_type, folded(&document.file_type));
+        }
+        if let Some(dated) = document.dated {
+            out.add_u64(self.dated, dated.as_millis());
+        }
+        out.add_u64(self.fetched, document.fetched.as_millis());
+        out.add_u64(self.content, short_content(document));
+        out.add_u64(self.simhash, document.simhash);
+        let shown = cut(title, SHOWN_TITLE_BYTES_MAX);
+        if !shown.is_empty() {
+            out.add_text(self.shown_title, shown);
+        }
+        out.add_bytes(self.stored, &stored::encode(document));
+        out
+    }
+
+    /// The term that names a page.
+    pub(crate) fn page_term(self, url: &CanonicalUrl) -> Term {
+        Term::from_field_u64(self.page, url.id().0)
+    }
+}
+
+/// The content hash in 64 bits; 0 means that the page has none.
+fn short_content(document: &Document) -> u64 {
+    let hash = document.content_hash.0;
+    (hash as u64) ^ ((hash >> 64) as u64)
+}
+
+/// The first bytes of a text, ending on a character.
+pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
+}
+
+/// A host name with all its parent domains, and the name with its port where that is not the default one.
+fn sites<'a>(name: &'a str, authority: &'a str) -> impl Iterator<Item = &'a str> {
+    let is_address = name.starts_with('[') || name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let parents = name.match_indices('.').filter(move |_| !is_address).map(|(at, _)| &name[at + 1..]);
+    std::iter::once(name).chain(parents).chain((authority != name).then_some(authority))
+}
+
+/// The prefixes of a path that end with a segment: `/a`, `/a/b` of `/a/b/`.
+pub(crate) fn path_prefixes(path: &str) -> impl Iterator<Item = &str> {
+    let path = path.trim_end_matches('/');
+    let ends =
+        path.match_indices('/').skip(1).map(|(at, _)| at).chain((!path.is_empty()).then_some(path.len()));
+    ends.map(move |end| &path[..end]).take(PATH_SEGMENTS_MAX)
+}
+
+/// The words of a URL: host name and path, escapes read, without the scheme.
+pub(crate) fn url_words(url: &CanonicalUrl) -> String {
+    let host = url.host();
+    let text = format!("{} {}", host.name(), url.path_and_query());
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let escaped = (first == b'%')
+            .then(|| std::str::from_utf8(tail.get(..2)?).ok())
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(escaped.unwrap_or(first));
+        rest = if escaped.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_found_under_all_its_parents() {
+        let check = |name: &str, authority: &str, want: &[&str]| {
+            assert_eq!(sites(name, authority).collect::<Vec<_>>(), want);
+        };
+        check("docs.example.org", "docs.example.org", &["docs.example.org", "example.org", "org"]);
+        check("example.org", "example.org:81", &["example.org", "org", "example.org:81"]);
+        check("127.0.0.1", "127.0.0.1", &["127.0.0.1"]);
+        check("[::1]", "[::1]", &["[::1]"]);
+    }
+
+    #[test]
+    fn a_path_is_found_under_all_its_folders() {
+        let check = |path: &str, want: &[&str]| assert_eq!(path_prefixes(path).collect::<Vec<_>>(), want);
+        check("/", &[]);
+        check("/a", &["/a"]);
+        check("/a/b.html", &["/a", "/a/b.html"]);
+        check("/a/b/", &["/a", "/a/b"]);
+        assert_eq!(path_prefixes(&"/x".repeat(50)).count(), PATH_SEGMENTS_MAX);
+    }
+
+    #[test]
+    fn url_words_are_readable() {
+        let url = CanonicalUrl::parse("https://h.org/caf%C3%A9/a_b?q=%zz").unwrap();
+        assert_eq!(url_words(&url), "h.org /café/a_b?q=%zz");
+    }
+}

@@ -1,0 +1,309 @@
+//! Answers questions over the newest commit of a shard.
+//!
+//! A search goes through these steps, each in its own file:
+//! [`crate::plan`] analyses the words, [`crate::filter`] says which pages may answer, [`crate::matching`]
+//! finds and scores the best candidates, [`crate::rank`] orders them again and leaves duplicates out,
+//! [`crate::snippet`] shows why a page was found, [`crate::spell`] offers another spelling.
+//!
+//! INVARIANT: one search sees one commit from beginning to end.
+
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::rank::{self, Ranks};
+use crate::schema::{self, Fields};
+use crate::shard::{open_index, reader_of};
+use crate::snippet::Marker;
+use crate::stored::Stored;
+use crate::vocabulary::{Vocabulary, VocabularySlot};
+use crate::{matching, spell, suggest};
+use farol_base::query::{Answer, Hit, Request};
+use farol_base::{CanonicalUrl, Document, Language, PageId};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+use std::time::Instant;
+use tantivy::schema::{IndexRecordOption, Value};
+use tantivy::{DocAddress, DocSet, Index, IndexReader, TERMINATED, TantivyDocument, Term};
+
+/// Deepest hit that can be asked for: `first + count` is cut at this.
+pub const HITS_MAX: usize = 1000;
+
+/// What all searchers of a shard share.
+pub(crate) struct Shared {
+    dir: PathBuf,
+    pub(crate) index: Index,
+    reader: IndexReader,
+    fields: Fields,
+    view: RwLock<Arc<View>>,
+    vocabulary: VocabularySlot,
+}
+
+/// One commit, opened.
+pub(crate) struct View {
+    pub searcher: tantivy::Searcher,
+    pub fields: Fields,
+    pub generation: u64,
+    /// Pages alive.
+    pub documents: u64,
+    /// Mean length of `words`, in tokens.
+    pub words_mean: f32,
+    /// Languages of the pages, most pages first; deleted pages may still be counted.
+    pub languages: Vec<(Language, u64)>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        dir: &Path,
+        index: Index,
+        reader: IndexReader,
+        fields: Fields,
+    ) -> Result<Arc<Shared>, Error> {
+        let meta = index.load_metas().map_err(Error::engine("read its list of segments"))?;
+        let view = RwLock::new(Arc::new(View::new(reader.searcher(), fields, meta.opstamp)?));
+        let vocabulary = VocabularySlot::default();
+        Ok(Arc::new(Shared { dir: dir.to_path_buf(), index, reader, fields, view, vocabulary }))
+    }
+
+    pub(crate) fn reload(&self, generation: u64) -> Result<(), Error> {
+        self.reader.reload().map_err(Error::engine("show its newest commit"))?;
+        let view = Arc::new(View::new(self.reader.searcher(), self.fields, generation)?);
+        *self.view.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = view;
+        Ok(())
+    }
+
+    pub(crate) fn view(&self) -> Arc<View> {
+        self.view.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()
+    }
+
+    fn vocabulary(&self, view: &Arc<View>) -> Arc<Vocabulary> {
+        self.vocabulary.get(view)
+    }
+}
+
+impl View {
+    fn new(searcher: tantivy::Searcher, fields: Fields, generation: u64) -> Result<View, Error> {
+        let mut tokens = 0;
+        let mut slots = 0;
+        let mut languages: Vec<(Language, u64)> = Vec::new();
+        for segment in searcher.segment_readers() {
+            let words = segment.inverted_index(fields.words).map_err(Error::engine("open a segment"))?;
+            tokens += words.total_num_tokens();
+            slots += u64::from(segment.max_doc());
+            let codes = segment.inverted_index(fields.language).map_err(Error::engine("open a segment"))?;
+            let mut stream = codes.terms().stream().map_err(Error::engine("list its languages"))?;
+            while let Some((code, info)) = stream.next() {
+                let Some(language) = std::str::from_utf8(code).ok().and_then(Language::parse) else {
+                    continue;
+                };
+                match languages.iter_mut().find(|(known, _)| *known == language) {
+                    Some((_, pages)) => *pages += u64::from(info.doc_freq),
+                    None => languages.push((language, u64::from(info.doc_freq))),
+                }
+            }
+        }
+        languages.sort_by_key(|(language, pages)| (std::cmp::Reverse(*pages), *language));
+        let documents = searcher.num_docs();
+        let words_mean = (tokens as f32 / slots.max(1) as f32).max(1.0);
+        Ok(View { searcher, fields, generation, documents, words_mean, languages })
+    }
+
+    /// The stored bytes of a page.
+    pub(crate) fn stored(&self, at: DocAddress) -> Result<Vec<u8>, Error> {
+        let document: TantivyDocument = self.searcher.doc(at).map_err(Error::engine("read a stored page"))?;
+        let bytes =
+            document.get_first(self.fields.stored).and_then(|value| value.as_bytes().map(<[u8]>::to_vec));
+        bytes.ok_or_else(|| Error::Damaged { what: "a page has no stored text".to_string() })
+    }
+
+    fn find(&self, id: PageId) -> Result<Option<Document>, Error> {
+        let term = Term::from_field_u64(self.fields.page, id.0);
+        for (ordinal, segment) in self.searcher.segment_readers().iter().enumerate() {
+            let pages = segment.inverted_index(self.fields.page).map_err(Error::engine("open a segment"))?;
+            let postings = pages.read_postings(&term, IndexRecordOption::Basic);
+            let Some(mut postings) = postings.map_err(Error::engine("look a page up"))? else { continue };
+            while postings.doc() != TERMINATED {
+                if !segment.is_deleted(postings.doc()) {
+                    let bytes = self.stored(DocAddress::new(ordinal as u32, postings.doc()))?;
+                    return decode(&bytes)?.to_document().map(Some).ok_or_else(not_a_page);
+                }
+                postings.advance();
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Answers questions; cheap to clone, and safe to use from many threads at once.
+#[derive(Clone)]
+pub struct Searcher {
+    shared: Arc<Shared>,
+}
+
+impl Searcher {
+    pub(crate) fn new(shared: Arc<Shared>) -> Searcher {
+        Searcher { shared }
+    }
+
+    /// Opens a shard for reading alone, beside a process that may be writing to it.
+    ///
+    /// It sees the commit of now; [`Searcher::reload`] moves it to the newest one.
+    pub fn open(dir: &Path) -> Result<Searcher, Error> {
+        let index = open_index(dir, false)?;
+        let reader = reader_of(&index, crate::ShardOptions::default().cached_blocks)?;
+        let (_, fields) = schema::schema();
+        Ok(Searcher { shared: Shared::new(dir, index, reader, fields)? })
+    }
+
+    /// Moves to the newest commit on disk; searchers of a [`crate::Shard`] in this process need not ask.
+    pub fn reload(&self) -> Result<(), Error> {
+        let meta = self.shared.index.load_metas().map_err(Error::engine("read its list of segments"))?;
+        self.shared.reload(meta.opstamp)
+    }
+
+    /// Answers a question.
+    ///
+    /// A page must contain all words, save function words; where fewer than [`matching::FEW`] pages do, pages
+    /// with most of the words follow. An empty question has an empty answer; a question of filters alone lists
+    /// the best-ranked and newest pages. `first + count` is cut at [`HITS_MAX`].
+    pub fn search(&self, request: &Request, ranks: &dyn Ranks) -> Result<Answer, Error> {
+        let started = Instant::now();
+        let view = self.shared.view();
+        let mut answer = Answer { generation: view.generation, ..Answer::default() };
+        let plan = Plan::new(&view, &request.query, request.language)?;
+        if !plan.is_empty() {
+            let found = matching::find(&view, &plan, ranks)?;
+            answer.total = found.total;
+            let first = request.first.min(HITS_MAX);
+            let last = first.saturating_add(request.count).min(HITS_MAX);
+            let list = rank::order(&view, &plan, found, ranks)?;
+            answer.more = list.len() > last;
+            let marker = Marker::new(&plan);
+            for ranked in list.iter().take(last).skip(first) {
+                let bytes = view.stored(ranked.at)?;
+                let stored = decode(&bytes)?;
+                let shown = marker.show(&stored);
+                answer.hits.push(Hit {
+                    url: stored.canonical_url().ok_or_else(not_a_page)?,
+                    title: shown.title,
+                    snippet: shown.snippet,
+                    language: stored.language,
+                    dated: stored.dated,
+                    fetched: stored.fetched,
+                    score: ranked.score,
+                    duplicates: ranked.duplicates,
+                    more_from_host: ranked.more_from_host,
+                    position: stored.position,
+                });
+            }
+            if plan.may_be_misspelt() {
+                answer.suggestion = spell::suggest(&view, &plan, &self.shared.vocabulary(&view))?;
+            }
+        }
+        answer.took = started.elapsed();
+        Ok(answer)
+    }
+
+    /// Completes what somebody is typing, best first: phrases of titles, then words by how many pages hold them.
+    pub fn suggest(&self, prefix: &str, count: usize) -> Vec<String> {
+        let view = self.shared.view();
+        suggest::complete(&self.shared.vocabulary(&view), prefix, count)
+    }
+
+    /// Gives a page back as it was put, its texts cut at the limits of the index.
+    pub fn document(&self, url: &CanonicalUrl) -> Result<Option<Document>, Error> {
+        self.find_by_id(url.id())
+    }
+
+    /// Gives the page with this id back.
+    pub fn find_by_id(&self, id: PageId) -> Result<Option<Document>, Error> {
+        self.shared.view().find(id)
+    }
+
+    /// How many pages are searchable.
+    pub fn documents(&self) -> u64 {
+        self.shared.view().documents
+    }
+
+    /// The commit that is visible; a later one has a greater number.
+    pub fn generation(&self) -> u64 {
+        self.shared.view().generation
+    }
+
+    /// Bytes of all files in the shard's folder.
+    pub fn bytes_on_disk(&self) -> u64 {
+        self.shared.bytes_on_disk()
+    }
+
+    /// How many segments the visible commit has.
+    pub fn segments(&self) -> usize {
+        self.shared.view().searcher.segment_readers().len()
+    }
+
+    /// The languages of the pages with their counts, most pages first. Pages that were replaced or deleted
+    /// count until their segment is merged.
+    pub fn languages(&self) -> Vec<(Language, u64)> {
+        self.shared.view().languages.clone()
+    }
+
+    /// Checks every file of the newest commit against its checksum and reads every stored page; answers how
+    /// many pages there are.
+    pub fn verify(&self) -> Result<u64, Error> {
+        let damaged = self.shared.index.validate_checksum().map_err(Error::engine("check its files"))?;
+        if let Some(file) = damaged.iter().min() {
+            let what = format!(
+                "{} of its files do not match their checksums, {} first",
+                damaged.len(),
+                file.display()
+            );
+            return Err(Error::Damaged { what });
+        }
+        let mut pages = 0;
+        for url in self.all_urls() {
+            url?;
+            pages += 1;
+        }
+        let documents = self.documents();
+        if pages != documents {
+            return Err(Error::Damaged { what: format!("it counts {documents} pages and holds {pages}") });
+        }
+        Ok(pages)
+    }
+
+    /// The URLs of all pages of the commit that is visible now, in no special order.
+    pub fn all_urls(&self) -> impl Iterator<Item = Result<CanonicalUrl, Error>> + use<> {
+        self.all_documents().map(|document| document.map(|document| document.url))
+    }
+
+    /// All pages of the commit that is visible now, in no special order.
+    pub fn all_documents(&self) -> impl Iterator<Item = Result<Document, Error>> + use<> {
+        let view = self.shared.view();
+        let slots: Vec<u32> =
+            view.searcher.segment_readers().iter().map(|segment| segment.max_doc()).collect();
+        let all = slots
+            .into_iter()
+            .enumerate()
+            .flat_map(|(ordinal, slots)| (0..slots).map(move |doc| DocAddress::new(ordinal as u32, doc)));
+        all.filter_map(move |at| {
+            if view.searcher.segment_reader(at.segment_ord).is_deleted(at.doc_id) {
+                return None;
+            }
+            let bytes = match view.stored(at) {
+                Ok(bytes) => bytes,
+                Err(error) => return Some(Err(error)),
+            };
+            Some(decode(&bytes).and_then(|stored| stored.to_document().ok_or_else(not_a_page)))
+        })
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Stored<'_>, Error> {
+    Stored::decode(bytes).ok_or_else(not_a_page)
+}
+
+fn not_a_page() -> Error {
+    Error::Damaged { what: "a stored page cannot be read".to_string() }
+}

@@ -1,0 +1,256 @@
+//! The one writer of a shard: takes pages in, forgets pages, commits.
+//!
+//! A commit makes everything before it durable and visible in one step, together with the *watermark*: the
+//! position in the stored pages up to which the index has taken them in. After a crash the index is as it was
+//! at its last commit, and whoever feeds it reads on from the watermark.
+//!
+//! INVARIANT: `watermark` and `generation` never go back within one data folder.
+//! INVARIANT: after a write that failed, the shard refuses writes until it is opened again.
+//! Does not answer questions; see [`crate::Searcher`].
+
+use crate::error::Error;
+use crate::schema::{self, FORMAT, Fields};
+use crate::searcher::{Searcher, Shared};
+use farol_base::{CanonicalUrl, Document, Host, PagePosition};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tantivy::directory::MmapDirectory;
+use tantivy::directory::error::LockError;
+use tantivy::index::IndexSettings;
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::store::{Compressor, ZstdCompressor};
+use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyError, Term};
+
+/// Says which layout the folder holds, in one line: `farol index 1`.
+const FORMAT_FILE: &str = "FORMAT";
+
+/// Bytes of text that may wait for the indexing thread before [`Shard::put`] waits for it to catch up:
+/// each document waits in three copies (words, stems, stored), so this is about 64 MiB of memory.
+const WAITING_BYTES_MAX: usize = 21 * 1024 * 1024;
+
+/// How a shard uses the machine.
+#[derive(Clone, Debug)]
+pub struct ShardOptions {
+    /// Memory for pages that are not yet on disk, over all threads. At least 15 MB per thread are taken.
+    /// Default: 64 MiB.
+    pub writer_memory_bytes: usize,
+    /// Threads that analyse and index. Default: 1.
+    pub writer_threads: usize,
+    /// Blocks of stored pages (about 16 KiB each) that every segment keeps unpacked for snippets.
+    /// Default: 32, so about 10 MiB for the usual 20 segments.
+    pub cached_blocks: usize,
+}
+
+impl Default for ShardOptions {
+    fn default() -> ShardOptions {
+        ShardOptions { writer_memory_bytes: 64 * 1024 * 1024, writer_threads: 1, cached_blocks: 32 }
+    }
+}
+
+/// A part of the index that this process may write to.
+pub struct Shard {
+    writer: IndexWriter,
+    shared: Arc<Shared>,
+    fields: Fields,
+    watermark: PagePosition,
+    /// Something was put or deleted since the last commit.
+    changed: bool,
+    /// Bytes of text handed over since the indexing threads were last known to be idle.
+    waiting_bytes: usize,
+    poisoned: bool,
+}
+
+impl Shard {
+    /// Opens the shard in a folder, or creates it there.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for a folder with another layout, [`Error::Locked`] while another process writes to
+    /// it. A lock that a killed process left behind does not count: the system has freed it.
+    pub fn open(dir: &Path, options: ShardOptions) -> Result<Shard, Error> {
+        let index = open_index(dir, true)?;
+        let (_, fields) = schema::schema();
+        let threads = options.writer_threads.clamp(1, 8);
+        let writer_options = IndexWriterOptions::builder()
+            .num_worker_threads(threads)
+            .memory_budget_per_thread(
+                (options.writer_memory_bytes / threads).clamp(15_000_000, 2_000_000_000),
+            )
+            .num_merge_threads(1)
+            .build();
+        let writer: IndexWriter = index.writer_with_options(writer_options).map_err(|error| match error {
+            TantivyError::LockFailure(LockError::LockBusy, _) => Error::Locked { dir: dir.to_path_buf() },
+            error => Error::Engine { doing: "be opened for writing", source: Box::new(error) },
+        })?;
+        writer.set_merge_policy(Box::new(merge_policy()));
+        let meta = index.load_metas().map_err(Error::engine("read its list of segments"))?;
+        let watermark = meta.payload.as_deref().map_or(Ok(PagePosition::default()), parse_watermark)?;
+        let reader = reader_of(&index, options.cached_blocks)?;
+        let shared = Shared::new(dir, index, reader, fields)?;
+        Ok(Shard { writer, shared, fields, watermark, changed: false, waiting_bytes: 0, poisoned: false })
+    }
+
+    /// Takes a page in; a page with the same URL is replaced.
+    pub fn put(&mut self, document: &Document) -> Result<(), Error> {
+        self.check()?;
+        self.changed = true;
+        let bytes = document.body.len() + document.headings.len() + document.anchors.len() + 1024;
+        self.waiting_bytes += bytes;
+        if self.waiting_bytes > WAITING_BYTES_MAX {
+            // Preparing a commit waits until the threads have taken everything in, and commits nothing.
+            let caught_up = self.writer.prepare_commit().map(drop);
+            self.guard("catch up with waiting pages", caught_up)?;
+            self.waiting_bytes = bytes;
+        }
+        self.writer.delete_term(self.fields.page_term(&document.url));
+        let added = self.writer.add_document(self.fields.to_tantivy(document));
+        self.guard("take a page in", added).map(drop)
+    }
+
+    /// Forgets the page at a URL, from the next commit on.
+    pub fn delete(&mut self, url: &CanonicalUrl) {
+        self.changed = true;
+        self.writer.delete_term(self.fields.page_term(url));
+    }
+
+    /// Forgets all pages of a host, from the next commit on.
+    pub fn delete_host(&mut self, host: &Host) {
+        self.changed = true;
+        self.writer.delete_term(Term::from_field_text(self.fields.host, host.as_str()));
+    }
+
+    /// Makes everything so far durable and visible, and remembers the watermark with it.
+    ///
+    /// Answers the generation that searchers now see. A commit without changes is cheap: it only lets
+    /// searchers see segments that were merged meanwhile.
+    pub fn commit(&mut self, watermark: PagePosition) -> Result<u64, Error> {
+        self.check()?;
+        if self.changed || watermark != self.watermark {
+            let committed = self.writer.prepare_commit().and_then(|mut prepared| {
+                prepared.set_payload(&format_watermark(watermark));
+                prepared.commit()
+            });
+            self.guard("commit", committed)?;
+            self.watermark = watermark;
+            self.changed = false;
+            self.waiting_bytes = 0;
+        }
+        self.shared.reload(self.writer.commit_opstamp())?;
+        Ok(self.shared.view().generation)
+    }
+
+    /// Commits, merges all segments into one and waits for it: the smallest and fastest index, for a shard
+    /// that was filled in one go. Costs about as much as indexing a third of the pages again.
+    pub fn merge_all(&mut self) -> Result<(), Error> {
+        self.commit(self.watermark)?;
+        let segments = self.shared.index.searchable_segment_ids();
+        let segments = segments.map_err(Error::engine("list its segments"))?;
+        if segments.len() > 1 {
+            let merged = self.writer.merge(&segments).wait().map(drop);
+            self.guard("merge its segments", merged)?;
+        }
+        self.commit(self.watermark)?;
+        let collected = self.writer.garbage_collect_files().wait().map(drop);
+        self.guard("remove old files", collected)
+    }
+
+    /// The position up to which stored pages had been taken in at the last commit.
+    pub fn watermark(&self) -> PagePosition {
+        self.watermark
+    }
+
+    /// A searcher over this shard; it always sees the newest commit.
+    pub fn searcher(&self) -> Searcher {
+        Searcher::new(self.shared.clone())
+    }
+
+    /// Bytes of all files in the shard's folder.
+    pub fn bytes_on_disk(&self) -> u64 {
+        self.shared.bytes_on_disk()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.poisoned { Err(Error::Poisoned) } else { Ok(()) }
+    }
+
+    fn guard<T>(&mut self, doing: &'static str, result: tantivy::Result<T>) -> Result<T, Error> {
+        result.map_err(|source| {
+            self.poisoned = true;
+            Error::Engine { doing, source: Box::new(source) }
+        })
+    }
+}
+
+/// Small segments are merged eagerly, so that a crawl which commits every two seconds leaves few behind;
+/// a segment is also rewritten once a third of it is deleted.
+fn merge_policy() -> LogMergePolicy {
+    let mut policy = LogMergePolicy::default();
+    policy.set_min_num_segments(5);
+    policy.set_min_layer_size(2_000);
+    policy.set_del_docs_ratio_before_merge(0.34);
+    policy
+}
+
+/// Opens or creates the tantivy index in a folder after checking its format.
+pub(crate) fn open_index(dir: &Path, create: bool) -> Result<Index, Error> {
+    let format_file = dir.join(FORMAT_FILE);
+    let want = format!("farol index {FORMAT}");
+    let wrong = |found: String| Error::Format { dir: dir.to_path_buf(), found, wanted: FORMAT };
+    if create {
+        std::fs::create_dir_all(dir).map_err(file_error("could not create", dir))?;
+    }
+    match std::fs::read_to_string(&format_file) {
+        Ok(found) if found.trim() == want => {}
+        Ok(found) => {
+            let number = found.trim().strip_prefix("farol index ").unwrap_or("unknown");
+            return Err(wrong(schema::cut(number, 20).to_string()));
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && create => {
+            if dir.join("meta.json").exists() {
+                return Err(wrong("unknown".to_string()));
+            }
+            std::fs::write(&format_file, format!("{want}\n"))
+                .map_err(file_error("could not write", &format_file))?;
+        }
+        Err(error) => return Err(file_error("could not read", &format_file)(error)),
+    }
+    let directory = MmapDirectory::open(dir).map_err(Error::engine("open its folder"))?;
+    let (schema, _) = schema::schema();
+    let settings = IndexSettings {
+        docstore_compression: Compressor::Zstd(ZstdCompressor { compression_level: Some(3) }),
+        ..IndexSettings::default()
+    };
+    let builder = Index::builder().schema(schema).settings(settings).tokenizers(schema::tokenizers());
+    let opened = if create { builder.open_or_create(directory) } else { Index::open(directory) };
+    let mut index = opened.map_err(|error| match error {
+        TantivyError::SchemaError(_) | TantivyError::IncompatibleIndex(_) => wrong("unknown".to_string()),
+        error => Error::Engine { doing: "be opened", source: Box::new(error) },
+    })?;
+    index.set_tokenizers(schema::tokenizers());
+    Ok(index)
+}
+
+pub(crate) fn reader_of(index: &Index, cached_blocks: usize) -> Result<IndexReader, Error> {
+    index
+        .reader_builder()
+        .reload_policy(ReloadPolicy::Manual)
+        .doc_store_cache_num_blocks(cached_blocks)
+        .try_into()
+        .map_err(Error::engine("be opened for reading"))
+}
+
+fn file_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let path: PathBuf = path.to_path_buf();
+    move |source| Error::File { doing, path, source }
+}
+
+/// `12/3456`: file and offset.
+fn format_watermark(at: PagePosition) -> String {
+    format!("{}/{}", at.file, at.offset)
+}
+
+fn parse_watermark(payload: &str) -> Result<PagePosition, Error> {
+    let parsed = payload.split_once('/').and_then(|(file, offset)| {
+        Some(PagePosition { file: file.parse().ok()?, offset: offset.parse().ok()? })
+    });
+    parsed.ok_or_else(|| Error::Damaged { what: format!("its watermark reads {payload:?}") })
+}

@@ -1,0 +1,376 @@
+//! Shows why a page was found: its title and the passage that holds most of the words, both marked.
+//!
+//! The stored text is analysed again as the page was when it was indexed, so other forms of a word and words
+//! with accents are marked too.
+//!
+//! INVARIANT: the fragments of a snippet joined are at most [`SNIPPET_CHARS_MAX`] characters and a few dots.
+//! Does not escape anything: fragments are plain text.
+
+use crate::plan::{Plan, What};
+use crate::schema::cut;
+use crate::stored::Stored;
+use crate::text::spans::{Script, Spans};
+use crate::text::{Analyser, Role, Tokens};
+use farol_base::query::Fragment;
+use std::collections::HashMap;
+
+/// Characters of a snippet.
+pub(crate) const SNIPPET_CHARS_MAX: usize = 240;
+
+/// Characters of a title that are shown.
+const TITLE_CHARS_MAX: usize = 160;
+
+/// Bytes of a body that are searched for a passage: about 1 ms for the longest.
+const SEARCHED_BYTES_MAX: usize = 64 * 1024;
+
+/// Marked words of a body that are compared.
+const MARKS_MAX: usize = 1_000;
+
+/// What stands between two passages, and where a text was cut.
+const DOTS: &str = "…";
+
+/// What is shown of a page.
+pub(crate) struct Shown {
+    pub title: Vec<Fragment>,
+    pub snippet: Vec<Fragment>,
+}
+
+/// Knows the words of a question, by form and by stem.
+pub(crate) struct Marker {
+    forms: HashMap<String, usize>,
+    stems: HashMap<String, usize>,
+    weights: Vec<f32>,
+}
+
+/// A word of the question in a text.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    start: usize,
+    end: usize,
+    unit: usize,
+}
+
+impl Marker {
+    pub(crate) fn new(plan: &Plan) -> Marker {
+        let mut marker = Marker { forms: HashMap::new(), stems: HashMap::new(), weights: Vec::new() };
+        for unit in plan.units.iter().chain(&plan.loose) {
+            let number = marker.weights.len();
+            marker.weights.push(if unit.required { unit.idf.max(0.1) } else { 0.05 });
+            match &unit.what {
+                What::Word { form, stems } => {
+                    marker.forms.entry(form.clone()).or_insert(number);
+                    for stem in stems {
+                        marker.stems.entry(stem.clone()).or_insert(number);
+                    }
+                }
+                What::Phrase { parts } => {
+                    for (_, form) in parts {
+                        marker.forms.entry(form.clone()).or_insert(number);
+                    }
+                }
+            }
+        }
+        marker
+    }
+
+    /// Title and snippet of a page.
+    pub(crate) fn show(&self, page: &Stored<'_>) -> Shown {
+        let mut analyser = Analyser::new(page.language.filter(|_| !self.stems.is_empty()));
+        let title = if page.title.trim().is_empty() { page.url } else { page.title };
+        let title_end = end_after_chars(title, 0, TITLE_CHARS_MAX);
+        let title_marks = self.marks(&title[..title_end], &mut analyser);
+        let mut shown = Shown { title: vec![], snippet: vec![] };
+        push_passage(&mut shown.title, title, 0, title_end, &title_marks);
+        if title_end < title.len() {
+            push(&mut shown.title, DOTS, false);
+        }
+        let body = cut(page.body, SEARCHED_BYTES_MAX);
+        let marks = self.marks(body, &mut analyser);
+        if !marks.is_empty() {
+            shown.snippet = self.passages(page.body, body.len(), &marks);
+        } else {
+            let texts = [page.description, page.body, page.headings];
+            if let Some(text) = texts.into_iter().find(|text| !text.trim().is_empty()) {
+                let start = text.len() - text.trim_start().len();
+                let end = end_after_chars(text, start, SNIPPET_CHARS_MAX);
+                let marks = self.marks(&text[..end], &mut analyser);
+                push_passage(&mut shown.snippet, text, start, end, &marks);
+                if !text[end..].trim().is_empty() {
+                    push(&mut shown.snippet, DOTS, false);
+                }
+            }
+        }
+        shown
+    }
+
+    /// The words of the question in a text, in order, not overlapping.
+    fn marks(&self, text: &str, analyser: &mut Analyser) -> Vec<Mark> {
+        let mut marks: Vec<Mark> = Vec::new();
+        let mut tokens = Tokens::default();
+        for span in Spans::new(text) {
+            tokens.clear();
+            analyser.read(text, span, 0, &mut tokens);
+            for token in tokens.as_slice() {
+                let known = match (span.script, token.role) {
+                    (Script::Spaced, Role::Whole) => {
+                        self.forms.get(&token.text).or_else(|| self.stems.get(&token.stem))
+                    }
+                    _ => self.forms.get(&token.text),
+                };
+                let Some(&unit) = known else { continue };
+                match marks.last_mut() {
+                    // Overlapping pairs of a dense run are one mark; parts of a marked word are marked with it.
+                    Some(last) if last.end > token.start => last.end = last.end.max(token.end),
+                    _ => marks.push(Mark { start: token.start, end: token.end, unit }),
+                }
+            }
+            if marks.len() >= MARKS_MAX {
+                break;
+            }
+        }
+        marks
+    }
+
+    /// One passage that holds all words found, or two that hold more of them.
+    fn passages(&self, text: &str, searched: usize, marks: &[Mark]) -> Vec<Fragment> {
+        let present = units_of(marks);
+        let whole = self.best_window(text, marks, SNIPPET_CHARS_MAX, &[]);
+        let mut ranges = vec![];
+        if units_of(&marks[whole.clone()]).len() < present.len() {
+            let half = SNIPPET_CHARS_MAX / 2 - 2;
+            let first = self.best_window(text, marks, half, &[]);
+            let seen = units_of(&marks[first.clone()]);
+            let second = self.best_window(text, marks, half, &seen);
+            let ordered = if first.start <= second.start { [first, second] } else { [second, first] };
+            ranges.extend(ordered.map(|window| around(text, &marks[window], half)));
+            if ranges[0].1 >= ranges[1].0 {
+                ranges.clear();
+            }
+        }
+        if ranges.is_empty() {
+            ranges.push(around(text, &marks[whole], SNIPPET_CHARS_MAX));
+        }
+        let mut out = Vec::new();
+        for (number, (start, end)) in ranges.iter().copied().enumerate() {
+            if start > 0 && (number > 0 || !begins_sentence(text, start)) {
+                push(&mut out, if number > 0 { " … " } else { "… " }, false);
+            }
+            push_passage(&mut out, text, start, end.min(searched.max(end)), marks);
+        }
+        let end = ranges.last().map_or(0, |range| range.1);
+        if !text[end..].trim().is_empty() && !ends_sentence(text, end) {
+            push(&mut out, " …", false);
+        }
+        out
+    }
+
+    /// The run of marks within so many characters whose units weigh most; units already seen weigh nothing.
+    fn best_window(
+        &self,
+        text: &str,
+        marks: &[Mark],
+        chars: usize,
+        seen: &[usize],
+    ) -> std::ops::Range<usize> {
+        let mut best = (f32::MIN, 0..1);
+        for first in 0..marks.len() {
+            let limit = end_after_chars(text, marks[first].start, chars);
+            let mut units: Vec<usize> = Vec::new();
+            let mut score = 0.0;
+            let mut last = first;
+            while last < marks.len() && marks[last].end <= limit.max(marks[first].end) {
+                let unit = marks[last].unit;
+                let new = !units.contains(&unit) && !seen.contains(&unit);
+                // Repetition says a little; new words say most, and more when they follow closely.
+                score += if new { self.weights[unit] } else { 0.02 };
+                if new {
+                    units.push(unit);
+                    if last > first && marks[last].start <= marks[last - 1].end + 2 {
+                        score += 0.2;
+                    }
+                }
+                last += 1;
+                if last - first >= 64 {
+                    break;
+                }
+            }
+            if score > best.0 {
+                best = (score, first..last.max(first + 1));
+            }
+        }
+        best.1
+    }
+}
+
+fn units_of(marks: &[Mark]) -> Vec<usize> {
+    let mut units: Vec<usize> = marks.iter().map(|mark| mark.unit).collect();
+    units.sort_unstable();
+    units.dedup();
+    units
+}
+
+/// Widens a run of marks to a passage of so many characters, from a sentence's or a word's beginning.
+fn around(text: &str, marks: &[Mark], chars: usize) -> (usize, usize) {
+    let (first, last) = (marks[0].start, marks[marks.len() - 1].end);
+    let used = text[first..last].chars().count();
+    let room = chars.saturating_sub(used);
+    // A sentence that begins within two thirds of the room is taken from its beginning.
+    let back = start_before_chars(text, first, room * 2 / 3);
+    let sentence = text[back..first]
+        .char_indices()
+        .map(|(at, _)| back + at)
+        .find(|at| begins_sentence(text, *at) && !text[*at..].starts_with(char::is_whitespace));
+    let start = if back == 0 { 0 } else { sentence.unwrap_or_else(|| word_start(text, first, room / 3)) };
+    let taken = text[start..last].chars().count();
+    let end = end_after_chars(text, last, chars.saturating_sub(taken));
+    (start, end)
+}
+
+fn begins_sentence(text: &str, at: usize) -> bool {
+    let before = text[..at].trim_end_matches([' ', '\t', '\u{A0}']);
+    before.is_empty() || before.ends_with(['.', '!', '?', '\n', '。', '！', '？', '…', ':'])
+}
+
+fn ends_sentence(text: &str, at: usize) -> bool {
+    text[..at].trim_end().ends_with(['.', '!', '?', '。', '！', '？'])
+}
+
+/// The place so many characters before another one, or the text's beginning.
+fn start_before_chars(text: &str, at: usize, chars: usize) -> usize {
+    text[..at].char_indices().rev().take(chars).last().map_or(at, |(start, _)| start)
+}
+
+/// The beginning of a word at most so many characters before a place.
+fn word_start(text: &str, at: usize, chars: usize) -> usize {
+    let back = start_before_chars(text, at, chars);
+    let space = text[back..at].find(char::is_whitespace);
+    space.map_or(at, |space| {
+        let from = back + space;
+        from + (text[from..].len() - text[from..].trim_start().len())
+    })
+}
+
+/// The place at most so many characters after another one, at the end of a word where one is near.
+fn end_after_chars(text: &str, at: usize, chars: usize) -> usize {
+    let Some((limit, _)) = text[at..].char_indices().nth(chars) else { return text.len() };
+    let limit = at + limit;
+    if text[limit..].starts_with(char::is_whitespace) {
+        return limit;
+    }
+    let near = start_before_chars(text, limit, 24).max(at);
+    match text[near..limit].rfind(char::is_whitespace) {
+        Some(space) => near + space,
+        None => limit,
+    }
+}
+
+/// Appends a passage with its marked words.
+fn push_passage(out: &mut Vec<Fragment>, text: &str, start: usize, end: usize, marks: &[Mark]) {
+    let mut at = start;
+    for mark in marks.iter().filter(|mark| mark.start >= start && mark.end <= end) {
+        push(out, &text[at..mark.start], false);
+        push(out, &text[mark.start..mark.end], true);
+        at = mark.end;
+    }
+    push(out, &text[at..end], false);
+}
+
+/// Appends text, spaces collapsed, control characters dropped.
+fn push(out: &mut Vec<Fragment>, text: &str, hit: bool) {
+    let mut spaced = out.last().is_none_or(|last| last.text.ends_with(' '));
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_whitespace() {
+            if !spaced {
+                clean.push(' ');
+            }
+            spaced = true;
+        } else if !c.is_control() {
+            clean.push(c);
+            spaced = false;
+        }
+    }
+    match out.last_mut() {
+        _ if clean.is_empty() => {}
+        Some(last) if last.hit == hit && !hit => last.text.push_str(&clean),
+        _ => out.push(Fragment { text: clean, hit }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestShard, page, page_in};
+    use farol_base::Document;
+    use proptest::prelude::*;
+
+    fn text(fragments: &[Fragment]) -> String {
+        fragments.iter().map(|f| if f.hit { format!("[{}]", f.text) } else { f.text.clone() }).collect()
+    }
+
+    #[track_caller]
+    fn check(document: Document, words: &str, title: &str, snippet: &str) {
+        let answer = TestShard::new(&[document]).ask(words);
+        assert_eq!(
+            (text(&answer.hits[0].title).as_str(), text(&answer.hits[0].snippet).as_str()),
+            (title, snippet)
+        );
+    }
+
+    #[test]
+    fn marks_other_forms_and_accents() {
+        let document = page_in("pt", "http://a/", "As instalações", "Guia de instalação. Leia antes!");
+        check(document, "instalacao", "As [instalações]", "Guia de [instalação]. Leia antes!");
+        let document = page("http://a/", "Running", "He runs C++ and fn_name.\n\nEnd");
+        check(document.clone(), "running", "[Running]", "He [runs] C++ and fn_name. End");
+        check(document, "C++ name", "Running", "He runs [C++] and fn_[name]. End");
+        check(
+            page_in("ja", "http://a/", "東京", "私は東京都に行く"),
+            "東京都",
+            "[東京]",
+            "私は[東京都]に行く",
+        );
+    }
+
+    #[test]
+    fn chooses_the_passage_with_most_words() {
+        let filler = "Nothing of interest stands in this sentence at all. ".repeat(20);
+        let body = format!("A harbour. {filler}The lighthouse of the harbour shines far. {filler}");
+        let answer = TestShard::new(&[page("http://a/", "Sea", &body)]).ask("harbour lighthouse");
+        let snippet = text(&answer.hits[0].snippet);
+        assert!(snippet.contains("The [lighthouse] of the [harbour] shines far."), "{snippet}");
+        assert!(snippet.chars().count() <= SNIPPET_CHARS_MAX + 12, "{snippet}");
+    }
+
+    #[test]
+    fn two_passages_where_words_are_far_apart() {
+        let filler = "Nothing of interest stands in this sentence at all. ".repeat(20);
+        let body = format!("{filler}A harbour lies here. {filler}The lighthouse shines. {filler}");
+        let answer = TestShard::new(&[page("http://a/", "Sea", &body)]).ask("lighthouse harbour");
+        let snippet = text(&answer.hits[0].snippet);
+        assert!(snippet.contains("[harbour]") && snippet.contains("[lighthouse]"), "{snippet}");
+        assert!(snippet.contains(" … ") && snippet.chars().count() <= SNIPPET_CHARS_MAX + 16, "{snippet}");
+    }
+
+    #[test]
+    fn falls_back_to_the_description_and_to_the_url() {
+        let document = Document { description: "What it is.".into(), ..page("http://a/x", "", "Body text") };
+        check(document, "u:x", "http://a/[x]", "What it is.");
+        check(page("http://a/x", "T", "Body text"), "u:x", "T", "Body text");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(body in "(\\PC|\n| |light|harbour){0,600}", words in "light|harbour|\\PC{1,4}") {
+            let mut forms = HashMap::new();
+            forms.insert(crate::text::fold::folded(&words), 0);
+            let marker = Marker { forms, stems: HashMap::new(), weights: vec![1.0] };
+            let document = page("http://a/", &body, &body);
+            let bytes = crate::stored::encode(&document);
+            let shown = marker.show(&Stored::decode(&bytes).unwrap());
+            let chars = |fragments: &[Fragment]| fragments.iter().map(|f| f.text.chars().count()).sum::<usize>();
+            prop_assert!(chars(&shown.snippet) <= SNIPPET_CHARS_MAX + 16);
+            prop_assert!(chars(&shown.title) <= TITLE_CHARS_MAX + 2);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! One spelling for a word: lower case, plain width, no accents.
+//!
+//! Accents are folded where readers leave them out when they type (Latin, Greek, Russian ё, the points of
+//! Arabic and Hebrew) and kept where they make another letter (й, が, vowel signs of Indic scripts).
+//! Does not find words; see [`super::spans`].
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_normalizer::properties::{
+    CanonicalCombiningClassMapBorrowed, CanonicalDecompositionBorrowed, Decomposed,
+};
+
+/// Longest token in bytes; longer words are cut here, when indexed and when asked for.
+pub(crate) const TOKEN_BYTES_MAX: usize = 64;
+
+/// Appends the word in lower case and normal form, accents kept: what stemmers read.
+pub(crate) fn lower(word: &str, out: &mut String) {
+    if word.is_ascii() {
+        out.extend(word.bytes().filter(|b| *b != b'\'').map(|b| b.to_ascii_lowercase() as char));
+        return;
+    }
+    let normal = ComposingNormalizerBorrowed::new_nfkc().normalize(word);
+    for c in normal.chars() {
+        if !matches!(c, '\'' | '\u{2019}' | '\u{02BC}' | '\u{AD}' | '\u{200C}' | '\u{200D}' | '\u{2060}') {
+            out.extend(c.to_lowercase());
+        }
+    }
+}
+
+/// Appends the lower-cased word without its accents, cut at [`TOKEN_BYTES_MAX`].
+pub(crate) fn fold(lowered: &str, out: &mut String) {
+    let start = out.len();
+    if lowered.is_ascii() {
+        out.push_str(&lowered[..lowered.len().min(TOKEN_BYTES_MAX)]);
+        return;
+    }
+    for c in lowered.chars() {
+        fold_char(c, out);
+        if out.len() - start >= TOKEN_BYTES_MAX {
+            break;
+        }
+    }
+    let mut end = out.len().min(start + TOKEN_BYTES_MAX);
+    while !out.is_char_boundary(end) {
+        end -= 1;
+    }
+    out.truncate(end);
+}
+
+/// Folds a text in one go.
+pub(crate) fn folded(text: &str) -> String {
+    let (mut lowered, mut out) = (String::new(), String::new());
+    lower(text, &mut lowered);
+    fold(&lowered, &mut out);
+    out
+}
+
+fn fold_char(c: char, out: &mut String) {
+    match c {
+        '\0'..='\u{7F}' => out.push(c),
+        'ß' => out.push_str("ss"),
+        'æ' => out.push_str("ae"),
+        'œ' => out.push_str("oe"),
+        'þ' => out.push_str("th"),
+        'ø' => out.push('o'),
+        'ł' => out.push('l'),
+        'đ' | 'ð' => out.push('d'),
+        'ħ' => out.push('h'),
+        'ı' => out.push('i'),
+        'ŧ' => out.push('t'),
+        'ς' => out.push('σ'),
+        'ё' => out.push('е'),
+        'ـ' => {} // Tatweel only stretches an Arabic word.
+        'أ' | 'إ' | 'آ' => out.push('ا'),
+        // Latin and Greek with their accents.
+        '\u{80}'..='\u{3FF}' | '\u{1E00}'..='\u{1FFF}' => fold_accented(c, out),
+        c if is_point(c) => {}
+        c => out.push(c),
+    }
+}
+
+/// Follows the decomposition to the bare letter: ế is ê is e.
+fn fold_accented(c: char, out: &mut String) {
+    let decompositions = CanonicalDecompositionBorrowed::new();
+    let mut letter = c;
+    // Unicode nests canonical decompositions at most four deep.
+    for _ in 0..4 {
+        match decompositions.decompose(letter) {
+            Decomposed::Expansion(base, _) => letter = base,
+            Decomposed::Singleton(base) => letter = base,
+            Decomposed::Default => break,
+        }
+    }
+    if ('\u{300}'..='\u{36F}').contains(&letter) {
+        return;
+    }
+    match letter {
+        'ς' => out.push('σ'),
+        letter => out.push(letter),
+    }
+}
+
+/// Points that readers leave out: those of Hebrew and Arabic (combining classes 10 to 35).
+fn is_point(c: char) -> bool {
+    (10..=35).contains(&CanonicalCombiningClassMapBorrowed::new().get_u8(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(word: &str, want: &str) {
+        assert_eq!(folded(word), want, "{word}");
+    }
+
+    #[test]
+    fn accents_go_where_people_leave_them_out() {
+        check("Ação", "acao");
+        check("AC\u{327}A\u{303}O", "acao"); // The same word, decomposed.
+        check("Straße", "strasse");
+        check("Łódź", "lodz");
+        check("œuvre", "oeuvre");
+        check("tiếng", "tieng");
+        check("Ελληνικός", "ελληνικοσ");
+        check("ΟΔΟΣ", "οδοσ");
+        check("Ёлка", "елка");
+        check("İstanbul", "istanbul");
+        check("مُحَمَّد", "محمد");
+        check("שָׁלוֹם", "שלום");
+        check("ＦＡＲＯＬ", "farol"); // Full width.
+        check("ﾃｽﾄ", "テスト"); // Half width.
+        check("don't", "dont");
+    }
+
+    #[test]
+    fn accents_stay_where_they_make_another_letter() {
+        check("Йод", "йод");
+        check("が", "が");
+        check("हिन्दी", "हिन्दी");
+        check("ไทย", "ไทย");
+        check("한글", "한글");
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        assert_eq!(folded(&"a".repeat(100)).len(), TOKEN_BYTES_MAX);
+        assert_eq!(folded(&"я".repeat(100)).len(), TOKEN_BYTES_MAX);
+        assert_eq!(folded(&"漢".repeat(100)).len(), 63);
+    }
+
+    proptest! {
+        #[test]
+        fn folding_twice_changes_nothing(word in "\\PC{0,20}") {
+            let once = folded(&word);
+            prop_assert!(once.len() <= TOKEN_BYTES_MAX);
+            prop_assert_eq!(folded(&once), once);
+        }
+    }
+}

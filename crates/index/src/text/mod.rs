@@ -1,0 +1,243 @@
+//! How texts become tokens: cut into spans, folded to one spelling, stemmed by the page's language.
+//!
+//! The same [`Analyser`] reads pages when they are indexed, questions when they are asked and stored texts
+//! when a snippet is cut, so a word that was found is also a word that is highlighted.
+//! `docs/decisions/analysis.md` tells why a word is indexed both as it is and as its stem.
+//!
+//! INVARIANT: a token is never empty and never longer than [`fold::TOKEN_BYTES_MAX`] bytes (stems: 4 more).
+
+pub(crate) mod carrier;
+pub(crate) mod fold;
+pub(crate) mod spans;
+pub(crate) mod stem;
+pub(crate) mod stop;
+
+use farol_base::Language;
+use spans::{Script, Span, is_mark};
+use stem::Stemmer;
+
+/// What a token is of its span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A word, whole.
+    Whole,
+    /// A part of an identifier: `name` of `fn_name`, `c` of `c++`.
+    Part,
+    /// One character of a dense run.
+    Single,
+    /// Two neighbouring characters of a dense run.
+    Pair,
+}
+
+/// A token with its place in the text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Token {
+    /// The folded form.
+    pub text: String,
+    /// The marked stem; empty where there is none.
+    pub stem: String,
+    pub start: usize,
+    pub end: usize,
+    /// Counted in words.
+    pub position: u32,
+    pub role: Role,
+}
+
+impl Default for Role {
+    fn default() -> Role {
+        Role::Whole
+    }
+}
+
+/// A list of tokens that keeps its memory between spans.
+#[derive(Clone, Default)]
+pub(crate) struct Tokens {
+    list: Vec<Token>,
+    used: usize,
+}
+
+impl Tokens {
+    pub(crate) fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Token] {
+        &self.list[..self.used]
+    }
+
+    /// The next free token, empty, with its memory.
+    fn next(&mut self, start: usize, end: usize, position: u32, role: Role) -> &mut Token {
+        if self.used == self.list.len() {
+            self.list.push(Token::default());
+        }
+        let token = &mut self.list[self.used];
+        self.used += 1;
+        token.text.clear();
+        token.stem.clear();
+        (token.start, token.end, token.position, token.role) = (start, end, position, role);
+        token
+    }
+
+    /// Takes the newest token back.
+    fn undo(&mut self) {
+        self.used -= 1;
+    }
+}
+
+/// Reads texts of one language, or of an unknown one.
+#[derive(Clone)]
+pub(crate) struct Analyser {
+    stemmer: Option<Stemmer>,
+    lowered: String,
+}
+
+impl Analyser {
+    pub(crate) fn new(language: Option<Language>) -> Analyser {
+        Analyser { stemmer: language.and_then(Stemmer::new), lowered: String::new() }
+    }
+
+    /// Appends the tokens of one span, the first at `position`; answers the position after the span.
+    pub(crate) fn read(&mut self, text: &str, span: Span, position: u32, out: &mut Tokens) -> u32 {
+        match span.script {
+            Script::Spaced => self.read_word(text, span, position, out),
+            Script::Dense => self.read_dense(text, span, position, out),
+        }
+    }
+
+    /// All tokens of a text, for short texts.
+    pub(crate) fn read_all(&mut self, text: &str) -> Tokens {
+        let mut out = Tokens::default();
+        let mut position = 0;
+        for span in spans::Spans::new(text) {
+            position = self.read(text, span, position, &mut out);
+        }
+        out
+    }
+
+    fn read_word(&mut self, text: &str, span: Span, position: u32, out: &mut Tokens) -> u32 {
+        let word = &text[span.start..span.end];
+        self.lowered.clear();
+        fold::lower(word, &mut self.lowered);
+        let token = out.next(span.start, span.end, position, Role::Whole);
+        fold::fold(&self.lowered, &mut token.text);
+        if token.text.is_empty() {
+            out.undo();
+            return position;
+        }
+        if let Some(stemmer) = &mut self.stemmer {
+            token.stem.push_str(stemmer.stem(&self.lowered));
+        }
+        if !word.contains(['_', '+', '#']) {
+            return position + 1;
+        }
+        let mut next = position;
+        let mut start = span.start;
+        for part in word.split(['_', '+', '#']) {
+            if !part.is_empty() {
+                self.lowered.clear();
+                fold::lower(part, &mut self.lowered);
+                let token = out.next(start, start + part.len(), next, Role::Part);
+                fold::fold(&self.lowered, &mut token.text);
+                if token.text.is_empty() {
+                    out.undo();
+                } else {
+                    next += 1;
+                }
+            }
+            start += part.len() + 1;
+        }
+        next.max(position + 1)
+    }
+
+    /// Characters with their marks, alone and in overlapping pairs.
+    fn read_dense(&mut self, text: &str, span: Span, position: u32, out: &mut Tokens) -> u32 {
+        let run = &text[span.start..span.end];
+        let mut next = position;
+        let mut before: Option<(usize, usize)> = None;
+        let mut at = 0;
+        while at < run.len() {
+            let start = at;
+            let mut chars = run[at..].chars();
+            at += chars.next().map_or(1, char::len_utf8);
+            at += chars.take_while(|c| is_mark(*c)).map(char::len_utf8).sum::<usize>();
+            let pair = before.replace((start, at)).map(|(first, _)| first);
+            if let Some(first) = pair {
+                self.push_dense(run, first, at, span.start, next - 1, Role::Pair, out);
+            }
+            if self.push_dense(run, start, at, span.start, next, Role::Single, out) {
+                next += 1;
+            } else {
+                before = None;
+            }
+        }
+        next
+    }
+
+    #[allow(clippy::too_many_arguments)] // A slice of a run, where it stands, and what it is.
+    fn push_dense(
+        &mut self,
+        run: &str,
+        start: usize,
+        end: usize,
+        offset: usize,
+        position: u32,
+        role: Role,
+        out: &mut Tokens,
+    ) -> bool {
+        self.lowered.clear();
+        fold::lower(&run[start..end], &mut self.lowered);
+        let token = out.next(offset + start, offset + end, position, role);
+        fold::fold(&self.lowered, &mut token.text);
+        if token.text.is_empty() {
+            out.undo();
+            return false;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(code: &str, text: &str, want: &str) {
+        let tokens = Analyser::new(Language::parse(code)).read_all(text);
+        let shown: Vec<String> =
+            tokens.as_slice().iter().map(|token| format!("{}@{}", token.text, token.position)).collect();
+        assert_eq!(shown.join(" "), want, "{text}");
+    }
+
+    #[test]
+    fn tokens_and_their_positions() {
+        check("pt", "Olá, Farol!", "ola@0 farol@1");
+        check("en", "call fn_name now", "call@0 fn_name@1 fn@1 name@2 now@3");
+        check("en", "C++ code", "c++@0 c@0 code@1");
+        check("en", "__init__", "__init__@0 init@0");
+        check("ja", "東京都", "東@0 東京@0 京@1 京都@1 都@2");
+        check("zh", "水 a", "水@0 a@1");
+        check("th", "ไทยนี้", "ไ@0 ไท@0 ท@1 ทย@1 ย@2 ยนี้@2 นี้@3");
+    }
+
+    #[test]
+    fn stems_belong_to_the_language_of_the_page() {
+        let mut english = Analyser::new(Some(Language::ENGLISH));
+        let tokens = english.read_all("the lighthouses x86");
+        let stems: Vec<&str> = tokens.as_slice().iter().map(|token| token.stem.as_str()).collect();
+        assert_eq!(stems, ["", "\u{1}enlighthous", ""]);
+        assert!(Analyser::new(None).read_all("lighthouses").as_slice()[0].stem.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn tokens_are_never_empty_nor_long(text in ".{0,200}", code in "en|pt|ja|zz") {
+            let mut analyser = Analyser::new(Language::parse(&code));
+            for token in analyser.read_all(&text).as_slice() {
+                prop_assert!(!token.text.is_empty() && token.text.len() <= fold::TOKEN_BYTES_MAX);
+                prop_assert!(token.stem.len() <= fold::TOKEN_BYTES_MAX + 4);
+                prop_assert!(text.get(token.start..token.end).is_some());
+            }
+        }
+    }
+}

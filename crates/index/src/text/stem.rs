@@ -1,0 +1,140 @@
+//! Stems by language: what `casas` and `casa`, `running` and `runs` have in common.
+//!
+//! The algorithms are Snowball's. A stem is marked with its language, so that the stem of one language never
+//! meets a word of another; see `docs/decisions/analysis.md`.
+//!
+//! INVARIANT: function words have no stem; they are found by their own form alone.
+
+use super::fold::fold;
+use super::stop;
+use farol_base::Language;
+use farol_base::fingerprint::hash64;
+use frostem::Algorithm;
+
+/// First character of every stem, so that a stem can share a field with words.
+pub(crate) const STEM_MARK: char = '\u{1}';
+
+/// Remembered stems per language: 4,096 × about 80 bytes = 320 KiB, at most 21 languages = 7 MiB a thread.
+const REMEMBERED: usize = 4096;
+
+/// Words longer than this have no stem: they are no words of a language.
+const WORD_BYTES_MAX: usize = 48;
+
+/// The languages that have a stemmer, by their code.
+const ALGORITHMS: &[(&str, Algorithm)] = &[
+    ("ar", Algorithm::Arabic),
+    ("ca", Algorithm::Catalan),
+    ("da", Algorithm::Danish),
+    ("de", Algorithm::German),
+    ("el", Algorithm::Greek),
+    ("en", Algorithm::English),
+    ("es", Algorithm::Spanish),
+    ("eu", Algorithm::Basque),
+    ("fi", Algorithm::Finnish),
+    ("fr", Algorithm::French),
+    ("hu", Algorithm::Hungarian),
+    ("it", Algorithm::Italian),
+    ("nb", Algorithm::Norwegian),
+    ("nl", Algorithm::Dutch),
+    ("no", Algorithm::Norwegian),
+    ("pt", Algorithm::Portuguese),
+    ("ro", Algorithm::Romanian),
+    ("ru", Algorithm::Russian),
+    ("sv", Algorithm::Swedish),
+    ("ta", Algorithm::Tamil),
+    ("tr", Algorithm::Turkish),
+];
+
+/// Stems the words of one language, and remembers what it did.
+#[derive(Clone)]
+pub(crate) struct Stemmer {
+    language: Language,
+    algorithm: frostem::Stemmer,
+    /// Pairs of word and stem, each at the place that its hash says.
+    remembered: Vec<(String, String)>,
+}
+
+impl Stemmer {
+    /// The stemmer of a language, where there is one.
+    pub(crate) fn new(language: Language) -> Option<Stemmer> {
+        let (_, algorithm) = ALGORITHMS.iter().find(|(code, _)| *code == language.code())?;
+        let algorithm = frostem::Stemmer::new(*algorithm);
+        Some(Stemmer { language, algorithm, remembered: Vec::new() })
+    }
+
+    /// The same as [`Stemmer::stem`], without remembering.
+    pub(crate) fn stem_once(&self, lowered: &str) -> String {
+        let mut stem = String::new();
+        if (2..=WORD_BYTES_MAX).contains(&lowered.len()) {
+            self.write_stem(lowered, &mut stem);
+        }
+        stem
+    }
+
+    /// The marked, folded stem of a lower-cased word; empty where the word has none.
+    pub(crate) fn stem(&mut self, lowered: &str) -> &str {
+        if lowered.len() > WORD_BYTES_MAX || lowered.len() < 2 {
+            return "";
+        }
+        let slot = (hash64(lowered.as_bytes()) % REMEMBERED as u64) as usize;
+        if self.remembered.len() <= slot {
+            // Grows to its full size only where many words are read; a question needs one or two.
+            self.remembered.resize_with((slot + 1).next_power_of_two(), Default::default);
+        }
+        if self.remembered[slot].0 != lowered {
+            let (mut word, mut stem) = std::mem::take(&mut self.remembered[slot]);
+            word.clear();
+            word.push_str(lowered);
+            stem.clear();
+            self.write_stem(lowered, &mut stem);
+            self.remembered[slot] = (word, stem);
+        }
+        &self.remembered[slot].1
+    }
+
+    fn write_stem(&self, lowered: &str, stem: &mut String) {
+        if lowered.chars().all(char::is_alphabetic) && !stop::is_stop_word(self.language, lowered) {
+            stem.push(STEM_MARK);
+            stem.push_str(self.language.code());
+            fold(&self.algorithm.stem(lowered), stem);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(code: &str, words: &[&str]) {
+        let mut stemmer = Stemmer::new(Language::parse(code).unwrap()).unwrap();
+        let stems: Vec<String> = words.iter().map(|word| stemmer.stem(word).to_string()).collect();
+        assert!(stems[0].starts_with(&format!("{STEM_MARK}{code}")), "{stems:?}");
+        assert!(stems.iter().all(|stem| *stem == stems[0]), "{words:?} gave {stems:?}");
+    }
+
+    #[test]
+    fn forms_of_a_word_share_a_stem() {
+        check("pt", &["casa", "casas"]);
+        check("pt", &["instalação", "instalações", "instalar"]);
+        check("es", &["canción", "canciones"]);
+        check("en", &["connect", "connected", "connection", "connections"]);
+        check("fr", &["continu", "continue", "continuer"]);
+        check("de", &["häuser", "hauser"]);
+        check("it", &["gatto", "gatti"]);
+        check("ru", &["книга", "книги", "книгу"]);
+        check("nl", &["boek", "boeken"]);
+        check("sv", &["flicka", "flickor"]);
+        check("tr", &["kitap", "kitaplar"]);
+        check("el", &["γατα", "γατες"]);
+    }
+
+    #[test]
+    fn what_is_no_content_word_has_no_stem() {
+        let mut english = Stemmer::new(Language::ENGLISH).unwrap();
+        for word in ["the", "x86", "2024", "a", &"a".repeat(60)] {
+            assert_eq!(english.stem(word), "", "{word}");
+        }
+        assert!(Stemmer::new(Language::parse("zh").unwrap()).is_none());
+    }
+}
