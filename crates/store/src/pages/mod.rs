@@ -1,0 +1,171 @@
+//! Fetched pages as WARC 1.1 files, which any WARC reader opens.
+//!
+//! What a visit brought is an [`Exchange`]. [`encode`] turns it into WARC records, one gzip member each;
+//! [`Archive::append`] writes them and answers with their position; [`ArchiveReader`] reads an exchange at a position,
+//! or all from a position on. What is peculiar to our files is written down in `docs/formats/warc.md`. Other
+//! people's WARC files, in all their variety, are read by [`warc`].
+//!
+//! PROMISE: what [`Archive::append`] answered for survives the end of the process, and after
+//! [`Archive::sync`] a power cut. Files only grow; a torn tail is cut at opening, and reported.
+
+mod archive;
+mod checkpoint;
+mod encode;
+mod group;
+mod gzip;
+mod reader;
+pub mod warc;
+
+#[cfg(test)]
+mod crash;
+
+use bytes::Bytes;
+use farol_base::{CanonicalUrl, Timestamp};
+use std::fmt;
+use std::net::IpAddr;
+
+pub use archive::{Archive, ArchiveOptions, Recovery};
+pub use encode::{BODY_BYTES_MAX, Encoded, Encoder, HEAD_BYTES_MAX, encode};
+pub use reader::{ArchiveReader, Scan};
+
+/// A request and what came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    pub url: CanonicalUrl,
+    /// When the request was sent; kept to the millisecond.
+    pub fetched: Timestamp,
+    /// The server's address.
+    pub address: Option<IpAddr>,
+    /// Status of the response. It stands in `response_head`; when read back it is taken from there, 0 where that
+    /// does not say.
+    pub status: u16,
+    /// Request line and headers up to the empty line; empty where it is not known.
+    pub request_head: Vec<u8>,
+    /// Status line and headers up to and with the empty line. Transfer and content encodings are undone:
+    /// `Content-Length` is that of `body`, and the original headers are kept as `X-Archive-Orig-…`.
+    pub response_head: Vec<u8>,
+    /// The body, decoded. Of a revisit it is not written, and so empty when read back.
+    pub body: Bytes,
+    /// Why the body ends early, where it does.
+    pub truncated: Option<Truncated>,
+    /// `http/1.1`, `h2`.
+    pub protocol: String,
+    /// Where the body is one that the archive has already: a `revisit` record is written.
+    pub revisit_of: Option<RevisitOf>,
+    /// What else is worth keeping (`via`, `hops`, `fetchTimeMs`, …), written as a `metadata` record. Line ends become
+    /// spaces, as do colons in names.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// Why a body is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Truncated {
+    /// It was longer than the limit.
+    Length,
+    /// It took longer than the limit.
+    Time,
+    /// The connection ended early.
+    Disconnect,
+}
+
+/// The earlier visit that a revisit repeats, of the same URL.
+///
+/// A status of 304 makes it a "server not modified", any other an "identical payload digest".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevisitOf {
+    /// When the earlier copy was fetched.
+    pub fetched: Timestamp,
+    /// Digest of its body. May be left out when writing: of a 304 because the body is not at hand, of any other because
+    /// it can be computed from the body that came again.
+    pub digest: Option<PayloadDigest>,
+}
+
+/// SHA-1 of a body, as WARC writes it: `sha1:` and 32 letters and digits.
+///
+/// ```
+/// use farol_store::pages::PayloadDigest;
+/// let digest = PayloadDigest::of(b"");
+/// assert_eq!(digest.to_string(), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
+/// assert_eq!(PayloadDigest::parse("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"), Some(digest));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PayloadDigest([u8; 20]);
+
+impl PayloadDigest {
+    /// Digests a body.
+    pub fn of(body: &[u8]) -> PayloadDigest {
+        PayloadDigest::of_parts(&[body])
+    }
+
+    /// Digests a block that lies in pieces.
+    pub(crate) fn of_parts(parts: &[&[u8]]) -> PayloadDigest {
+        use sha1::Digest;
+        let mut hasher = sha1::Sha1::new();
+        parts.iter().for_each(|part| hasher.update(part));
+        PayloadDigest(hasher.finalize().into())
+    }
+
+    /// Reads `sha1:` and base 32 (or hexadecimal, as some write it).
+    pub fn parse(text: &str) -> Option<PayloadDigest> {
+        let (algorithm, value) = text.trim().split_once(':')?;
+        if !algorithm.eq_ignore_ascii_case("sha1") {
+            return None;
+        }
+        let upper = value.to_ascii_uppercase();
+        let bytes = match upper.len() {
+            32 => data_encoding::BASE32.decode(upper.as_bytes()).ok()?,
+            40 => data_encoding::HEXUPPER.decode(upper.as_bytes()).ok()?,
+            _ => return None,
+        };
+        bytes.try_into().ok().map(PayloadDigest)
+    }
+}
+
+impl fmt::Display for PayloadDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha1:{}", data_encoding::BASE32.encode_display(&self.0))
+    }
+}
+
+impl fmt::Debug for PayloadDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Truncated {
+    /// The word that WARC has for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Truncated::Length => "length",
+            Truncated::Time => "time",
+            Truncated::Disconnect => "disconnect",
+        }
+    }
+
+    /// Reads WARC's word; `unspecified` and anything new count as a disconnect.
+    pub fn parse(text: &str) -> Truncated {
+        match text.trim() {
+            "length" => Truncated::Length,
+            "time" => Truncated::Time,
+            _ => Truncated::Disconnect,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_read_as_others_write_them() {
+        let digest = PayloadDigest::of(b"");
+        let check = |text: &str, want| assert_eq!(PayloadDigest::parse(text), want, "{text}");
+        check("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", Some(digest));
+        check(" SHA1:3i42h3s6nnfq2msvx7xzkyayscx5qbyj", Some(digest));
+        check("sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709", Some(digest));
+        check("sha256:e3b0c44298fc1c149afbf4c8996fb924", None);
+        check("3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", None);
+        check("sha1:", None);
+    }
+}

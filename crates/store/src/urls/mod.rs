@@ -1,0 +1,122 @@
+//! Every known URL exactly once, with the history of its visits.
+//!
+//! [`UrlStore`] is the question; each file here is one answer:
+//!
+//! - [`naive`]: plain maps and full scans, in memory only; the judge of all the others;
+//! - [`journal`]: compact tables in memory, made durable by a journal and snapshots.
+//!
+//! PROMISE: the answer is exact. A false "known" would lose a page for ever, a false "new" would fetch it
+//! twice. What was noted before a [`flush`](UrlStore::flush) that returned `Ok` survives the end of the
+//! process, at any moment; what was noted before a [`sync`](UrlStore::sync) survives a power cut.
+//!
+//! Does not know hosts' delays or robots.txt, and never reads the clock.
+
+mod agenda;
+pub mod journal;
+pub mod naive;
+mod record;
+mod table;
+mod texts;
+
+#[cfg(test)]
+mod race;
+
+use crate::Error;
+use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
+
+pub use journal::{Journal, JournalOptions};
+pub use naive::Naive;
+pub use record::{Counts, HostCounts, Record, State, Visit, VisitOutcome};
+
+/// A URL that was seen somewhere: in a link, a sitemap, a feed, or among the seeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub url: CanonicalUrl,
+    /// Links from the nearest seed. Where a URL is found again, the smallest one counts.
+    pub depth: u16,
+    /// When the page says (in a sitemap) that it changed: it is due again where that is after its last visit.
+    pub hint: Option<Timestamp>,
+}
+
+/// A URL to be visited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrawnUrl {
+    pub url: CanonicalUrl,
+    pub depth: u16,
+    /// Whether it was visited before.
+    pub revisit: bool,
+}
+
+/// What a draw gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drawn {
+    pub urls: Vec<DrawnUrl>,
+    /// When the next draw from this host will give something: at once (`now`) where more was waiting than was
+    /// asked for, `None` where nothing waits. URLs that are out do not count.
+    pub next_due: Option<Timestamp>,
+}
+
+/// Keeps each known URL once, and answers what to visit next on a host.
+///
+/// Calls between two [`flush`](UrlStore::flush)es are one batch: after a crash all of it is there or none.
+/// That suits stores that merge in bulk as well as those that write a journal.
+pub trait UrlStore: Send {
+    /// Learns URLs, and says how many of them were new.
+    fn found(&mut self, found: &[Found]) -> Result<usize, Error>;
+
+    /// Notes a visit; a URL that was not known becomes known, at depth 0. The URL is no longer out.
+    fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error>;
+
+    /// Takes URLs of a host to visit now: first those never visited (lower depth first, then in the order in
+    /// which they were found), then those that are due again (longest due first).
+    ///
+    /// They are out, and no later draw gives them, until they are visited or released. Also holds the host, as
+    /// [`hosts_due`](UrlStore::hosts_due) does. Neither outlives the process: after opening again all are back.
+    fn draw(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error>;
+
+    /// Gives drawn URLs back unvisited.
+    fn release(&mut self, urls: &[CanonicalUrl]) -> Result<(), Error>;
+
+    /// Hosts with something to draw now that nobody holds, those that wait longest first; each is held from
+    /// now on. Takes time in proportion to the answer.
+    fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error>;
+
+    /// Ends the hold on a host; it comes up again as soon as it has something to draw.
+    fn let_go(&mut self, host: &Host);
+
+    /// The earliest instant at which [`hosts_due`](UrlStore::hosts_due) may have an answer: [`Timestamp::EPOCH`]
+    /// where it has one already, `None` where all is held or nothing waits.
+    fn next_host_due(&mut self) -> Option<Timestamp>;
+
+    /// What is known of a URL; `None` where it is not known.
+    fn get(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error>;
+
+    /// Forgets a host and all of its URLs, and says how many they were.
+    fn forget_host(&mut self, host: &Host) -> Result<u64, Error>;
+
+    /// URLs of a host by state; `None` where the host is not known.
+    fn host_counts(&self, host: &Host) -> Option<HostCounts>;
+
+    /// Known hosts whose text contains `filter`, in the order in which they were met: `count` of them, after
+    /// skipping `first`.
+    fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)>;
+
+    /// Sums over everything.
+    fn counts(&self) -> Counts;
+
+    /// End of what was taken in of the archive.
+    fn watermark(&self) -> PagePosition;
+
+    /// Moves the watermark, together with the rest of the batch.
+    fn mark(&mut self, upto: PagePosition) -> Result<(), Error>;
+
+    /// Ends the batch: once this returns `Ok`, all that was noted survives the end of the process.
+    ///
+    /// # Errors
+    /// Where the disk is full ([`Error::is_disk_full`]) the batch stays pending, and a later flush that finds
+    /// room writes it.
+    fn flush(&mut self) -> Result<(), Error>;
+
+    /// Flushes, and returns once everything would survive a power cut.
+    fn sync(&mut self) -> Result<(), Error>;
+}

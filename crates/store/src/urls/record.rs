@@ -1,0 +1,209 @@
+//! What is known of one URL, and how a visit changes it.
+
+use farol_base::{ContentHash, PagePosition, Timestamp};
+use std::time::Duration;
+
+/// How a visit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VisitOutcome {
+    /// A page came back.
+    Page,
+    /// The page is as it was (304, or the same content again).
+    Unchanged,
+    /// It only points elsewhere.
+    Redirect,
+    /// The server says that there is no such page (404, 410).
+    Gone,
+    /// robots.txt forbids it.
+    Refused,
+    /// Its content is that of another URL.
+    Duplicate,
+    /// Nothing useful came back: no connection, a timeout, a server error.
+    Failed,
+}
+
+/// A visit to a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    pub at: Timestamp,
+    pub outcome: VisitOutcome,
+    /// Fingerprint of the content; the default (all zero) where the visit brought none.
+    pub content_hash: ContentHash,
+    /// Whether the content differs from that of the visit before.
+    pub changed: bool,
+    /// Where the archive has it, if it was written there.
+    pub position: Option<PagePosition>,
+    /// How long the download took; kept in whole milliseconds, up to 49 days.
+    pub download: Duration,
+    /// When to visit next; [`Timestamp::NEVER`] = not again.
+    pub due: Timestamp,
+}
+
+/// What the visits so far say about a URL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Never visited.
+    #[default]
+    Known,
+    /// A page that the archive has.
+    Collected,
+    /// Points elsewhere.
+    Redirect,
+    Gone,
+    Refused,
+    Duplicate,
+    /// No visit has succeeded yet. A page that was collected before stays collected.
+    Failed,
+}
+
+/// All that is known of a URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    pub state: State,
+    pub visits: u32,
+    /// [`Timestamp::EPOCH`] before the first visit.
+    pub last_visit: Timestamp,
+    /// [`Timestamp::EPOCH`] before the first change.
+    pub last_change: Timestamp,
+    pub content_hash: ContentHash,
+    /// Newest copy in the archive.
+    pub position: Option<PagePosition>,
+    pub download: Duration,
+    /// When it is due again. Means nothing before the first visit: an unvisited URL is always due.
+    pub due: Timestamp,
+    /// Failed visits since the last that succeeded.
+    pub failures: u8,
+    pub depth: u16,
+}
+
+impl Record {
+    /// Takes in a visit. What the visit does not know (hash, position) stays as it was.
+    pub(super) fn visit(&mut self, visit: &Visit) {
+        let failed = visit.outcome == VisitOutcome::Failed;
+        self.visits = self.visits.saturating_add(1);
+        self.failures = if failed { self.failures.saturating_add(1) } else { 0 };
+        if !(failed && self.state == State::Collected) {
+            self.state = state_after(visit.outcome);
+        }
+        self.last_visit = visit.at;
+        if visit.changed {
+            self.last_change = visit.at;
+        }
+        if visit.content_hash != ContentHash::default() {
+            self.content_hash = visit.content_hash;
+        }
+        if visit.position.is_some() {
+            self.position = visit.position;
+        }
+        let millis = u32::try_from(visit.download.as_millis()).unwrap_or(u32::MAX);
+        self.download = Duration::from_millis(u64::from(millis));
+        self.due = visit.due;
+    }
+
+    /// Whether a hint of a change makes the URL due earlier than it is.
+    pub(super) fn is_moved_by(&self, hint: Timestamp) -> bool {
+        self.visits > 0 && hint > self.last_visit && hint < self.due
+    }
+}
+
+fn state_after(outcome: VisitOutcome) -> State {
+    match outcome {
+        VisitOutcome::Page | VisitOutcome::Unchanged => State::Collected,
+        VisitOutcome::Redirect => State::Redirect,
+        VisitOutcome::Gone => State::Gone,
+        VisitOutcome::Refused => State::Refused,
+        VisitOutcome::Duplicate => State::Duplicate,
+        VisitOutcome::Failed => State::Failed,
+    }
+}
+
+/// URLs of one host, by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounts {
+    /// All of them, visited or not.
+    pub known: u64,
+    pub collected: u64,
+    pub gone: u64,
+    pub refused: u64,
+    pub failed: u64,
+}
+
+impl HostCounts {
+    /// Moves one URL from one state to another.
+    pub(super) fn moved(&mut self, from: State, to: State) {
+        if let Some(count) = self.of(from) {
+            *count -= 1;
+        }
+        if let Some(count) = self.of(to) {
+            *count += 1;
+        }
+    }
+
+    fn of(&mut self, state: State) -> Option<&mut u64> {
+        match state {
+            State::Collected => Some(&mut self.collected),
+            State::Gone => Some(&mut self.gone),
+            State::Refused => Some(&mut self.refused),
+            State::Failed => Some(&mut self.failed),
+            State::Known | State::Redirect | State::Duplicate => None,
+        }
+    }
+}
+
+/// Sums over a whole store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub hosts: u64,
+    pub known: u64,
+    pub collected: u64,
+    /// Never visited so far, drawn or not.
+    pub waiting: u64,
+    pub bytes_on_disk: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(outcomes: &[VisitOutcome], want: State, failures: u8) {
+        let mut record = Record::default();
+        for (i, outcome) in outcomes.iter().enumerate() {
+            record.visit(&Visit {
+                at: Timestamp::from_secs(i as u64 + 1),
+                outcome: *outcome,
+                content_hash: ContentHash::default(),
+                changed: i == 0,
+                position: None,
+                download: Duration::from_micros(1500),
+                due: Timestamp::NEVER,
+            });
+        }
+        assert_eq!((record.state, record.failures), (want, failures), "{outcomes:?}");
+        assert_eq!(record.visits as usize, outcomes.len());
+        assert_eq!(record.last_change, Timestamp::from_secs(1));
+        assert_eq!(record.download, Duration::from_millis(1));
+    }
+
+    #[test]
+    fn visits_make_the_state() {
+        use VisitOutcome::*;
+        check(&[Page], State::Collected, 0);
+        check(&[Page, Unchanged], State::Collected, 0);
+        check(&[Failed, Failed], State::Failed, 2);
+        check(&[Page, Failed], State::Collected, 1); // The archive still has it.
+        check(&[Page, Failed, Gone], State::Gone, 0);
+        check(&[Gone, Failed], State::Failed, 1);
+        check(&[Duplicate], State::Duplicate, 0);
+        check(&[Redirect], State::Redirect, 0);
+        check(&[Refused, Page], State::Collected, 0);
+    }
+
+    #[test]
+    fn a_hint_moves_only_visited_urls_and_only_forward() {
+        let at = Timestamp::from_secs;
+        let mut record = Record::default();
+        assert!(!record.is_moved_by(at(5)));
+        record = Record { visits: 1, last_visit: at(10), due: at(100), ..record };
+        assert!(!record.is_moved_by(at(10)) && record.is_moved_by(at(11)) && !record.is_moved_by(at(100)));
+    }
+}
