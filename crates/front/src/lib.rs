@@ -1,8 +1,41 @@
-//! What people see: search page, JSON API, OpenSearch, admin.
+//! What people see: the search page, the stored copies, the dashboard and the JSON API.
+//!
+//! The life of a request. It comes in through the [`gate`], which knows the asker's address
+//! ([`client`]) and tongue ([`text`]), refuses what is too long or too much ([`limit`]), and gives the rest a
+//! deadline. The [`map`] finds the handler: a page for people ([`pages`]), a page for the operator ([`admin`],
+//! whose door is [`admin::access`]), or an answer for programs ([`api`]). A handler that needs to know
+//! something asks the [`Engine`] behind the product, off the async threads and bounded ([`shared`]). On the
+//! way out a failure is dressed as a page or as JSON ([`failure`]), every response gets its security headers
+//! ([`headers`]), and the request is counted ([`measure`]) for `/metrics`.
+//!
+//! INVARIANT: no text that came from the Web, from a visitor or from the engine reaches a page unescaped; the
+//! one exception, a stored copy, is served into a sandbox without scripts, forms or network.
+//! INVARIANT: everything works without JavaScript; scripts only add suggestions, shortcuts and live charts.
+//! Does not crawl, index or rank, and opens no socket: the binary serves the [`Router`].
 
 mod engine;
 mod settings;
 mod status;
+
+pub mod fake;
+
+mod admin;
+mod api;
+mod assets;
+mod chart;
+mod client;
+mod failure;
+mod gate;
+mod headers;
+mod limit;
+mod map;
+mod measure;
+mod metrics;
+mod pages;
+mod params;
+mod question;
+mod shared;
+mod text;
 
 pub use engine::{Command, Engine, StoredCopy, Trouble};
 pub use settings::Settings;
@@ -12,17 +45,23 @@ pub use status::{
 };
 
 use axum::Router;
-use axum::routing::get;
 use std::sync::Arc;
 
-/// Most calls to the engine at one time.
+/// Most calls to the engine at one time; further ones wait for their turn, up to [`Settings::deadline`].
+///
+/// 64 calls × 2 MiB of thread stack = 128 MiB of address space at worst, of which few pages are touched.
 pub const CALLS_MAX: usize = 64;
 
 /// Builds the pages and the API over an engine.
+///
+/// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`: without the peer's address every
+/// client counts as the same stranger, and the admin pages open with the token only.
 pub fn router(engine: Arc<dyn Engine>, settings: Settings) -> Router {
-    let name = settings.name;
-    Router::new().route("/healthz", get(|| async { "ok\n" })).route(
-        "/",
-        get(move || async move { format!("{name}: {} pages\n", engine.status().index.documents) }),
-    )
+    let map = map::build();
+    let shared = Arc::new(shared::Shared::new(engine, settings, map.routes));
+    let gate = axum::middleware::from_fn_with_state(shared.clone(), gate::pass);
+    map.router.layer(gate).with_state(shared)
 }
+
+#[cfg(test)]
+mod tests;

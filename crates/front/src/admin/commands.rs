@@ -1,0 +1,122 @@
+//! The levers: pause, resume, add a seed, remove a host.
+
+use super::access::Admin;
+use super::page;
+use crate::failure::Failure;
+use crate::pages::Here;
+use crate::params::{FormParams, Params, link};
+use crate::shared::Shared;
+use crate::text::{Reader, fill};
+use crate::{Command, Trouble};
+use axum::extract::State;
+use axum::response::Response;
+use farol_base::Host;
+use maud::html;
+use std::sync::Arc;
+
+/// Longest seed that is passed on, in bytes; canonical URLs are shorter.
+const SEED_BYTES_MAX: usize = 8192;
+
+pub(crate) async fn pause(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    reader: Reader,
+    FormParams(form): FormParams,
+) -> Result<Response, Failure> {
+    act(&admin, &shared, &reader, &form, Command::Pause).await
+}
+
+pub(crate) async fn resume(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    reader: Reader,
+    FormParams(form): FormParams,
+) -> Result<Response, Failure> {
+    act(&admin, &shared, &reader, &form, Command::Resume).await
+}
+
+pub(crate) async fn add_seed(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    reader: Reader,
+    FormParams(form): FormParams,
+) -> Result<Response, Failure> {
+    let command = seed(form.text("url"))?;
+    act(&admin, &shared, &reader, &form, command).await
+}
+
+pub(crate) async fn remove_host(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    reader: Reader,
+    FormParams(form): FormParams,
+) -> Result<Response, Failure> {
+    let command = Command::RemoveHost(host(form.text("host"))?);
+    act(&admin, &shared, &reader, &form, command).await
+}
+
+/// Asks once more before a host goes.
+pub(crate) async fn confirm_removal(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    reader: Reader,
+    params: Params,
+) -> Result<Response, Failure> {
+    let texts = reader.texts();
+    let host = host(params.text("host"))?;
+    let here = Here { path: "/admin/remove", params: vec![("host", host.as_str())] };
+    let content = html! {
+        section.confirm {
+            h1 { (fill(texts.remove_question, &[("host", host.as_str())])) }
+            p { (texts.remove_text) }
+            form method="post" action=(link("/admin/remove", [("hl", reader.hl())])) {
+                (admin.field())
+                input type="hidden" name="host" value=(host);
+                button.danger type="submit" { (texts.remove) }
+                a.button href=(link("/admin/host", [("host", host.as_str()), ("hl", reader.hl())])) { (texts.cancel) }
+            }
+        }
+    };
+    Ok(page(&shared, &reader, Some(&admin), texts.remove, here, content))
+}
+
+/// The command to add what somebody typed as a seed.
+pub(crate) fn seed(text: &str) -> Result<Command, Failure> {
+    match text.len() {
+        0 => Err(Failure::invalid("url: a URL is needed")),
+        1..=SEED_BYTES_MAX => Ok(Command::AddSeed(text.to_string())),
+        _ => Err(Failure::invalid("url: it is too long")),
+    }
+}
+
+/// Reads a host from its name, with or without scheme.
+pub(crate) fn host(text: &str) -> Result<Host, Failure> {
+    let whole = if text.contains("://") { text.to_string() } else { format!("http://{text}") };
+    Host::parse(&whole).map_err(|error| Failure::invalid(format!("host: {error}")))
+}
+
+/// Has a command carried out and gives the engine's sentence about it.
+pub(crate) async fn carry_out(shared: &Shared, command: Command) -> Result<Result<String, Trouble>, Failure> {
+    tracing::info!(?command, "an operator's command");
+    shared.ask(move |engine| engine.command(command)).await
+}
+
+async fn act(
+    admin: &Admin,
+    shared: &Shared,
+    reader: &Reader,
+    form: &Params,
+    command: Command,
+) -> Result<Response, Failure> {
+    admin.check(shared, form)?;
+    let done = carry_out(shared, command).await??;
+    let texts = reader.texts();
+    let content = html! {
+        section.done role="status" {
+            h1 { (texts.done) }
+            p dir="auto" { (done) }
+            p { a.button href=(link("/admin", [("hl", reader.hl())])) { (texts.back_dashboard) } }
+        }
+    };
+    Ok(page(shared, reader, Some(admin), texts.done, Here { path: "/admin", ..Here::default() }, content))
+}

@@ -1,0 +1,287 @@
+//! `/admin`: what the engine is doing, in numbers and charts.
+//!
+//! The charts are drawn here, once, for everybody: `/admin/live` is the changing part of the page by itself, which
+//! the script puts in place every two seconds. Without scripts the whole page reloads every ten.
+
+use super::access::Admin;
+use super::page;
+use crate::chart::{Chart, Series, bars};
+use crate::failure::Failure;
+use crate::pages::Here;
+use crate::params::link;
+use crate::shared::Shared;
+use crate::text::{Reader, Texts, Tongue, format};
+use crate::{History, Sample, State as EngineState, Status};
+use axum::extract::State;
+use axum::response::{Html, IntoResponse, Response};
+use maud::{Markup, html};
+use std::sync::Arc;
+
+/// Rows shown of lists that the engine hands over.
+const ROWS_MAX: usize = 12;
+
+pub(crate) async fn show(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    reader: Reader,
+) -> Result<Response, Failure> {
+    let texts = reader.texts();
+    let (status, history) = shared.ask(|engine| (engine.status(), engine.history())).await?;
+    let content = html! {
+        h1.unseen { (texts.dashboard) }
+        div id="live" data-live=(link("/admin/live", [("hl", reader.hl())])) { (board(&status, &history, &reader)) }
+        @if shared.settings.admin_read_only {
+            p.quiet { (texts.read_only) }
+        } @else {
+            (levers(&admin, &status, &reader))
+        }
+    };
+    let here = Here { path: "/admin", ..Here::default() };
+    Ok(page(&shared, &reader, Some(&admin), texts.dashboard, here, content))
+}
+
+/// The part of the dashboard that changes.
+pub(crate) async fn live(
+    _: Admin,
+    State(shared): State<Arc<Shared>>,
+    reader: Reader,
+) -> Result<Response, Failure> {
+    let (status, history) = shared.ask(|engine| (engine.status(), engine.history())).await?;
+    Ok(Html(board(&status, &history, &reader).into_string()).into_response())
+}
+
+fn levers(admin: &Admin, status: &Status, reader: &Reader) -> Markup {
+    let texts = reader.texts();
+    let to = |path: &str| link(path, [("hl", reader.hl())]);
+    let paused = status.state == EngineState::Paused;
+    html! {
+        section.levers aria-label=(texts.levers) {
+            form.card method="post" action=(to(if paused { "/admin/resume" } else { "/admin/pause" })) {
+                h2 { (texts.crawling) }
+                p.quiet { (if paused { texts.resume_text } else { texts.pause_text }) }
+                (admin.field())
+                button type="submit" { (if paused { texts.resume } else { texts.pause }) }
+            }
+            form.card method="post" action=(to("/admin/seed")) {
+                h2 { label for="seed" { (texts.add_seed) } }
+                p.quiet { (texts.add_seed_text) }
+                (admin.field())
+                div.row {
+                    input type="url" id="seed" name="url" required maxlength="2048" placeholder="https://example.org/";
+                    button type="submit" { (texts.add) }
+                }
+            }
+            form.card method="get" action="/admin/remove" {
+                h2 { label for="gone" { (texts.remove_host) } }
+                p.quiet { (texts.remove_host_text) }
+                @if reader.chosen { input type="hidden" name="hl" value=(reader.hl()); }
+                div.row {
+                    input type="text" id="gone" name="host" required maxlength="2048" placeholder="https://example.org";
+                    button.danger type="submit" { (texts.remove) "…" }
+                }
+            }
+        }
+    }
+}
+
+fn board(status: &Status, history: &History, reader: &Reader) -> Markup {
+    let (texts, tongue) = (reader.texts(), reader.tongue);
+    html! {
+        (state_line(status, reader))
+        (tiles(status, texts, tongue))
+        div.charts { @for chart in charts(history, texts, tongue) { (chart.draw()) } }
+        div.lists { (lists(status, reader)) }
+    }
+}
+
+fn state_line(status: &Status, reader: &Reader) -> Markup {
+    let texts = reader.texts();
+    html! {
+        p class={ "state " (status.state.code()) } {
+            span.lamp aria-hidden="true" {}
+            strong { (state_name(status.state, texts)) }
+            @if !status.message.is_empty() { span dir="auto" { (status.message) } }
+            span.quiet {
+                (texts.uptime) " " (format::span(status.uptime, reader.tongue)) " · " (texts.version) " " (status.version)
+            }
+        }
+    }
+}
+
+fn tiles(status: &Status, texts: &Texts, tongue: Tongue) -> Markup {
+    let (crawl, index, disk, queries) = (&status.crawl, &status.index, &status.disk, &status.queries);
+    let number = |value| format::number(value, tongue);
+    let rate = |value| format!("{}/s", format::decimal(value, tongue));
+    let hosts: u64 = crawl.hosts.iter().map(|(_, count)| *count).fold(0, u64::saturating_add);
+    let disk_sum = [disk.archive_bytes, disk.index_bytes, disk.urls_bytes, disk.links_bytes];
+    let disk_sum = disk_sum.into_iter().fold(0, u64::saturating_add);
+    let free = disk.free_bytes.map(|free| format!("{} {}", format::bytes(free, tongue), texts.free));
+    let tiles = [
+        (texts.fetched, number(crawl.pages_fetched), format::bytes(crawl.bytes_fetched, tongue)),
+        (
+            texts.speed,
+            rate(crawl.pages_per_second),
+            format!("{} {}", texts.mean, rate(crawl.pages_per_second_mean)),
+        ),
+        (texts.queue, number(crawl.queue), format!("{} {}", number(crawl.urls_known), texts.urls_known)),
+        (texts.hosts, number(hosts), String::new()),
+        (
+            texts.searchable,
+            number(index.documents),
+            format!("{} {}", texts.generation, number(index.generation)),
+        ),
+        (texts.queries, number(queries.total), rate(queries.per_second)),
+        (
+            texts.latency,
+            format::span(queries.p50, tongue),
+            format!("p99 {}", format::span(queries.p99, tongue)),
+        ),
+        (texts.disk, format::bytes(disk_sum, tongue), free.unwrap_or_default()),
+        (texts.memory, format::bytes(status.memory_bytes, tongue), String::new()),
+    ];
+    html! {
+        dl.tiles {
+            @for (name, value, more) in tiles {
+                div { dt { (name) } dd { (value) } @if !more.is_empty() { dd.quiet { (more) } } }
+            }
+        }
+    }
+}
+
+fn charts<'a>(history: &History, texts: &'a Texts, tongue: Tongue) -> Vec<Chart<'a>> {
+    let series = |name: &'a str, class: &'static str, value: &dyn Fn(&Sample) -> f64| Series {
+        name,
+        class,
+        values: history.samples.iter().map(value).collect(),
+    };
+    let chart =
+        |title: &'a str, stacked: bool, write: fn(f64, Tongue) -> String, series: Vec<Series<'a>>| Chart {
+            title,
+            series,
+            stacked,
+            write,
+            tongue,
+            from: history.samples.first().map(|sample| sample.at),
+            to: history.samples.last().map(|sample| sample.at),
+            empty: texts.no_samples,
+        };
+    let outcome = |name, class, i: usize| series(name, class, &move |sample| sample.outcomes_per_second[i]);
+    let count: fn(f64, Tongue) -> String = |value, tongue| format::number(value.max(0.0) as u64, tongue);
+    let size: fn(f64, Tongue) -> String = |value, tongue| format::bytes(value.max(0.0) as u64, tongue);
+    let time: fn(f64, Tongue) -> String = |value, tongue| {
+        format::span(std::time::Duration::try_from_secs_f64(value).unwrap_or_default(), tongue)
+    };
+    vec![
+        chart(
+            texts.chart_speed,
+            false,
+            format::decimal,
+            vec![series(texts.fetched, "a", &|s| s.pages_per_second)],
+        ),
+        chart(
+            texts.chart_outcomes,
+            true,
+            format::decimal,
+            vec![
+                outcome("2xx", "a", 0),
+                outcome("3xx", "b", 1),
+                outcome("4xx", "c", 2),
+                outcome("5xx", "d", 3),
+                outcome(texts.no_answer, "e", 4),
+            ],
+        ),
+        chart(texts.chart_queue, false, count, vec![series(texts.queue, "b", &|s| s.queue as f64)]),
+        chart(
+            texts.chart_documents,
+            false,
+            count,
+            vec![series(texts.searchable, "a", &|s| s.index_documents as f64)],
+        ),
+        chart(texts.chart_index, false, size, vec![series(texts.disk_index, "b", &|s| s.index_bytes as f64)]),
+        chart(
+            texts.chart_queries,
+            false,
+            format::decimal,
+            vec![series(texts.queries, "c", &|s| s.queries_per_second)],
+        ),
+        chart(
+            texts.chart_latency,
+            false,
+            time,
+            vec![
+                series("p99", "d", &|s| s.query_p99.as_secs_f64()),
+                series("p50", "a", &|s| s.query_p50.as_secs_f64()),
+            ],
+        ),
+    ]
+}
+
+fn lists(status: &Status, reader: &Reader) -> Markup {
+    let (texts, tongue) = (reader.texts(), reader.tongue);
+    let hosts_by_state = status.crawl.hosts.iter().take(ROWS_MAX).map(|(state, count)| {
+        let to = link("/admin/hosts", [("state", &**state), ("hl", reader.hl())]);
+        (html! { a href=(to) { (host_state(state, texts)) } }, *count, "a")
+    });
+    let mut codes = status.crawl.status_codes.clone();
+    codes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let codes = codes.iter().take(ROWS_MAX).map(|(code, count)| (html! { (code) }, *count, class_of(*code)));
+    let mut errors = status.crawl.errors.clone();
+    errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let errors = errors.iter().take(ROWS_MAX).map(|(kind, count)| (html! { (kind) }, *count, "e"));
+    let languages = status.index.languages.iter().take(ROWS_MAX);
+    let languages = languages.map(|(language, count)| (html! { (language.code()) }, *count, "b"));
+    let disk = &status.disk;
+    let disk = [
+        (texts.disk_archive, disk.archive_bytes),
+        (texts.disk_index, disk.index_bytes),
+        (texts.disk_urls, disk.urls_bytes),
+        (texts.disk_links, disk.links_bytes),
+    ];
+    let disk = disk.into_iter().map(|(name, bytes)| (html! { (name) }, bytes, "b"));
+    html! {
+        (bars(texts.hosts_by_state, hosts_by_state, format::number, tongue, texts.none_yet))
+        (bars(texts.status_codes, codes, format::number, tongue, texts.none_yet))
+        (bars(texts.errors, errors, format::number, tongue, texts.none_yet))
+        (bars(texts.languages, languages, format::number, tongue, texts.none_yet))
+        (bars(texts.disk, disk, format::bytes, tongue, texts.none_yet))
+    }
+}
+
+/// The colour of a status code: that of its class in the chart of outcomes.
+pub(crate) fn class_of(code: u16) -> &'static str {
+    match code {
+        200..300 => "a",
+        300..400 => "b",
+        400..500 => "c",
+        _ => "d",
+    }
+}
+
+fn state_name(state: EngineState, texts: &Texts) -> &'static str {
+    match state {
+        EngineState::Crawling => texts.state_crawling,
+        EngineState::Idle => texts.state_idle,
+        EngineState::Paused => texts.state_paused,
+        EngineState::DiskFull => texts.state_disk_full,
+        EngineState::Serving => texts.state_serving,
+        EngineState::Stopping => texts.state_stopping,
+        EngineState::Failed => texts.state_failed,
+    }
+}
+
+/// A host's state in the reader's tongue; words that we do not know stay as they are.
+pub(crate) fn host_state<'a>(state: &'a str, texts: &Texts) -> &'a str {
+    match state {
+        "ready" => texts.host_ready,
+        "waiting" => texts.host_waiting,
+        "busy" | "fetching" | "leased" => texts.host_fetching,
+        "resting" | "backing_off" => texts.host_resting,
+        "resolving" => texts.host_resolving,
+        "robots" => texts.host_robots,
+        "done" | "empty" | "idle" => texts.host_done,
+        "blocked" | "refused" => texts.host_blocked,
+        "dead" | "unreachable" => texts.host_dead,
+        "removed" => texts.host_removed,
+        other => other,
+    }
+}

@@ -1,0 +1,90 @@
+//! `/admin/login`: the token, once, for a cookie.
+
+use super::access::{Admin, COOKIE, check_token, is_same_origin};
+use super::page;
+use super::session::SESSION_TIME;
+use crate::client;
+use crate::failure::{Failure, Kind};
+use crate::pages::{Here, mark};
+use crate::params::{FormParams, link};
+use crate::shared::Shared;
+use crate::text::Reader;
+use axum::extract::{FromRequest, Request, State};
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
+use maud::html;
+use std::sync::Arc;
+
+pub(crate) async fn show(State(shared): State<Arc<Shared>>, reader: Reader) -> Response {
+    form(&shared, &reader, "")
+}
+
+/// The form instead of a page that needs the token.
+pub(crate) fn ask(shared: &Shared, reader: &Reader, failure: &Failure) -> Response {
+    let mut response = form(shared, reader, &failure.detail);
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    response
+}
+
+pub(crate) async fn enter(
+    State(shared): State<Arc<Shared>>,
+    reader: Reader,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    if !is_same_origin(&parts, &shared) {
+        return Err(Failure::new(Kind::Forbidden, "the request comes from another site"));
+    }
+    let FormParams(form) =
+        FormParams::from_request(Request::from_parts(parts.clone(), body), &shared).await?;
+    check_token(&shared, &parts, form.text("token"))?;
+    let session = shared.sessions.open(shared.now()).ok_or_else(Failure::internal)?;
+    let cookie = set_cookie(&shared, &session, SESSION_TIME.as_secs());
+    Ok((cookie, Redirect::to(&link("/admin", [("hl", reader.hl())]))).into_response())
+}
+
+pub(crate) async fn leave(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    FormParams(form): FormParams,
+) -> Result<Response, Failure> {
+    if admin.check(&shared, &form).is_ok() || shared.settings.admin_read_only {
+        shared.sessions.close(client::cookie(&headers, COOKIE).unwrap_or(""));
+    }
+    Ok((set_cookie(&shared, "", 0), Redirect::to("/")).into_response())
+}
+
+fn set_cookie(
+    shared: &Shared,
+    value: &str,
+    secs: u64,
+) -> AppendHeaders<[(axum::http::HeaderName, String); 1]> {
+    let secure = if shared.settings.public_is_tls() { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE}={value}; Path=/; Max-Age={secs}; HttpOnly; SameSite=Strict{secure}");
+    AppendHeaders([(SET_COOKIE, cookie)])
+}
+
+fn form(shared: &Shared, reader: &Reader, complaint: &str) -> Response {
+    let texts = reader.texts();
+    let here = Here { path: "/admin/login", params: Vec::new() };
+    let content = html! {
+        section.login {
+            (mark())
+            h1 { (texts.token_needed) }
+            @if shared.settings.admin_token.is_some() {
+                p { (texts.token_needed_text) }
+                form method="post" action=(link("/admin/login", [("hl", reader.hl())])) {
+                    label for="token" { (texts.token) }
+                    input type="password" id="token" name="token" required autocomplete="current-password" autofocus;
+                    @if !complaint.is_empty() { p.wrong role="alert" { (texts.token_wrong) } }
+                    button type="submit" { (texts.enter) }
+                }
+            } @else {
+                p { (texts.token_none) }
+            }
+        }
+    };
+    page(shared, reader, None, texts.token_needed, here, content)
+}

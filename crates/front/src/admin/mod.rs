@@ -1,0 +1,58 @@
+//! Pages for the operator: what the engine is doing, what it knows of each host, and a few levers.
+//!
+//! INVARIANT: every handler here but the login page takes an [`access::Admin`], which only comes into being for
+//! somebody who may see these pages; and everything that changes something checks its form's token besides, so
+//! that no other site can pull the levers through the operator's browser.
+
+pub(crate) mod access;
+pub(crate) mod commands;
+pub(crate) mod dashboard;
+pub(crate) mod host;
+pub(crate) mod hosts;
+pub(crate) mod login;
+pub(crate) mod session;
+
+use crate::pages::{Frame, Here, Kind};
+use crate::params::link;
+use crate::shared::Shared;
+use crate::text::Reader;
+use access::Admin;
+use axum::http::HeaderValue;
+use axum::http::header::REFERRER_POLICY;
+use axum::response::Response;
+use maud::{Markup, html};
+
+/// Puts content into an admin page.
+fn page(
+    shared: &Shared,
+    reader: &Reader,
+    admin: Option<&Admin>,
+    title: &str,
+    here: Here<'_>,
+    content: Markup,
+) -> Response {
+    let texts = reader.texts();
+    let tab = |path: &str, name: &str, current: &str| {
+        html! {
+            a href=(link(path, [("hl", reader.hl())])) aria-current=[(path == current).then_some("page")] { (name) }
+        }
+    };
+    let top = html! {
+        nav.tabs aria-label=(texts.admin) {
+            (tab("/admin", texts.dashboard, here.path))
+            (tab("/admin/hosts", texts.hosts, here.path))
+            (tab("/", texts.search, here.path))
+            @if let Some(admin) = admin.filter(|admin| admin.has_session()) {
+                form method="post" action=(link("/admin/logout", [("hl", reader.hl())])) {
+                    (admin.field())
+                    button.plain type="submit" { (texts.leave) }
+                }
+            }
+        }
+    };
+    let frame = Frame { shared, reader, title, top, here, kind: Kind::Admin };
+    let mut response = frame.page(content);
+    // With no referrer at all browsers send `Origin: null` along with our own forms.
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}

@@ -1,0 +1,367 @@
+//! An engine that knows a few made-up pages, some of them hostile: for tests and for looking at the pages.
+//!
+//! It answers any question with the same hits, whatever the words; only paging, `nothing` and `mispelt` have a
+//! meaning. Numbers of the past are a formula.
+
+use crate::*;
+use farol_base::query::{Answer, Fragment, Hit, Request};
+use farol_base::{CanonicalUrl, Host, Language, PagePosition, Timestamp};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The instant at which the made-up engine lives: 2026-03-14T15:09:26Z.
+const NOW: Timestamp = Timestamp::from_secs(1_773_500_966);
+
+/// Hits that the made-up engine has.
+const HITS: usize = 25;
+
+/// A title that would run if it were not escaped.
+pub const HOSTILE_TITLE: &str =
+    "<script>document.title='hacked'</script><img src=x onerror=alert(1)> & \"quotes\" 'too'";
+
+/// The made-up engine.
+#[derive(Debug, Default)]
+pub struct Fake {
+    /// Every search and stored copy fails with this.
+    pub trouble: Option<Trouble>,
+    /// Every search takes this long.
+    pub pause: Duration,
+    /// Every search panics.
+    pub panic: bool,
+    /// Commands that were given, in order.
+    pub commands: Mutex<Vec<Command>>,
+}
+
+impl Fake {
+    /// Commands that were given so far.
+    pub fn commands(&self) -> Vec<Command> {
+        self.commands.lock().map(|commands| commands.clone()).unwrap_or_default()
+    }
+
+    fn is_paused(&self) -> bool {
+        let commands = self.commands();
+        let last = commands.iter().rev().find(|command| matches!(command, Command::Pause | Command::Resume));
+        last == Some(&Command::Pause)
+    }
+}
+
+impl Engine for Fake {
+    fn search(&self, request: &Request) -> Result<Answer, Trouble> {
+        assert!(!self.panic, "the made-up engine was told to break");
+        std::thread::sleep(self.pause);
+        if let Some(trouble) = &self.trouble {
+            return Err(trouble.clone());
+        }
+        let asked = |word: &str| request.query.wanted.iter().any(|term| term.text == word);
+        if asked("nothing") {
+            return Ok(Answer { took: Duration::from_micros(180), ..Answer::default() });
+        }
+        let end = (request.first + request.count).min(HITS);
+        Ok(Answer {
+            hits: (request.first.min(HITS)..end).map(hit).collect(),
+            total: 1204,
+            more: end < HITS,
+            suggestion: asked("mispelt").then(|| "misspelt <b>words</b>".to_string()),
+            generation: 42,
+            took: Duration::from_micros(3_400),
+        })
+    }
+
+    fn suggest(&self, prefix: &str, count: usize) -> Vec<String> {
+        let endings = [
+            "",
+            " de mar",
+            " antigo",
+            " <script>alert(1)</script>",
+            " שלום",
+            "es",
+            " história",
+            "zinho",
+            "ização",
+        ];
+        endings.iter().map(|ending| format!("{prefix}{ending}")).take(count).collect()
+    }
+
+    fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, Trouble> {
+        if let Some(trouble) = &self.trouble {
+            return Err(trouble.clone());
+        }
+        let (content_type, body) = match url.path() {
+            "/missing" => return Ok(None),
+            "/paper.pdf" => ("application/pdf", "%PDF-1.7"),
+            "/notes.txt" => ("text/plain", "plain <b>notes</b>"),
+            _ => ("text/html", COPY),
+        };
+        Ok(Some(StoredCopy {
+            url: url.clone(),
+            fetched: NOW - Duration::from_secs(90_000),
+            content_type: content_type.into(),
+            charset: Some("utf-8".into()),
+            body: body.into(),
+            archive: url.path() != "/noarchive",
+        }))
+    }
+
+    fn status(&self) -> Status {
+        let named =
+            |rows: &[(&str, u64)]| rows.iter().map(|(name, count)| (name.to_string(), *count)).collect();
+        let language = |tag, count| Language::parse(tag).map(|language| (language, count));
+        Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            state: if self.is_paused() { State::Paused } else { State::Crawling },
+            message: if self.is_paused() { "paused by the operator".into() } else { String::new() },
+            now: NOW,
+            uptime: Duration::from_secs(93_784),
+            crawl: CrawlStatus {
+                pages_fetched: 182_733,
+                pages_per_second: if self.is_paused() { 0.0 } else { 61.42 },
+                pages_per_second_mean: 57.9,
+                bytes_fetched: 4_120_887_345,
+                queue: 391_022,
+                urls_known: 1_204_331,
+                hosts: named(&[
+                    ("ready", 612),
+                    ("waiting", 233),
+                    ("fetching", 24),
+                    ("resting", 17),
+                    ("unreachable", 9),
+                ]),
+                status_codes: vec![
+                    (200, 171_022),
+                    (301, 6_210),
+                    (304, 2_100),
+                    (404, 3_011),
+                    (403, 120),
+                    (500, 92),
+                    (503, 178),
+                ],
+                errors: named(&[
+                    ("timeout", 312),
+                    ("dns", 41),
+                    ("connection_refused", 18),
+                    ("tls", 7),
+                    ("<i>odd</i>", 1),
+                ]),
+            },
+            index: IndexStatus {
+                generation: 2_113,
+                documents: 168_240,
+                pages_indexed: 170_919,
+                languages: [("pt", 88_120), ("es", 51_003), ("en", 27_411), ("fr", 1_201), ("ja", 505)]
+                    .into_iter()
+                    .filter_map(|(tag, count)| language(tag, count))
+                    .collect(),
+            },
+            disk: DiskStatus {
+                archive_bytes: 1_310_449_221,
+                index_bytes: 802_113_002,
+                urls_bytes: 96_220_110,
+                links_bytes: 210_993_027,
+                free_bytes: Some(181_332_998_144),
+            },
+            queries: QueryStatus {
+                total: 20_981,
+                per_second: 4.2,
+                p50: Duration::from_micros(3_100),
+                p99: Duration::from_micros(24_800),
+            },
+            memory_bytes: 311_427_072,
+        }
+    }
+
+    fn history(&self) -> History {
+        let step = Duration::from_secs(2);
+        let sample = |i: u32| {
+            let x = f64::from(i);
+            let wave = |period: f64, low: f64, high: f64| {
+                low + (high - low) * (0.5 + 0.35 * (x / period).sin() + 0.15 * (x / 3.7).cos())
+            };
+            Sample {
+                at: NOW - step * (600 - i),
+                pages_per_second: wave(40.0, 30.0, 95.0),
+                outcomes_per_second: [
+                    wave(40.0, 25.0, 80.0),
+                    wave(25.0, 2.0, 8.0),
+                    wave(60.0, 1.0, 5.0),
+                    wave(18.0, 0.0, 2.0),
+                    wave(33.0, 0.0, 1.5),
+                ],
+                queue: 391_022 - u64::from(600 - i) * 190,
+                index_documents: 168_240 - u64::from(600 - i) * 110,
+                index_bytes: 802_113_002 - u64::from(600 - i) * 520_000,
+                queries_per_second: wave(70.0, 0.5, 9.0),
+                query_p50: Duration::from_secs_f64(wave(55.0, 0.002, 0.006)),
+                query_p99: Duration::from_secs_f64(wave(31.0, 0.012, 0.045)),
+            }
+        };
+        History { step, samples: (0..600).map(sample).collect() }
+    }
+
+    fn hosts(&self, filter: &str, state: Option<&str>, first: usize, count: usize) -> HostList {
+        let states = ["ready", "waiting", "fetching", "resting", "unreachable"];
+        let all = (0..132u64).filter_map(|i| {
+            let host = Host::parse(&format!("https://site{i}.example.org/")).ok()?;
+            let its = states[(i % 5) as usize];
+            let wanted = host.name().contains(filter) && state.is_none_or(|state| state == its);
+            wanted.then(|| HostRow {
+                host,
+                state: its.into(),
+                pages_fetched: i * i * 13,
+                queue: i * 7,
+                errors: i % 4,
+                delay: Duration::from_millis(2000 + i * 10),
+                next_visit: (i % 3 > 0).then(|| NOW + Duration::from_secs(i * 60)),
+            })
+        });
+        let all: Vec<_> = all.collect();
+        HostList { total: all.len(), rows: all.into_iter().skip(first).take(count).collect() }
+    }
+
+    fn host(&self, host: &Host) -> Option<HostDetail> {
+        if !host.name().ends_with("example.org") {
+            return None;
+        }
+        let visit = |i: u64| {
+            Some(Visit {
+                at: NOW - Duration::from_secs(i * 7),
+                url: host.url(&format!("/docs/page-{i}.html?x=<{i}>")).ok()?,
+                status: [Some(200), Some(304), Some(404), None, Some(503)][(i % 5) as usize],
+                outcome: ["indexed", "unchanged", "gone", "timeout", "asked to wait"][(i % 5) as usize]
+                    .into(),
+                took: Duration::from_millis(80 + i * 13),
+                bytes: 18_000 + i * 411,
+            })
+        };
+        Some(HostDetail {
+            host: host.clone(),
+            state: "waiting".into(),
+            robots_verdict: "The rules for * apply; 3 paths are refused.".into(),
+            robots_fetched: Some(NOW - Duration::from_secs(40_000)),
+            robots_rules: "User-agent: *\nDisallow: /private/\nDisallow: /cgi-bin/\nDisallow: /</pre><script>\nCrawl-delay: 5\n".into(),
+            delay: Duration::from_secs(5),
+            crawl_delay: Some(Duration::from_secs(5)),
+            address: Some([192, 0, 2, 7].into()),
+            next_visit: Some(NOW + Duration::from_secs(4)),
+            pages_known: 5_210,
+            pages_fetched: 4_120,
+            pages_indexed: 3_990,
+            queue: 1_090,
+            bytes_fetched: 92_112_004,
+            errors: vec![("timeout".into(), 12), ("http_5xx".into(), 3)],
+            visits: (0..12).filter_map(visit).collect(),
+        })
+    }
+
+    fn try_robots(&self, url: &CanonicalUrl) -> Option<RobotsTry> {
+        let refused = url.path().starts_with("/private/");
+        Some(RobotsTry { allowed: !refused, rule: refused.then(|| "Disallow: /private/".into()) })
+    }
+
+    fn command(&self, command: Command) -> Result<String, Trouble> {
+        let done = match &command {
+            Command::Pause => "Fetching is paused.".to_string(),
+            Command::Resume => "Fetching goes on.".to_string(),
+            Command::AddSeed(seed) => match CanonicalUrl::parse(seed) {
+                Ok(url) => format!("{url} was added."),
+                Err(error) => return Err(Trouble::Invalid(format!("the seed was not added: {error}"))),
+            },
+            Command::RemoveHost(host) => format!("{host} and its pages are gone."),
+        };
+        if let Ok(mut commands) = self.commands.lock() {
+            commands.push(command);
+        }
+        Ok(done)
+    }
+}
+
+/// Text with the words between asterisks as hits.
+fn marked(text: &str) -> Vec<Fragment> {
+    let pieces = text.split('*').enumerate().filter(|(_, piece)| !piece.is_empty());
+    pieces.map(|(i, piece)| Fragment { text: piece.into(), hit: i % 2 == 1 }).collect()
+}
+
+fn hit(rank: usize) -> Hit {
+    let long = format!("https://example.org/a/very/deep/folder/{}/index.html", "long-name-".repeat(20));
+    let word = format!("*{}* {}", "Donaudampfschifffahrt".repeat(6), "ñ".repeat(120));
+    let (url, title, snippet, language) = match rank % 8 {
+        0 => (
+            "https://faroles.example.org/historia/torre-de-hercules",
+            "La Torre de Hércules: el *faro* romano más antiguo en servicio",
+            "El *faro* de La Coruña, construido en el siglo I, sigue guiando a los barcos. Su altura es de 55 metros, y desde 2009 es Patrimonio de la Humanidad; la linterna actual se ve desde 23 millas náuticas.",
+            Some("es"),
+        ),
+        1 => (
+            "https://evil.test/%3Cscript%3Ealert(1)%3C/script%3E?a=%22onmouseover=%22x",
+            HOSTILE_TITLE,
+            "A snippet with </p><script>alert(1)</script> and *<b>marked</b>* markup, &amp; entities, and a \u{202E}direction override.",
+            Some("en"),
+        ),
+        2 => (
+            "https://he.example.net/%D7%9E%D7%92%D7%93%D7%9C%D7%95%D7%A8",
+            "המגדלור הישן של *יפו* והסיפור שמאחוריו",
+            "*מגדלור* הוא מבנה גבוה בעל מקור אור בראשו, המשמש לניווט של ספינות בלילה. המגדלור (Lighthouse) של יפו נבנה בשנת 1865.",
+            Some("he"),
+        ),
+        3 => (
+            &*long,
+            &*word,
+            "Wörter ohne Ende dürfen das Layout nicht sprengen: *RindfleischetikettierungsüberwachungsaufgabenübertragungsgesetzRindfleischetikettierungsüberwachungsaufgabenübertragungsgesetz*.",
+            Some("de"),
+        ),
+        4 => (
+            "http://docs.example.com:8080/manual/pt/introdução",
+            "Introdução ao uso do *farol* — Manual do navegante",
+            "Um *farol* é uma estrutura elevada, com um potente aparelho ótico dotado de fonte de luz, visível a longas distâncias. Este capítulo explica as luzes, os setores e as cores usadas no Brasil e em Portugal.",
+            Some("pt"),
+        ),
+        5 => (
+            "https://example.org/",
+            "",
+            "A page without a title shows its address instead. Nothing more is known about this *lighthouse*.",
+            None,
+        ),
+        6 => (
+            "https://zh.example.org/灯塔/历史",
+            "灯塔的历史与*技术*发展",
+            "*灯塔*是位于海岸、港口或河道，用以指引船只方向的建筑物。灯塔大部份都类似塔的形状，透过塔顶的透镜系统，将光芒射向海面照明。",
+            Some("zh"),
+        ),
+        _ => (
+            "https://en.example.org/wiki/Fresnel_lens",
+            "Fresnel lens: how a *lighthouse* reaches twenty miles",
+            "The design allows lenses of large aperture and short focal length without the mass of a lens of conventional design. The first was used in 1823 in the Cordouan *lighthouse*.",
+            Some("en"),
+        ),
+    };
+    let numbered = CanonicalUrl::parse(&if rank < 8 {
+        url.to_string()
+    } else {
+        format!("https://example.org/more/{rank}")
+    });
+    let fallback = || {
+        CanonicalUrl::parse("https://example.org/")
+            .unwrap_or_else(|_| unreachable!("a constant URL is valid"))
+    };
+    Hit {
+        url: numbered.unwrap_or_else(|_| fallback()),
+        title: marked(title),
+        snippet: marked(snippet),
+        language: language.and_then(Language::parse),
+        dated: (rank % 3 != 2).then(|| NOW - Duration::from_secs(rank as u64 * 8_640_000)),
+        fetched: NOW - Duration::from_secs(rank as u64 * 3600),
+        score: 12.5 / (rank + 1) as f32,
+        duplicates: [0, 1, 0, 12][rank % 4],
+        more_from_host: rank % 3 == 0,
+        position: PagePosition::default(),
+    }
+}
+
+/// A stored page that tries everything.
+const COPY: &str = r#"<!doctype html><html><head><title>Old page</title><style>body{font:16px serif;margin:2em;color:#234}
+h1{color:#17648f}</style><meta http-equiv="refresh" content="1;url=https://evil.test/">
+<link rel="stylesheet" href="https://evil.test/x.css"><base href="https://evil.test/"></head>
+<body onload="document.body.textContent='hacked'"><h1>A page as it was</h1>
+<p>Kept on the day of the visit. The frame around it lets nothing out.</p>
+<script>parent.document.title='hacked'; top.location='https://evil.test/'</script>
+<img src="https://evil.test/pixel.gif" alt="an image that stays away">
+<form action="https://evil.test/"><button>Send</button></form><iframe src="https://evil.test/"></iframe></body></html>"#;

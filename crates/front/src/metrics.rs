@@ -1,0 +1,143 @@
+//! `/metrics` in Prometheus' text format (0.0.4), and `/healthz`.
+
+use crate::admin::access::Admin;
+use crate::failure::Failure;
+use crate::measure::{BUCKETS, Counts};
+use crate::shared::Shared;
+use crate::{State as EngineState, Status};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use std::fmt::{Display, Write};
+use std::sync::Arc;
+
+/// Says that requests are served; asks the engine nothing, so that a busy engine is not restarted for it.
+pub(crate) async fn health() -> &'static str {
+    "ok\n"
+}
+
+pub(crate) async fn show(_: Admin, State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
+    let status = shared.ask(|engine| engine.status()).await?;
+    let text = write(&status, &shared.measures.read());
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+}
+
+fn write(status: &Status, counts: &Counts) -> String {
+    let mut page = Page(String::with_capacity(16 * 1024));
+    engine(&mut page, status);
+    requests(&mut page, counts);
+    page.0
+}
+
+fn engine(page: &mut Page, status: &Status) {
+    page.metric("farol_info", "gauge", "1, with the version as label.");
+    page.sample("farol_info", &[("version", &status.version)], 1);
+    page.metric("farol_state", "gauge", "1 for the state that the engine is in, 0 for the others.");
+    for state in EngineState::ALL {
+        page.sample("farol_state", &[("state", state.code())], u8::from(state == status.state));
+    }
+    let (crawl, index, disk, queries) = (&status.crawl, &status.index, &status.disk, &status.queries);
+    page.gauge("farol_uptime_seconds", "Time since the process started.", status.uptime.as_secs_f64());
+    page.gauge("farol_memory_bytes", "Memory of the process that is in RAM.", status.memory_bytes);
+    page.counter("farol_pages_fetched_total", "Pages fetched.", crawl.pages_fetched);
+    page.counter("farol_bytes_fetched_total", "Bytes fetched.", crawl.bytes_fetched);
+    page.gauge("farol_pages_per_second", "Pages fetched per second, recently.", crawl.pages_per_second);
+    page.gauge("farol_queue_pages", "Pages waiting to be fetched.", crawl.queue);
+    page.gauge("farol_urls_known", "URLs known.", crawl.urls_known);
+    page.metric("farol_hosts", "gauge", "Hosts by state.");
+    for (state, count) in &crawl.hosts {
+        page.sample("farol_hosts", &[("state", state)], count);
+    }
+    page.metric("farol_responses_total", "counter", "Answers of crawled servers by HTTP status code.");
+    for (code, count) in &crawl.status_codes {
+        page.sample("farol_responses_total", &[("code", &code.to_string())], count);
+    }
+    page.metric("farol_fetch_errors_total", "counter", "Fetches without an answer, by kind.");
+    for (kind, count) in &crawl.errors {
+        page.sample("farol_fetch_errors_total", &[("kind", kind)], count);
+    }
+    page.counter("farol_pages_indexed_total", "Pages taken into the index.", index.pages_indexed);
+    page.gauge("farol_index_documents", "Pages that can be found.", index.documents);
+    page.gauge("farol_index_generation", "State of the index that answers.", index.generation);
+    page.metric("farol_index_language_documents", "gauge", "Pages that can be found, by language.");
+    for (language, count) in &index.languages {
+        page.sample("farol_index_language_documents", &[("language", language.code())], count);
+    }
+    page.metric("farol_disk_bytes", "gauge", "Bytes on disk by use.");
+    let uses = [
+        ("archive", disk.archive_bytes),
+        ("index", disk.index_bytes),
+        ("urls", disk.urls_bytes),
+        ("links", disk.links_bytes),
+    ];
+    for (name, bytes) in uses {
+        page.sample("farol_disk_bytes", &[("use", name)], bytes);
+    }
+    if let Some(free) = disk.free_bytes {
+        page.gauge("farol_disk_free_bytes", "Room left on the disk.", free);
+    }
+    page.counter("farol_queries_total", "Questions answered.", queries.total);
+    page.gauge("farol_queries_per_second", "Questions answered per second, recently.", queries.per_second);
+    page.metric("farol_query_seconds", "gauge", "Time that recent questions took, by quantile.");
+    page.sample("farol_query_seconds", &[("quantile", "0.5")], queries.p50.as_secs_f64());
+    page.sample("farol_query_seconds", &[("quantile", "0.99")], queries.p99.as_secs_f64());
+}
+
+fn requests(page: &mut Page, counts: &Counts) {
+    page.metric("farol_http_requests_total", "counter", "Requests served, by route and status.");
+    for ((route, status), count) in &counts.requests {
+        let labels = [("route", *route), ("status", &status.to_string())];
+        page.sample("farol_http_requests_total", &labels, count);
+    }
+    page.metric("farol_http_request_seconds", "histogram", "Time taken by requests, by route.");
+    for (route, times) in &counts.times {
+        for (end, count) in BUCKETS.iter().zip(times.at_most) {
+            let labels = [("route", *route), ("le", &end.to_string())];
+            page.sample("farol_http_request_seconds_bucket", &labels, count);
+        }
+        page.sample("farol_http_request_seconds_bucket", &[("route", route), ("le", "+Inf")], times.count);
+        page.sample("farol_http_request_seconds_sum", &[("route", route)], times.sum.as_secs_f64());
+        page.sample("farol_http_request_seconds_count", &[("route", route)], times.count);
+    }
+}
+
+struct Page(String);
+
+impl Page {
+    fn metric(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing into a string cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.0.push_str(name);
+        for (i, (label, text)) in labels.iter().enumerate() {
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.0, "{}{label}=\"{text}\"", if i == 0 { '{' } else { ',' });
+        }
+        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.metric(name, "gauge", help);
+        self.sample(name, &[], value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        self.metric(name, "counter", help);
+        self.sample(name, &[], value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped() {
+        let mut page = Page(String::new());
+        page.sample("m", &[("a", "x\"y\\z\nw"), ("b", "")], 1.5);
+        page.sample("n", &[], 2);
+        assert_eq!(page.0, "m{a=\"x\\\"y\\\\z\\nw\",b=\"\"} 1.5\nn 2\n");
+    }
+}

@@ -1,0 +1,71 @@
+//! What all handlers share, and the one way in which they ask the engine.
+
+use crate::admin::session::Sessions;
+use crate::failure::Failure;
+use crate::limit::Limiter;
+use crate::map::Route;
+use crate::measure::Measures;
+use crate::{CALLS_MAX, Engine, Settings};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// Wrong tokens that one client may send per minute; as many may come at once.
+const WRONG_TOKENS_PER_MINUTE: u32 = 10;
+
+pub(crate) struct Shared {
+    engine: Arc<dyn Engine>,
+    pub settings: Settings,
+    calls: Arc<Semaphore>,
+    /// Questions per client.
+    pub limiter: Limiter,
+    /// Wrong tokens per client.
+    pub wrong_tokens: Limiter,
+    pub sessions: Sessions,
+    pub measures: Measures,
+    started: Instant,
+}
+
+impl Shared {
+    pub fn new(engine: Arc<dyn Engine>, mut settings: Settings, routes: Vec<Route>) -> Shared {
+        settings.results_per_page = settings.results_per_page.clamp(1, 50);
+        Shared {
+            engine,
+            calls: Arc::new(Semaphore::new(CALLS_MAX)),
+            limiter: Limiter::new(settings.rate_per_minute),
+            wrong_tokens: Limiter::new(WRONG_TOKENS_PER_MINUTE),
+            sessions: Sessions::new(),
+            measures: Measures::new(routes),
+            started: Instant::now(),
+            settings,
+        }
+    }
+
+    /// Time since the front was built: the clock of limits and sessions.
+    pub fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Runs a call to the engine on a thread that may block.
+    ///
+    /// A call that outlives the deadline goes on by itself and keeps its place among the [`CALLS_MAX`], so a
+    /// stuck engine fills up with at most that many and everybody else is told at once that it is busy.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn Engine) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (calls, engine) = (self.calls.clone(), self.engine.clone());
+        let work = async {
+            let place = calls.acquire_owned().await.map_err(|_| Failure::busy())?;
+            let answer = tokio::task::spawn_blocking(move || {
+                let _place = place;
+                call(&*engine)
+            });
+            answer.await.map_err(|error| {
+                tracing::error!(%error, "a call to the engine broke off");
+                Failure::internal()
+            })
+        };
+        tokio::time::timeout(self.settings.deadline, work).await.unwrap_or_else(|_| Err(Failure::busy()))
+    }
+}

@@ -1,0 +1,1 @@
+//! The router, driven without a socket.

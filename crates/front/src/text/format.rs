@@ -1,0 +1,130 @@
+//! Numbers, sizes, spans and dates as each tongue writes them.
+
+use super::Tongue;
+use farol_base::Timestamp;
+use std::time::Duration;
+
+/// `12,345` in English, `12.345` in Portuguese and Spanish.
+pub(crate) fn number(value: u64, tongue: Tongue) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(if tongue == Tongue::English { ',' } else { '.' });
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A rate or a fraction: two digits that count below 10, one below 100, none above.
+pub(crate) fn decimal(value: f64, tongue: Tongue) -> String {
+    let value = if value.is_finite() { value } else { 0.0 };
+    if value.abs() >= 100.0 {
+        return number(value.abs().round() as u64, tongue);
+    }
+    let text = if value.abs() >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
+    if tongue == Tongue::English { text } else { text.replace('.', ",") }
+}
+
+/// `1.5 GB`, in powers of 1000 as disks are sold.
+pub(crate) fn bytes(value: u64, tongue: Tongue) -> String {
+    const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    if value < 1000 {
+        return format!("{value} B");
+    }
+    let mut scaled = value as f64 / 1000.0;
+    let mut unit = 0;
+    while scaled >= 999.5 && unit + 1 < UNITS.len() {
+        scaled /= 1000.0;
+        unit += 1;
+    }
+    format!("{} {}", decimal(scaled, tongue), UNITS[unit])
+}
+
+/// `12 ms`, `3.4 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.
+pub(crate) fn span(value: Duration, tongue: Tongue) -> String {
+    let secs = value.as_secs();
+    match secs {
+        0 if value < Duration::from_millis(1) => format!("{} ms", decimal(value.as_secs_f64() * 1e3, tongue)),
+        0 => format!("{} ms", value.as_millis()),
+        1..60 => {
+            let text = format!("{:.1}", value.as_secs_f64());
+            let text = text.strip_suffix(".0").unwrap_or(&text).to_string();
+            format!("{} s", if tongue == Tongue::English { text } else { text.replace('.', ",") })
+        }
+        60..3600 => pair(secs / 60, "min", secs % 60, "s"),
+        3600..86_400 => pair(secs / 3600, "h", secs / 60 % 60, "min"),
+        _ => pair(secs / 86_400, "d", secs / 3600 % 24, "h"),
+    }
+}
+
+fn pair(major: u64, major_unit: &str, minor: u64, minor_unit: &str) -> String {
+    match minor {
+        0 => format!("{major} {major_unit}"),
+        _ => format!("{major} {major_unit} {minor} {minor_unit}"),
+    }
+}
+
+/// `6 May 2024`, `6 de mai. de 2024`, `6 may 2024`.
+pub(crate) fn date(at: Timestamp, tongue: Tongue) -> String {
+    let (year, month, day) = at.date();
+    let name = tongue.texts().months.split(' ').nth(month as usize - 1).unwrap_or("");
+    match tongue {
+        Tongue::Portuguese => format!("{day} de {name} de {year}"),
+        _ => format!("{day} {name} {year}"),
+    }
+}
+
+/// Date and time of day, in UTC.
+pub(crate) fn moment(at: Timestamp, tongue: Tongue) -> String {
+    format!("{}, {} UTC", date(at, tongue), time_of_day(at))
+}
+
+/// `07:08`, in UTC.
+pub(crate) fn time_of_day(at: Timestamp) -> String {
+    let secs = at.as_secs() % 86_400;
+    format!("{:02}:{:02}", secs / 3600, secs / 60 % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_sizes() {
+        use Tongue::{English as En, Portuguese as Pt};
+        let check = |got: String, want: &str| assert_eq!(got, want);
+        check(number(0, En), "0");
+        check(number(999, En), "999");
+        check(number(1_234_567, En), "1,234,567");
+        check(number(1_234_567, Pt), "1.234.567");
+        check(decimal(0.125, Pt), "0,12");
+        check(decimal(12.34, En), "12.3");
+        check(decimal(1234.5, En), "1,235");
+        check(decimal(f64::NAN, En), "0.00");
+        check(bytes(999, En), "999 B");
+        check(bytes(1_500_000, Pt), "1,50 MB");
+        check(bytes(999_999, En), "1.00 MB");
+        check(bytes(u64::MAX, En), "18.4 EB");
+    }
+
+    #[test]
+    fn spans_and_dates() {
+        let check = |millis: u64, want: &str| {
+            assert_eq!(span(Duration::from_millis(millis), Tongue::English), want);
+        };
+        check(0, "0.00 ms");
+        check(12, "12 ms");
+        check(2000, "2 s");
+        check(3400, "3.4 s");
+        check(65_000, "1 min 5 s");
+        check(7_800_000, "2 h 10 min");
+        check(86_400_000, "1 d");
+        let at = Timestamp::parse("2024-05-06T07:08:09Z").unwrap();
+        assert_eq!(date(at, Tongue::English), "6 May 2024");
+        assert_eq!(date(at, Tongue::Portuguese), "6 de mai. de 2024");
+        assert_eq!(moment(at, Tongue::Spanish), "6 may 2024, 07:08 UTC");
+        assert!(!date(Timestamp::NEVER, Tongue::English).is_empty());
+    }
+}
