@@ -1,2 +1,51 @@
-//! The binary.
-fn main() {}
+//! Farol: a web search engine that people run themselves.
+//!
+//! The binary is thin: it reads the command line and the config, opens a data folder, and starts roles that
+//! meet through the fabric. What the roles decide lies in the crates beside this one.
+
+mod cli;
+mod config;
+mod disk;
+mod engine;
+mod fabric;
+mod folder;
+mod process;
+mod progress;
+mod roles;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    log(cli.verbose);
+    match cli::run(cli) {
+        Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("farol: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Warnings and errors go to standard error; more where asked for, by `-v` or FAROL_LOG.
+fn log(verbose: u8) {
+    let default = match verbose {
+        0 => "farol=warn,farol_store=warn,farol_links=warn,farol_index=warn,farol_front=warn",
+        1 => "info,tantivy=warn",
+        _ => "debug,hyper=info,h2=info,hickory_proto=info,tantivy=info",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("FAROL_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+}
+
+/// Whether the reader of our output has gone, as `farol export | head` does.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}

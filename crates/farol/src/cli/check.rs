@@ -1,0 +1,148 @@
+//! `farol check`: reads everything in a data folder and says what is wrong with it.
+
+use super::Place;
+use crate::fabric::{Fabric, Local, Table};
+use crate::folder::Folder;
+use crate::progress::grouped;
+use crate::roles::crawler::hosts::read_position;
+use anyhow::Result;
+use farol_base::PagePosition;
+use farol_index::{Shard, ShardOptions};
+use farol_links::{Links, LinksOptions};
+use farol_store::pages::{Archive, ArchiveOptions};
+use farol_store::urls::{Journal, JournalOptions, UrlStore};
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub struct Check {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// What the check found so far.
+#[derive(Default)]
+struct Findings {
+    damaged: bool,
+}
+
+impl Findings {
+    fn say(&mut self, part: &str, result: Result<String>, advice: &str) {
+        match result {
+            Ok(text) => println!("{part:<8} fine: {text}"),
+            Err(error) => {
+                self.damaged = true;
+                println!("{part:<8} DAMAGED: {error:#}\n         {advice}");
+            }
+        }
+    }
+}
+
+pub fn run(args: &Check) -> Result<ExitCode> {
+    let folder = Folder::open(&args.place.data)?;
+    let _held = folder.hold()?;
+    let mut findings = Findings::default();
+    let mut pages = Vec::new();
+    let archive = check_archive(&folder, &mut pages);
+    let end = archive.as_ref().map_or(PagePosition::default(), |(_, end)| *end);
+    findings.say(
+        "pages",
+        archive.map(|(text, _)| text),
+        "Keep the file; the pages before the damage can be brought over with `farol import`.",
+    );
+    findings.say(
+        "urls",
+        check_urls(&folder, &pages, end),
+        "Delete the urls folder: the next run builds it from the pages.",
+    );
+    findings.say(
+        "links",
+        check_links(&folder, end),
+        "Delete the links folder: the next run builds it from the pages.",
+    );
+    findings.say(
+        "index",
+        check_index(&folder, end),
+        "Delete the index folder: the next run builds it from the pages.",
+    );
+    findings.say("tables", check_tables(&folder, end), "Delete tables.redb and name your seeds again.");
+    Ok(if findings.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn check_archive(
+    folder: &Folder,
+    pages: &mut Vec<farol_base::CanonicalUrl>,
+) -> Result<(String, PagePosition)> {
+    let (archive, recovery) = Archive::open(crate::disk::at(&folder.pages())?, ArchiveOptions::default())?;
+    let mut records = 0;
+    for record in archive.reader().scan(PagePosition::default()) {
+        let (_, _, exchange) = record?;
+        records += 1;
+        if exchange.revisit_of.is_none() && exchange.url.path() != "/robots.txt" {
+            pages.push(exchange.url);
+        }
+    }
+    let cut = recovery
+        .cut
+        .map_or(String::new(), |cut| format!("; {} bytes of an unfinished write were cut off", cut.bytes));
+    Ok((format!("{} visits in {} files{cut}", grouped(records), archive.end().file + 1), archive.end()))
+}
+
+fn check_urls(folder: &Folder, pages: &[farol_base::CanonicalUrl], end: PagePosition) -> Result<String> {
+    let (urls, _) = Journal::open(crate::disk::at(&folder.urls())?, JournalOptions::default())?;
+    let counts = urls.counts();
+    // Pages after the watermark are taken in at the next start; before it, each must be known.
+    if urls.watermark() >= end {
+        let hosts: std::collections::HashMap<_, _> = urls.hosts(0, usize::MAX, "").into_iter().collect();
+        for url in pages {
+            // A host that the operator removed is rightly unknown.
+            if hosts.contains_key(&url.host()) && urls.get(url)?.is_none() {
+                anyhow::bail!("{url} is among the pages but not among the known URLs");
+            }
+        }
+    }
+    Ok(format!(
+        "{} URLs of {} hosts{}",
+        grouped(counts.known),
+        grouped(counts.hosts),
+        behind(urls.watermark(), end)
+    ))
+}
+
+fn check_links(folder: &Folder, end: PagePosition) -> Result<String> {
+    let links = Links::open(&folder.links(), LinksOptions::default())?;
+    links.verify()?;
+    let counts = links.counts();
+    Ok(format!(
+        "{} links of {} pages{}",
+        grouped(counts.links),
+        grouped(counts.pages),
+        behind(links.watermark(), end)
+    ))
+}
+
+fn check_index(folder: &Folder, end: PagePosition) -> Result<String> {
+    if !folder.index().exists() {
+        return Ok("none yet; `farol up` and `farol serve` build it from the pages".to_string());
+    }
+    let shard = Shard::open(&folder.index(), ShardOptions::default())?;
+    let documents = shard.searcher().verify()?;
+    Ok(format!("{} pages{}", grouped(documents), behind(shard.watermark(), end)))
+}
+
+fn check_tables(folder: &Folder, end: PagePosition) -> Result<String> {
+    let tables = Local::open(&folder.tables())?;
+    let mut entries = 0;
+    for table in [Table::Hosts, Table::Robots, Table::Orders, Table::History, Table::Marks] {
+        entries += tables.scan(table)?.len() as u64;
+    }
+    let mark =
+        tables.get(Table::Marks, "hosts")?.map_or(PagePosition::default(), |bytes| read_position(&bytes));
+    Ok(format!("{} entries{}", grouped(entries), behind(mark, end)))
+}
+
+fn behind(watermark: PagePosition, end: PagePosition) -> String {
+    match watermark < end {
+        true => "; the newest pages are taken in at the next start".to_string(),
+        false => String::new(),
+    }
+}

@@ -1,0 +1,224 @@
+//! The command line: one file per command.
+
+mod ask;
+mod check;
+mod config;
+mod demo;
+mod export;
+mod import;
+mod run;
+mod search;
+mod status;
+
+use crate::config::{Config, ScopeKind};
+use crate::folder::Folder;
+use anyhow::{Result, bail};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use farol_base::CanonicalUrl;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A web search engine that you run yourself: crawls politely, keeps pages fresh, answers queries.
+#[derive(Parser)]
+#[command(name = "farol", version, max_term_width = 100, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Say more: -v what happens, -vv every detail
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+const EXAMPLES: &str = "Examples:
+  farol up https://docs.example.org     crawl a site and search it at http://127.0.0.1:8080
+  farol demo                            the same with a made-up Web on this machine
+  farol search \"install guide\"          search from the terminal
+  farol up                              go on where the last run stopped";
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Crawl, index and serve, all in one process
+    #[command(after_help = "Run it again without seeds to go on where it stopped. Ctrl-C stops cleanly.")]
+    Up(Crawling),
+    /// Serve a made-up Web on loopback and run `up` on it
+    Demo(demo::Demo),
+    /// Crawl only: pages go to disk and are indexed by a later `up` or `serve`
+    Crawl(run::CrawlOnly),
+    /// Answer queries over what has been crawled
+    Serve(Serving),
+    /// Search from the terminal
+    Search(search::Search),
+    /// Tell how the engine is doing
+    Status(status::StatusArgs),
+    /// Take in pages from WARC files of any origin, Common Crawl's included
+    Import(import::Import),
+    /// Write out pages, URLs or the link graph for other tools
+    Export(export::Export),
+    /// Verify a data folder
+    Check(check::Check),
+    /// Show the settings
+    Config(config::ConfigArgs),
+    /// Write completions for a shell to standard output
+    Completions { shell: clap_complete::Shell },
+    /// Write the manual page to standard output
+    Man,
+}
+
+/// Where the data and the settings are.
+#[derive(Args, Clone)]
+pub struct Place {
+    /// Data folder
+    #[arg(long, value_name = "DIR", default_value = "farol-data", env = "FAROL_DATA")]
+    pub data: PathBuf,
+    /// Settings [default: farol.toml in the data folder, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// What `up` and `crawl` have in common.
+#[derive(Args, Clone)]
+pub struct Crawling {
+    /// Where to start; https:// may be left out
+    #[arg(value_name = "SEED")]
+    pub seeds: Vec<String>,
+    #[command(flatten)]
+    pub place: Place,
+    /// Address and port of the search page [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+    /// Stop fetching after this many pages
+    #[arg(long, value_name = "N")]
+    pub max_pages: Option<u64>,
+    /// How far from the seeds to go [default: host]
+    #[arg(long)]
+    pub scope: Option<ScopeKind>,
+    /// Least time between two requests to one server, such as 500ms [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    pub delay: Option<crate::config::Span>,
+    /// Crawl private, link-local and loopback addresses too
+    #[arg(long)]
+    pub allow_private: bool,
+    /// Use this address for a host name; patterns such as *.test allowed; may be repeated
+    #[arg(long, value_name = "HOST=ADDR[:PORT]")]
+    pub resolve: Vec<String>,
+}
+
+/// What `serve` takes.
+#[derive(Args, Clone)]
+pub struct Serving {
+    #[command(flatten)]
+    pub place: Place,
+    /// Address and port of the search page [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+}
+
+impl Place {
+    /// Reads the settings: the file named, or the data folder's own, or the defaults.
+    pub fn settings(&self) -> Result<Config> {
+        let own = self.data.join("farol.toml");
+        match &self.config {
+            Some(path) => Config::read(path),
+            None if own.exists() => Config::read(&own),
+            None => Ok(Config::default()),
+        }
+    }
+}
+
+impl Crawling {
+    /// The settings with these flags on top.
+    pub fn settings(&self) -> Result<Config> {
+        let mut config = self.place.settings()?;
+        config.serve.listen = self.listen.clone().unwrap_or(config.serve.listen);
+        config.crawl.max_pages = self.max_pages.unwrap_or(config.crawl.max_pages);
+        config.crawl.scope = self.scope.unwrap_or(config.crawl.scope);
+        config.crawl.delay_min = self.delay.unwrap_or(config.crawl.delay_min);
+        config.crawl.allow_private |= self.allow_private;
+        config.crawl.resolve.extend(self.resolve.iter().cloned());
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The seeds of the command line and of the settings.
+    pub fn seeds(&self, config: &Config) -> Result<Vec<CanonicalUrl>> {
+        let texts = self.seeds.iter().chain(&config.crawl.seeds);
+        texts.map(|text| crate::roles::front::read_seed(text).map_err(anyhow::Error::msg)).collect()
+    }
+}
+
+/// Runs a command.
+pub fn run(cli: Cli) -> Result<ExitCode> {
+    match cli.command {
+        Command::Up(args) => run::up(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Crawl(args) => run::crawl(&args),
+        Command::Serve(args) => run::serve(&args),
+        Command::Search(args) => search::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Import(args) => import::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Config(args) => config::run(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "farol", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man => {
+            man(&mut std::io::stdout())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The manual page: the program, then each command.
+fn man(out: &mut dyn std::io::Write) -> Result<()> {
+    let command = Cli::command();
+    clap_mangen::Man::new(command.clone()).render(out)?;
+    for sub in command.get_subcommands() {
+        let page = clap_mangen::Man::new(sub.clone().display_name(format!("farol-{}", sub.get_name())));
+        page.render_name_section(out)?;
+        page.render_synopsis_section(out)?;
+        page.render_options_section(out)?;
+    }
+    Ok(())
+}
+
+/// Whether a crawl has anywhere to start from.
+fn need_seeds(folder: &Folder, seeds: &[CanonicalUrl], command: &str) -> Result<()> {
+    // A folder that has been crawled before has its seeds in its tables.
+    if seeds.is_empty() && !folder.tables().exists() {
+        bail!(
+            "nowhere to start: name a site, as in `farol {command} https://docs.example.org` (or try `farol demo`)"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+        let mut page = Vec::new();
+        man(&mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains("farol\\-up") && page.contains("resolve"), "{page}");
+    }
+
+    #[test]
+    fn flags_win_over_settings() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("farol.toml"), "[crawl]\nmax_pages = 5\nscope = 'web'\n").unwrap();
+        let data = dir.path().to_str().unwrap();
+        let cli =
+            Cli::parse_from(["farol", "up", "a.org", "--data", data, "--max-pages", "9", "--delay", "0"]);
+        let Command::Up(args) = cli.command else { panic!() };
+        let config = args.settings().unwrap();
+        assert_eq!((config.crawl.max_pages, config.crawl.scope), (9, ScopeKind::Web));
+        assert!(config.crawl.delay_min.get().is_zero());
+        assert_eq!(args.seeds(&config).unwrap()[0].as_str(), "https://a.org/");
+    }
+}

@@ -1,0 +1,143 @@
+//! `farol up`, `farol crawl`, `farol serve`: the commands that stay.
+
+use super::{Crawling, Serving, need_seeds};
+use crate::config::Config;
+use crate::engine::{Roles, Running};
+use crate::folder::Folder;
+use crate::progress::{Progress, grouped, size};
+use anyhow::{Context, Result};
+use farol_base::CanonicalUrl;
+use farol_front::State;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// What `crawl` takes.
+#[derive(clap::Args, Clone)]
+pub struct CrawlOnly {
+    #[command(flatten)]
+    pub crawling: Crawling,
+    /// Index the pages as well
+    #[arg(long)]
+    pub index: bool,
+}
+
+pub fn up(args: &Crawling) -> Result<ExitCode> {
+    let config = args.settings()?;
+    let seeds = args.seeds(&config)?;
+    let folder = Folder::open_or_create(&args.place.data)?;
+    need_seeds(&folder, &seeds, "up")?;
+    let roles = Roles { crawl: true, index: true, serve: true, ends_when_done: false };
+    stay(folder, config, &seeds, roles)
+}
+
+pub fn crawl(args: &CrawlOnly) -> Result<ExitCode> {
+    let config = args.crawling.settings()?;
+    let seeds = args.crawling.seeds(&config)?;
+    let folder = Folder::open_or_create(&args.crawling.place.data)?;
+    need_seeds(&folder, &seeds, "crawl")?;
+    let roles = Roles { crawl: true, index: args.index, serve: false, ends_when_done: true };
+    stay(folder, config, &seeds, roles)
+}
+
+pub fn serve(args: &Serving) -> Result<ExitCode> {
+    let mut config = args.place.settings()?;
+    config.serve.listen = args.listen.clone().unwrap_or(config.serve.listen);
+    let folder = Folder::open(&args.place.data)?;
+    let roles = Roles { crawl: false, index: true, serve: true, ends_when_done: false };
+    stay(folder, config, &[], roles)
+}
+
+/// Runs the roles until Ctrl-C, SIGTERM, or their own end.
+pub fn stay(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("front")
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let begun = Instant::now();
+    let mut progress = Progress::new();
+    let running = Running::start(folder, config, seeds, roles)?;
+    running.notes.iter().for_each(|note| tracing::warn!("{note}"));
+    let listening = match runtime.block_on(running.listen()) {
+        Ok(listening) => listening,
+        Err(error) => {
+            running.stop()?;
+            return Err(error);
+        }
+    };
+    if let Some(address) = listening {
+        progress
+            .say(&format!("Search at http://{address} — dashboard at http://{address}/admin — Ctrl-C stops"));
+    }
+    let before = running.view().totals.pages;
+    runtime.block_on(watch(&running, &mut progress));
+    progress.clear();
+    let view = running.view();
+    let failed = view.state == State::Failed;
+    second_signal_ends_at_once(&runtime);
+    let result = running.stop();
+    if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+        let took = begun.elapsed().as_secs_f64();
+        eprintln!(
+            "{} pages in {took:.0} s, {} known URLs, {} on disk. Run the same command again to go on.",
+            grouped(view.totals.pages.saturating_sub(before)),
+            grouped(view.urls_known),
+            size(view.archive_bytes + view.urls_bytes + view.links_bytes),
+        );
+    }
+    result?;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Waits for the end, showing how things are meanwhile.
+async fn watch(running: &Running, progress: &mut Progress) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(200));
+    let ended = ended();
+    tokio::pin!(ended);
+    let mut last = (State::Crawling, String::new());
+    loop {
+        tokio::select! {
+            _ = &mut ended => return,
+            _ = ticks.tick() => {
+                progress.update(running);
+                let view = running.view();
+                // Where there is no terminal, trouble must still be told, once.
+                if view.message != last.1 && matches!(view.state, State::DiskFull | State::Failed) {
+                    tracing::warn!("{}", view.message);
+                }
+                if last.0 == State::DiskFull && view.state == State::Crawling {
+                    tracing::warn!("there is room on the disk again; crawling goes on");
+                }
+                last = (view.state, view.message);
+                if running.is_finished() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Ctrl-C or SIGTERM.
+async fn ended() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        Err(_) => {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    }
+}
+
+/// Somebody who presses Ctrl-C twice does not want to wait; the next run mends what is unfinished.
+fn second_signal_ends_at_once(runtime: &tokio::runtime::Runtime) {
+    runtime.spawn(async {
+        ended().await;
+        std::process::exit(130);
+    });
+}

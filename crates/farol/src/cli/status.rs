@@ -1,0 +1,101 @@
+//! `farol status`: how the engine is doing, in a screen of text.
+
+use super::{Place, ask};
+use crate::progress::{grouped, size};
+use anyhow::Result;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    place: Place,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &StatusArgs) -> Result<ExitCode> {
+    let status = ask::ask(&args.place, "/api/v1/status")?;
+    let text = match args.json {
+        true => format!("{}\n", serde_json::to_string_pretty(&status)?),
+        false => table(&status),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(status: &Value) -> String {
+    let number = |path: &str| status.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+    let float = |path: &str| status.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
+    let text = |path: &str| status.pointer(path).and_then(Value::as_str).unwrap_or("").to_string();
+    let mut out = String::new();
+    let mut line = |name: &str, value: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{name:<12} {value}");
+    };
+    line("state", format!("{} {}", text("/state"), text("/message")).trim_end().to_string());
+    line(
+        "pages",
+        format!(
+            "{} fetched, {:.1}/s now, {} waiting, {} URLs known",
+            grouped(number("/crawl/pages_fetched")),
+            float("/crawl/pages_per_second"),
+            grouped(number("/crawl/queue")),
+            grouped(number("/crawl/urls_known"))
+        ),
+    );
+    line("hosts", listed(status.pointer("/crawl/hosts"), "state", "hosts"));
+    line("answers", listed(status.pointer("/crawl/status_codes"), "code", "count"));
+    line("errors", listed(status.pointer("/crawl/errors"), "kind", "count"));
+    line(
+        "index",
+        format!(
+            "{} pages, generation {}",
+            grouped(number("/index/documents")),
+            grouped(number("/index/generation"))
+        ),
+    );
+    line("languages", listed(status.pointer("/index/languages"), "language", "documents"));
+    let disk = |name: &str| size(number(&format!("/disk/{name}_bytes")));
+    line(
+        "disk",
+        format!(
+            "pages {}, index {}, URLs {}, links {}, {} free",
+            disk("archive"),
+            disk("index"),
+            disk("urls"),
+            disk("links"),
+            disk("free")
+        ),
+    );
+    line(
+        "queries",
+        format!(
+            "{} answered, p50 {:.1} ms, p99 {:.1} ms",
+            grouped(number("/queries/total")),
+            float("/queries/p50_ms"),
+            float("/queries/p99_ms")
+        ),
+    );
+    line("memory", size(number("/memory_bytes")));
+    out
+}
+
+/// `[{"code": 200, "count": 3}]` as `200: 3`; objects by key work too.
+fn listed(value: Option<&Value>, name: &str, count: &str) -> String {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), String::from);
+    let parts: Vec<String> = match value {
+        Some(Value::Array(rows)) => rows
+            .iter()
+            .filter_map(|row| Some(format!("{}: {}", plain(row.get(name)?), plain(row.get(count)?))))
+            .collect(),
+        Some(Value::Object(map)) => {
+            map.iter().map(|(key, value)| format!("{key}: {}", plain(value))).collect()
+        }
+        _ => Vec::new(),
+    };
+    if parts.is_empty() { "none".to_string() } else { parts.join(", ") }
+}

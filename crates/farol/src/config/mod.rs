@@ -1,0 +1,332 @@
+//! Everything that can be set, in one TOML file.
+//!
+//! The structs below are the manual: `farol config --explain` prints their comments, types and defaults. A
+//! flag on the command line wins over the file, the file over the default. An unknown key is an error that
+//! names the nearest known one.
+
+mod section;
+mod values;
+
+pub use section::{Explained, Section};
+pub use values::{ByteSize, Span};
+
+use anyhow::{Context, Result, bail};
+use section::section;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// How far from its seeds a crawl goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum ScopeKind {
+    /// The seeds' hosts.
+    Host,
+    /// The seeds' registered domains with all their subdomains.
+    Domain,
+    /// URLs that start as a seed does, up to its last slash.
+    Prefix,
+    /// Everything that is linked to.
+    Web,
+}
+
+/// Which rule sets the pause between two requests to one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DelayRuleKind {
+    /// Always `delay_min`.
+    Constant,
+    /// Ten times the last download (Mercator's rule).
+    DownloadTime,
+    /// Shorter for servers with more pages, from `delay_max` down to 1 s (density rule).
+    Density,
+}
+
+section! {
+    /// Who runs this engine, and how it is called.
+    Identity {
+        /// Name shown on the search page.
+        name: String = "Farol".to_string(),
+        /// Person or organisation that answers for the crawler; shown on its about page.
+        operator: String = String::new(),
+        /// Where to write about the crawler: a mail address or a page.
+        contact: String = String::new(),
+        /// Address under which people reach the search page, such as `https://search.example.org`. The crawler's
+        /// user agent points to the about page there.
+        public_url: String = String::new(),
+    }
+}
+
+section! {
+    /// What is crawled, and how gently.
+    Crawl {
+        /// Where to start, besides the seeds named on the command line.
+        seeds: Vec<String> = Vec::new(),
+        /// How far from the seeds to go: `host`, `domain`, `prefix` or `web`.
+        scope: ScopeKind = ScopeKind::Host,
+        /// Stop fetching new pages after this many; 0 = no limit.
+        max_pages: u64 = 0,
+        /// Links followed in a row from a seed at most; 0 = no limit.
+        max_depth: u16 = 0,
+        /// Least time between two requests to one server. A longer Crawl-delay wins. Lower it only for servers
+        /// you own.
+        delay_min: Span = Span::secs(1),
+        /// Longest pause that the density rule gives.
+        delay_max: Span = Span::secs(15),
+        /// Rule for the pause: `constant`, `download-time` (ten times the last download) or `density`.
+        delay_rule: DelayRuleKind = DelayRuleKind::Constant,
+        /// Requests under way at once, over all servers. Each may hold one page of `body_max` at worst.
+        concurrency: usize = 256,
+        /// Threads that fetch and parse; 0 = one per core.
+        threads: usize = 0,
+        /// Hosts kept in memory at once, about 4 KiB each; others wait on disk.
+        hosts_max: usize = 20_000,
+        /// Product token in the user agent, and the name that robots.txt rules address.
+        agent: String = "farol".to_string(),
+        /// Languages asked for in Accept-Language; empty = none.
+        accept_language: String = String::new(),
+        /// Time to connect, TLS included.
+        connect_timeout: Span = Span::secs(10),
+        /// Time until the first byte of an answer.
+        first_byte_timeout: Span = Span::secs(20),
+        /// Time for a whole answer.
+        total_timeout: Span = Span::secs(60),
+        /// Longest page kept, decoded; the rest is cut off.
+        body_max: ByteSize = ByteSize::mib(10),
+        /// Use HTTP/2 where a server offers it.
+        http2: bool = true,
+        /// Crawl private, link-local and loopback addresses too.
+        allow_private: bool = false,
+        /// Addresses for host names, as `HOST=ADDR[:PORT]`; `*.test` patterns allowed. For staging sites.
+        resolve: Vec<String> = Vec::new(),
+        /// DNS servers as `ADDR:PORT`; empty = the system's.
+        nameservers: Vec<String> = Vec::new(),
+        /// Pages of one host at most; a guard against endless sites.
+        pages_per_host_max: u64 = 1_000_000,
+        /// Longest path, in segments; a guard against endless sites.
+        path_depth_max: usize = 20,
+        /// Redirects followed in a row.
+        redirects_max: u8 = 8,
+        /// Shortest time between two visits of a page.
+        revisit_min: Span = Span::hours(6),
+        /// Time until the first revisit of a new page.
+        revisit_first: Span = Span::days(3),
+        /// Longest time between two visits of a page.
+        revisit_max: Span = Span::days(60),
+    }
+}
+
+section! {
+    /// Fetched pages on disk, as WARC files.
+    Archive {
+        /// A new file is begun when one has grown to this size.
+        file_max: ByteSize = ByteSize::mib(1024),
+        /// gzip level, 1 (fast) to 9 (small).
+        compression: u32 = 2,
+        /// Crawling pauses while less than this is free on the disk.
+        disk_reserve: ByteSize = ByteSize::mib(512),
+    }
+}
+
+section! {
+    /// The index.
+    Index {
+        /// Memory for documents that are being indexed.
+        memory: ByteSize = ByteSize::mib(96),
+        /// New pages are searchable after at most about this time.
+        commit_every: Span = Span::secs(2),
+        /// Least time between two computations of the link rank.
+        rank_every: Span = Span::secs(60),
+    }
+}
+
+section! {
+    /// The search page and the API.
+    Serve {
+        /// Address and port to listen on. Beyond loopback, admin pages need `admin_token`.
+        listen: String = "127.0.0.1:8080".to_string(),
+        /// Secret for the admin pages when asked from another machine; empty = loopback only.
+        admin_token: String = String::new(),
+        /// Requests that one client may make per minute.
+        rate_per_minute: u32 = 600,
+        /// Take the client's address from X-Forwarded-For: only behind a proxy of your own.
+        trust_forwarded: bool = false,
+        /// Results per page.
+        results_per_page: usize = 10,
+    }
+}
+
+/// The whole file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub identity: Identity,
+    pub crawl: Crawl,
+    pub archive: Archive,
+    pub index: Index,
+    pub serve: Serve,
+}
+
+impl Config {
+    /// Reads a file; names the nearest key where one is unknown.
+    pub fn read(path: &Path) -> Result<Config> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the config file {}", path.display()))?;
+        Config::parse(&text).with_context(|| format!("in the config file {}", path.display()))
+    }
+
+    pub fn parse(text: &str) -> Result<Config> {
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            anyhow::anyhow!("it is not valid TOML: {}", error.to_string().trim_end())
+        })?;
+        check_keys(&table)?;
+        let config: Config =
+            toml::from_str(text).map_err(|error| anyhow::anyhow!("{}", error.to_string().trim_end()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what types alone cannot.
+    pub fn check(&self) -> Result<()> {
+        if !(1..=9).contains(&self.archive.compression) {
+            bail!("archive.compression is {}, choose 1 (fast) to 9 (small)", self.archive.compression);
+        }
+        if self.crawl.concurrency == 0 || self.crawl.hosts_max == 0 {
+            bail!("crawl.concurrency and crawl.hosts_max must be at least 1");
+        }
+        if self.crawl.revisit_min.get() > self.crawl.revisit_max.get() {
+            bail!("crawl.revisit_min is longer than crawl.revisit_max; swap them");
+        }
+        if self.crawl.agent.is_empty()
+            || !self.crawl.agent.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-' || b == b'_')
+        {
+            bail!("crawl.agent is {:?}; RFC 9309 allows letters, '-' and '_' only", self.crawl.agent);
+        }
+        if self.serve.results_per_page == 0 || self.serve.results_per_page > 100 {
+            bail!("serve.results_per_page is {}, choose 1 to 100", self.serve.results_per_page);
+        }
+        Ok(())
+    }
+
+    /// The user agent as servers see it.
+    pub fn user_agent(&self) -> String {
+        let about = match self.identity.public_url.trim_end_matches('/') {
+            "" => format!("http://{}/about", self.serve.listen),
+            url => format!("{url}/about"),
+        };
+        format!("{}/{} (+{about})", self.crawl.agent, env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Every key with its documentation and default, as a TOML file that could be used as it is.
+    pub fn explain() -> String {
+        let sections: [(&str, Explained); 5] = [
+            ("identity", Identity::explain()),
+            ("crawl", Crawl::explain()),
+            ("archive", Archive::explain()),
+            ("index", Index::explain()),
+            ("serve", Serve::explain()),
+        ];
+        let mut text = String::from("# Farol's settings. Each line shows a key with its default.\n");
+        for (name, section) in sections {
+            text.push_str(&format!("\n# {}\n[{name}]\n", section.about));
+            for key in section.keys {
+                text.push('\n');
+                for line in key.about {
+                    text.push_str(&format!("# {}\n", line.trim()));
+                }
+                text.push_str(&format!("{} = {}\n", key.name, key.default));
+            }
+        }
+        text
+    }
+}
+
+fn check_keys(table: &toml::Table) -> Result<()> {
+    let sections: [(&str, &[&str]); 5] = [
+        ("identity", Identity::KEYS),
+        ("crawl", Crawl::KEYS),
+        ("archive", Archive::KEYS),
+        ("index", Index::KEYS),
+        ("serve", Serve::KEYS),
+    ];
+    for (name, value) in table {
+        let Some((_, keys)) = sections.iter().find(|(known, _)| known == name) else {
+            // A key outside its section is the commonest slip: say where it belongs.
+            if let Some((section, _)) = sections.iter().find(|(_, keys)| keys.contains(&name.as_str())) {
+                bail!("the key {name:?} belongs under [{section}]");
+            }
+            let known: Vec<&str> = sections.iter().map(|(known, _)| *known).collect();
+            bail!("there is no section {name:?}; did you mean {:?}?", nearest(name, &known));
+        };
+        let Some(entries) = value.as_table() else {
+            bail!("{name:?} is a section: write [{name}] on a line of its own");
+        };
+        if let Some(key) = entries.keys().find(|key| !keys.contains(&key.as_str())) {
+            bail!("there is no key {key:?} in [{name}]; did you mean {:?}?", nearest(key, keys));
+        }
+    }
+    Ok(())
+}
+
+fn nearest<'a>(wrong: &str, known: &[&'a str]) -> &'a str {
+    known.iter().copied().min_by_key(|key| edits(wrong, key)).unwrap_or("")
+}
+
+/// Levenshtein's distance between two short words.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(text: &str, want: &str) {
+        let error = format!("{:#}", Config::parse(text).expect_err(text));
+        assert!(error.contains(want), "{text:?} gave: {error}");
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        refused("[crawl]\ndelay_mim = '2s'", "did you mean \"delay_min\"?");
+        refused("[crwal]\n", "did you mean \"crawl\"?");
+        refused("listen = '127.0.0.1:1'", "belongs under [serve]");
+        refused("crawl = 3", "is a section");
+    }
+
+    #[test]
+    fn a_wrong_value_says_what_would_be_right() {
+        refused("[crawl]\ndelay_min = 'soon'", "2s");
+        refused("[archive]\nfile_max = '1 parsec'", "MiB");
+        refused("[archive]\ncompression = 12", "1 (fast) to 9 (small)");
+        refused("[crawl]\nscope = 'world'", "host");
+        refused("[crawl]\nagent = 'Farol 2'", "RFC 9309");
+    }
+
+    #[test]
+    fn the_explanation_is_a_config_file_with_the_defaults() {
+        let read = Config::parse(&Config::explain()).expect("the explanation is valid");
+        assert_eq!(format!("{read:?}"), format!("{:?}", Config::default()));
+    }
+
+    #[test]
+    fn values_are_read() {
+        let config =
+            Config::parse("[crawl]\ndelay_min = '500ms'\nscope = 'domain'\n[archive]\nfile_max = '64MiB'")
+                .unwrap();
+        assert_eq!(config.crawl.delay_min.get().as_millis(), 500);
+        assert_eq!(config.crawl.scope, ScopeKind::Domain);
+        assert_eq!(config.archive.file_max.get(), 64 << 20);
+    }
+}

@@ -1,0 +1,179 @@
+//! Puts the roles of one process together.
+
+use crate::config::Config;
+use crate::fabric::{Fabric, Local};
+use crate::folder::{Folder, Held};
+use crate::roles::control::{Control, Queries, Ranks, Watched};
+use crate::roles::crawler::view::View;
+use crate::roles::crawler::{self, Crawler, Line};
+use crate::roles::front::{self, Desk};
+use crate::roles::indexer::{Indexer, Sources};
+use anyhow::{Context, Result};
+use farol_base::{CanonicalUrl, Clock, SystemClock};
+use farol_front::State;
+use farol_index::ShardOptions;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Which roles run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    pub crawl: bool,
+    pub index: bool,
+    pub serve: bool,
+    /// The crawl ends by itself when there is nothing left to do.
+    pub ends_when_done: bool,
+}
+
+/// A running engine.
+pub struct Running {
+    crawler: Option<Crawler>,
+    indexer: Option<Indexer>,
+    control: Option<Control>,
+    desk: Option<Arc<Desk>>,
+    queries: Arc<Queries>,
+    /// What opening the folder had to mend.
+    pub notes: Vec<String>,
+    folder: Folder,
+    config: Arc<Config>,
+    // Given back last.
+    _held: Held,
+}
+
+impl Running {
+    /// Opens the folder and starts the roles.
+    pub fn start(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles) -> Result<Running> {
+        let config = Arc::new(config);
+        let held = folder.hold()?;
+        let fabric: Arc<dyn Fabric> = Arc::new(Local::open(&folder.tables())?);
+        let opened = crawler::open(&folder, &config, fabric.clone(), roles.index)?;
+        let (links, archive, notes) = (opened.links.clone(), opened.archive.reader(), opened.notes.clone());
+        let indexer = match roles.index {
+            true => Some(Indexer::start(Sources {
+                dir: folder.index(),
+                options: ShardOptions {
+                    writer_memory_bytes: usize::try_from(config.index.memory.get()).unwrap_or(usize::MAX),
+                    ..ShardOptions::default()
+                },
+                fabric: fabric.clone(),
+                links: links.clone(),
+                archive: archive.clone(),
+                reader: opened.reader.clone(),
+                commit_every: config.index.commit_every.get(),
+            })?),
+            false => None,
+        };
+        let crawler = match roles.crawl {
+            true => Some(Crawler::start(opened, &folder, config.clone(), seeds, roles.ends_when_done)?),
+            false => None,
+        };
+        let line = crawler.as_ref().map(Crawler::line);
+        let (queries, ranks) = (Arc::new(Queries::default()), Arc::new(Ranks::default()));
+        let pages_at_start = crawler::view::Totals::read(&*fabric)?.pages;
+        let control = Control::start(Watched {
+            view: viewer(line.clone()),
+            index: indexer.as_ref().map(Indexer::progress),
+            queries: queries.clone(),
+            links,
+            ranks: ranks.clone(),
+            rank_every: config.index.rank_every.get(),
+        })?;
+        let desk = indexer.as_ref().filter(|_| roles.serve).map(|indexer| {
+            Arc::new(Desk {
+                config: config.clone(),
+                index: indexer.progress(),
+                ranks,
+                queries: queries.clone(),
+                samples: control.samples(),
+                archive,
+                crawl: line,
+                started: SystemClock.now(),
+                pages_at_start,
+                disk_path: folder.path().to_path_buf(),
+            })
+        });
+        Ok(Running {
+            crawler,
+            indexer,
+            control: Some(control),
+            desk,
+            queries,
+            notes,
+            folder,
+            config,
+            _held: held,
+        })
+    }
+
+    /// Listens for people; returns where.
+    pub async fn listen(&self) -> Result<Option<SocketAddr>> {
+        let Some(desk) = &self.desk else { return Ok(None) };
+        let wanted = &self.config.serve.listen;
+        let listener = tokio::net::TcpListener::bind(wanted).await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                anyhow::anyhow!(
+                    "something else listens on {wanted} already; choose another with --listen 127.0.0.1:PORT"
+                )
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                anyhow::anyhow!("not allowed to listen on {wanted}; choose a port above 1023 with --listen")
+            }
+            _ => anyhow::anyhow!(
+                "cannot listen on {wanted} ({error}); choose an address with --listen ADDR:PORT"
+            ),
+        })?;
+        let address = listener.local_addr()?;
+        let router = farol_front::router(desk.clone(), front::settings(&self.config, self.crawler.is_some()));
+        tokio::spawn(async move {
+            let service = router.into_make_service_with_connect_info::<SocketAddr>();
+            if let Err(error) = axum::serve(listener, service).await {
+                tracing::error!(error = %error, "the search page has stopped");
+            }
+        });
+        self.folder.announce(address).context("cannot note the address in the data folder")?;
+        Ok(Some(address))
+    }
+
+    /// The crawl at this moment.
+    pub fn view(&self) -> View {
+        match &self.crawler {
+            Some(crawler) => crawler.view(),
+            None => View { state: State::Serving, ..View::default() },
+        }
+    }
+
+    /// Pages that can be found.
+    pub fn documents(&self) -> Option<u64> {
+        self.indexer.as_ref().map(|indexer| indexer.progress().searcher().documents())
+    }
+
+    /// Whether everything archived before the start can be found.
+    pub fn caught_up(&self) -> bool {
+        let progress = self.indexer.as_ref().map(Indexer::progress);
+        progress.is_none_or(|progress| progress.caught_up.load(std::sync::atomic::Ordering::SeqCst))
+    }
+
+    pub fn queries(&self) -> u64 {
+        self.queries.total()
+    }
+
+    /// Whether the crawl has come to its end.
+    pub fn is_finished(&self) -> bool {
+        self.crawler.as_ref().is_some_and(Crawler::is_finished)
+    }
+
+    /// Ends everything in order: what was fetched is written, what was written is indexed.
+    pub fn stop(mut self) -> Result<()> {
+        drop(self.control.take());
+        let crawled = self.crawler.take().map_or(Ok(()), Crawler::stop);
+        let indexed = self.indexer.take().map_or(Ok(()), Indexer::stop);
+        crawled.and(indexed)
+    }
+}
+
+fn viewer(line: Option<Line>) -> Box<dyn Fn() -> View + Send> {
+    match line {
+        Some(line) => Box::new(move || line.view()),
+        None => Box::new(View::default),
+    }
+}

@@ -1,0 +1,217 @@
+//! The data folder: what lies where, who may use it, and which format it has.
+//!
+//! ```text
+//! farol-data/
+//!   FAROL          format of the folder, one line of text
+//!   lock           held by the process that writes here
+//!   running.json   where that process listens
+//!   farol.toml     settings, if the operator keeps them here
+//!   pages/         WARC files: the log from which all the rest can be rebuilt
+//!   urls/          every known URL
+//!   links/         link graph and ranks
+//!   index/         the searchable shard
+//!   tables.redb    hosts, commands of the operator, history of the dashboard
+//! ```
+
+use anyhow::{Context, Result, bail};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+/// Format that this version reads and writes.
+const FORMAT: u32 = 1;
+
+/// A data folder that may be read.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+/// The right to write to a data folder; given back when dropped.
+pub struct Held {
+    _lock: File,
+    running: PathBuf,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Nobody listens any more; a file that stays behind is overwritten by the next run.
+        let _ = std::fs::remove_file(&self.running);
+    }
+}
+
+impl Folder {
+    /// Opens a folder that must exist.
+    pub fn open(path: &Path) -> Result<Folder> {
+        let folder = Folder { path: path.to_path_buf() };
+        if !folder.marker().exists() {
+            bail!(
+                "{} is not a Farol data folder; name one with --data, or run `farol up URL` to begin one",
+                path.display()
+            );
+        }
+        folder.check_format()?;
+        Ok(folder)
+    }
+
+    /// Opens a folder, making it where it does not exist yet.
+    pub fn open_or_create(path: &Path) -> Result<Folder> {
+        let folder = Folder { path: path.to_path_buf() };
+        if folder.marker().exists() {
+            folder.check_format()?;
+            return Ok(folder);
+        }
+        std::fs::create_dir_all(path).with_context(|| {
+            format!("cannot make the data folder {}; choose another with --data", path.display())
+        })?;
+        let mut entries = std::fs::read_dir(path).with_context(|| {
+            format!("cannot read the folder {}; choose another with --data", path.display())
+        })?;
+        // A config file may have been put there first; anything else belongs to somebody.
+        let foreign = entries.find_map(|entry| {
+            let name = entry.ok()?.file_name();
+            (name != "farol.toml" && name != "lock").then_some(name)
+        });
+        if let Some(name) = foreign {
+            bail!(
+                "{} holds files that are not Farol's (such as {:?}); name an empty or new folder with --data",
+                path.display(),
+                name
+            );
+        }
+        std::fs::write(folder.marker(), format!("farol data folder, format {FORMAT}\n")).with_context(
+            || format!("cannot write to {}; choose another folder with --data", path.display()),
+        )?;
+        Ok(folder)
+    }
+
+    /// Takes the right to write; fails at once when another process has it.
+    pub fn hold(&self) -> Result<Held> {
+        let path = self.path.join("lock");
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .with_context(|| format!("cannot write to {}; check who owns the folder", path.display()))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Held { _lock: lock, running: self.running() }),
+            Err(TryLockError::WouldBlock) => bail!(
+                "another Farol is using {}{}; stop it first, or name another folder with --data",
+                self.path.display(),
+                self.listening().map_or(String::new(), |at| format!(" (it answers at http://{at})"))
+            ),
+            Err(TryLockError::Error(error)) => Err(error).context("cannot lock the data folder"),
+        }
+    }
+
+    /// Tells other processes where this one listens.
+    pub fn announce(&self, listen: std::net::SocketAddr) -> Result<()> {
+        std::fs::write(self.running(), serde_json::json!({ "listen": listen.to_string() }).to_string())
+            .context("cannot write to the data folder")
+    }
+
+    /// Where the process that holds the folder listens, if one says so.
+    pub fn listening(&self) -> Option<std::net::SocketAddr> {
+        let text = std::fs::read_to_string(self.running()).ok()?;
+        let json: serde_json::Value = serde_json::from_str(&text).ok()?;
+        json.get("listen")?.as_str()?.parse().ok()
+    }
+
+    /// Whether a process holds the folder now.
+    pub fn is_held(&self) -> bool {
+        let lock = File::open(self.path.join("lock"));
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn pages(&self) -> PathBuf {
+        self.path.join("pages")
+    }
+
+    pub fn urls(&self) -> PathBuf {
+        self.path.join("urls")
+    }
+
+    pub fn links(&self) -> PathBuf {
+        self.path.join("links")
+    }
+
+    pub fn index(&self) -> PathBuf {
+        self.path.join("index")
+    }
+
+    pub fn tables(&self) -> PathBuf {
+        self.path.join("tables.redb")
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.path.join("farol.toml")
+    }
+
+    fn running(&self) -> PathBuf {
+        self.path.join("running.json")
+    }
+
+    fn marker(&self) -> PathBuf {
+        self.path.join("FAROL")
+    }
+
+    fn check_format(&self) -> Result<()> {
+        let text = std::fs::read_to_string(self.marker())
+            .with_context(|| format!("cannot read {}", self.marker().display()))?;
+        let format: Option<u32> = text.trim().rsplit(' ').next().and_then(|number| number.parse().ok());
+        match format {
+            Some(FORMAT) => Ok(()),
+            Some(other) if other > FORMAT => bail!(
+                "{} was written by a newer Farol (format {other}, this one reads {FORMAT}); use that version",
+                self.path.display()
+            ),
+            Some(other) => bail!(
+                "{} has the older format {other} (this version reads {FORMAT}); crawl anew into another folder, or \
+                 bring its pages over with `farol import {}/pages/*.warc.gz --data NEW`",
+                self.path.display(),
+                self.path.display()
+            ),
+            None => bail!("{} is damaged: it names no format", self.marker().display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_once_and_held_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        assert!(format!("{:#}", Folder::open(&path).unwrap_err()).contains("farol up URL"));
+        let folder = Folder::open_or_create(&path).unwrap();
+        assert!(!folder.is_held());
+        let held = folder.hold().unwrap();
+        folder.announce("127.0.0.1:9".parse().unwrap()).unwrap();
+        assert!(folder.is_held());
+        let error = format!("{:#}", Folder::open(&path).unwrap().hold().err().unwrap());
+        assert!(error.contains("another Farol") && error.contains("127.0.0.1:9"), "{error}");
+        drop(held);
+        assert!(!folder.is_held() && folder.listening().is_none());
+        folder.hold().unwrap();
+    }
+
+    #[test]
+    fn foreign_and_future_folders_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("thesis.doc"), "dear").unwrap();
+        let error = format!("{:#}", Folder::open_or_create(dir.path()).unwrap_err());
+        assert!(error.contains("thesis.doc") && error.contains("--data"), "{error}");
+        for (format, want) in [("7", "newer"), ("0", "older"), ("x", "damaged")] {
+            std::fs::write(dir.path().join("FAROL"), format!("farol data folder, format {format}\n"))
+                .unwrap();
+            let error = format!("{:#}", Folder::open(dir.path()).unwrap_err());
+            assert!(error.contains(want), "{error}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! One line in the terminal that tells how the crawl is going; nothing where there is no terminal.
+
+use crate::engine::Running;
+use farol_front::State;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::VecDeque;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// The rate shown is a mean over this time.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// The line.
+pub struct Progress {
+    bar: ProgressBar,
+    shown: bool,
+    recent: VecDeque<(Instant, u64)>,
+}
+
+impl Progress {
+    pub fn new() -> Progress {
+        let shown = std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        // The template is a constant of ours and valid; the plain style is there for the type's sake.
+        bar.set_style(
+            ProgressStyle::with_template("{spinner:.yellow} {wide_msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+        );
+        Progress { bar, shown, recent: VecDeque::new() }
+    }
+
+    /// Says something that stays on the screen; only in a terminal.
+    pub fn say(&self, text: &str) {
+        if self.shown {
+            self.bar.println(text);
+        }
+    }
+
+    /// Renews the line.
+    pub fn update(&mut self, running: &Running) {
+        if !self.shown {
+            return;
+        }
+        let view = running.view();
+        let now = Instant::now();
+        self.recent.push_back((now, view.totals.pages));
+        while self.recent.front().is_some_and(|(at, _)| now - *at > WINDOW) {
+            self.recent.pop_front();
+        }
+        let (first_at, first) = self.recent.front().copied().unwrap_or((now, view.totals.pages));
+        let rate = (view.totals.pages - first) as f64 / (now - first_at).as_secs_f64().max(0.5);
+        let mut parts = vec![
+            format!("{} pages", grouped(view.totals.pages)),
+            format!("{rate:.1}/s"),
+            format!("{} hosts", grouped(view.hosts_known)),
+            format!("{} queued", grouped(view.queue)),
+            format!("{} errors", grouped(view.totals.errors_sum())),
+            format!("{} on disk", size(view.archive_bytes + view.urls_bytes + view.links_bytes)),
+        ];
+        parts.extend(running.documents().map(|documents| format!("{} searchable", grouped(documents))));
+        match view.state {
+            State::Crawling => {}
+            state => parts.push(format!("[{}]", state.code().replace('_', " "))),
+        }
+        if !view.message.is_empty() {
+            parts.push(view.message);
+        }
+        self.bar.set_message(parts.join(" · "));
+        self.bar.tick();
+    }
+
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes as people read them.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{:.0} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.2} GB", bytes as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        assert_eq!(
+            (grouped(0), grouped(999), grouped(1234567)),
+            ("0".into(), "999".into(), "1,234,567".into())
+        );
+        assert_eq!(
+            (size(1500), size(2_500_000), size(3_210_000_000)),
+            ("2 kB".into(), "2.5 MB".into(), "3.21 GB".into())
+        );
+    }
+}

@@ -1,0 +1,563 @@
+//! The crawl itself: one thread that owns the frontier, the URL store and the archive.
+//!
+//! It takes what visits bring, writes it down (archive first, then everything that follows from it), returns
+//! the leases, and sends out the next visits. Because one thread does all this, what is written is in one
+//! order and needs no locks; fetching and parsing, which cost the time, happen on the runtime.
+//!
+//! INVARIANT: nothing follows from an answer before that answer is in the archive.
+
+use super::hosts::Recent;
+use super::keep::{For, Keep, Kept};
+use super::orders::{Order, Orders};
+use super::view::{Totals, View};
+use super::visit::{Answer, Visited, Visitor};
+use crate::config::Config;
+use anyhow::Result;
+use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
+use farol_fetch::FetchError;
+use farol_front::State;
+use farol_frontier::{
+    Added, Disposition, Frontier, HostMemory, HostState, Lease, Offered, Outcome, Resolution, Scheduled,
+    Step, Task,
+};
+use farol_parse::robots::Verdict;
+use farol_store::pages::Archive;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Answers written down in one go.
+const BATCH_MAX: usize = 128;
+/// Hosts brought into the frontier in one go.
+const HOSTS_PER_TURN: usize = 256;
+/// Sleep at most this long, so that orders and clocks are looked at.
+const NAP_MAX: Duration = Duration::from_millis(500);
+/// How often the view is renewed.
+const VIEW_EVERY: Duration = Duration::from_millis(500);
+/// How often hosts' memories are written, and everything is made to survive a power cut.
+const SYNC_EVERY: Duration = Duration::from_secs(5);
+/// A host whose next page is due later than this leaves the frontier meanwhile.
+const STAY_MAX: Duration = Duration::from_secs(600);
+
+/// What reaches the core.
+pub enum Event {
+    Visited(Visited),
+    Resolved {
+        host: Host,
+        answer: Result<std::net::IpAddr, FetchError>,
+    },
+    Order(Order),
+    /// Come to an end: finish what is under way, write, return.
+    Stop,
+}
+
+pub struct Core {
+    pub config: Arc<Config>,
+    pub frontier: Frontier,
+    pub archive: Archive,
+    pub keep: Keep,
+    pub orders: Orders,
+    pub visitor: Arc<Visitor>,
+    pub runtime: tokio::runtime::Handle,
+    pub events: Receiver<Event>,
+    pub sender: Sender<Event>,
+    pub view: Arc<Mutex<View>>,
+    pub totals: Totals,
+    /// Return when there is nothing left to do.
+    pub ends_when_done: bool,
+    pub in_flight: usize,
+    pub disk_path: std::path::PathBuf,
+}
+
+/// What the loop carries from turn to turn.
+struct Turn {
+    stopping: bool,
+    paused_by_disk: Option<String>,
+    idle: bool,
+    viewed: Instant,
+    synced: Instant,
+    disk_checked: Instant,
+}
+
+impl Core {
+    /// Crawls until told to stop, or until done where that was asked for.
+    pub fn run(&mut self) -> Result<()> {
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(3600)).unwrap_or_else(Instant::now);
+        let mut turn = Turn {
+            stopping: false,
+            paused_by_disk: None,
+            idle: false,
+            viewed: long_ago,
+            synced: Instant::now(),
+            disk_checked: long_ago,
+        };
+        let mut wait = Duration::ZERO;
+        loop {
+            let batch = self.gather(wait, &mut turn)?;
+            self.commit(batch)?;
+            self.check_disk(&mut turn);
+            wait = self.dispatch(&mut turn)?;
+            self.keep_house(&mut turn)?;
+            let done = turn.idle && self.ends_when_done;
+            if (turn.stopping || done) && self.in_flight == 0 {
+                break;
+            }
+        }
+        self.finish()
+    }
+
+    /// Waits for something to happen and takes all that has.
+    fn gather(&mut self, wait: Duration, turn: &mut Turn) -> Result<Vec<Visited>> {
+        let mut batch = Vec::new();
+        let mut next = match self.events.recv_timeout(wait) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => None,
+        };
+        while let Some(event) = next {
+            match event {
+                Event::Visited(visited) => {
+                    self.in_flight -= 1;
+                    batch.push(visited);
+                }
+                Event::Resolved { host, answer } => self.resolved(&host, answer),
+                Event::Order(order) => self.obey(order)?,
+                Event::Stop => turn.stopping = true,
+            }
+            if batch.len() >= BATCH_MAX {
+                break;
+            }
+            next = self.events.try_recv().ok();
+        }
+        Ok(batch)
+    }
+
+    /// Archive, then everything that follows.
+    fn commit(&mut self, batch: Vec<Visited>) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut batch = batch;
+        let mut encoded = Vec::with_capacity(batch.len());
+        for visited in &mut batch {
+            if let Ok(answer) = &mut visited.brought {
+                encoded.extend(answer.encoded.take());
+            }
+        }
+        self.keep.now = SystemClock.now();
+        let positions = self.append(&encoded)?;
+        let mut positions = positions.into_iter();
+        for visited in batch {
+            let position = match &visited.brought {
+                Ok(answer) if !answer.is_server_error() && answer.status != 429 => positions.next(),
+                _ => None,
+            };
+            self.take_in(visited, position)?;
+        }
+        self.keep.flush(self.archive.end())
+    }
+
+    /// Appends to the archive, waiting for room when the disk is full: nothing that was fetched is lost.
+    fn append(&mut self, encoded: &[farol_store::pages::Encoded]) -> Result<Vec<farol_base::PagePosition>> {
+        loop {
+            match self.archive.append(encoded) {
+                Ok(positions) => return Ok(positions),
+                Err(error) if error.is_disk_full() => {
+                    View::set_full(
+                        &self.view,
+                        &format!("no room for more pages: {error}; make room and crawling goes on"),
+                    );
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn take_in(&mut self, visited: Visited, position: Option<farol_base::PagePosition>) -> Result<()> {
+        let Visited { lease, brought, took } = visited;
+        match lease.task() {
+            Task::Robots => self.take_robots(lease, brought, took, position),
+            Task::Page(_) => self.take_page(lease, brought, took, position),
+        }
+    }
+
+    fn take_robots(
+        &mut self,
+        lease: Lease,
+        brought: Result<Box<Answer>, FetchError>,
+        took: Duration,
+        position: Option<farol_base::PagePosition>,
+    ) -> Result<()> {
+        let now = SystemClock.now();
+        let host = lease.host().clone();
+        let unavailable = |retry_after| Outcome::RobotsUnavailable { retry_after, download: took };
+        let outcome = match (&brought, position) {
+            (Ok(answer), Some(position)) => {
+                self.count(answer);
+                let url = host.url("/robots.txt")?;
+                let kept = Kept {
+                    url: &url,
+                    status: answer.status,
+                    fetched: answer.fetched,
+                    download: took,
+                    position,
+                    robots: answer.robots.as_deref(),
+                };
+                let reading = super::reading::Reading {
+                    meaning: super::reading::Meaning::Robots,
+                    links: Vec::new(),
+                    found: Vec::new(),
+                };
+                self.keep.apply(&kept, reading, For::ALL)?;
+                Outcome::Robots {
+                    delay: self.keep.hosts.robots(&host).and_then(|robots| robots.crawl_delay()),
+                    valid_until: answer.fetched + super::hosts::ROBOTS_VALID,
+                    download: took,
+                }
+            }
+            (Ok(answer), None) => {
+                self.count(answer);
+                unavailable(answer.retry_after)
+            }
+            (Err(error), _) => {
+                self.count_error(error.kind());
+                unavailable(None)
+            }
+        };
+        if let Ok(url) = host.url("/robots.txt") {
+            self.note_visit(&url, &brought, took, now);
+        }
+        match self.frontier.done(now, lease, outcome) {
+            Disposition::Finished | Disposition::Requeued => Ok(()),
+            Disposition::GaveUp(page) | Disposition::GivenBack(page) => {
+                Ok(self.keep.urls.release(&[page.url])?)
+            }
+        }
+    }
+
+    fn take_page(
+        &mut self,
+        lease: Lease,
+        brought: Result<Box<Answer>, FetchError>,
+        took: Duration,
+        position: Option<farol_base::PagePosition>,
+    ) -> Result<()> {
+        let now = SystemClock.now();
+        let Task::Page(page) = lease.task().clone() else { unreachable!("robots.txt goes elsewhere") };
+        self.note_visit(&page.url, &brought, took, now);
+        let outcome = match &brought {
+            Ok(answer) => {
+                self.count(answer);
+                match position {
+                    Some(_) => Outcome::Fetched { download: took, bytes: answer.bytes },
+                    None if answer.is_throttled() => Outcome::Throttled { retry_after: answer.retry_after },
+                    None => Outcome::Failed { transient: true },
+                }
+            }
+            Err(error) => {
+                self.count_error(error.kind());
+                Outcome::Failed { transient: error.is_transient() }
+            }
+        };
+        let disposition = self.frontier.done(now, lease, outcome);
+        match (disposition, brought, position) {
+            (_, Ok(answer), Some(position)) => {
+                let kept = Kept {
+                    url: &page.url,
+                    status: answer.status,
+                    fetched: answer.fetched,
+                    download: took,
+                    position,
+                    robots: None,
+                };
+                self.keep.apply(&kept, answer.reading, For::ALL)
+            }
+            (Disposition::GivenBack(page), _, None) => Ok(self.keep.urls.release(&[page.url])?),
+            (Disposition::GaveUp(page), _, None) => self.keep.failed(&page.url, now),
+            (Disposition::Finished, _, None) => self.keep.failed(&page.url, now),
+            (Disposition::Requeued, _, None) => Ok(()),
+            (_, Err(_), Some(_)) => unreachable!("no answer, no position"),
+        }
+    }
+
+    fn note_visit(
+        &mut self,
+        url: &CanonicalUrl,
+        brought: &Result<Box<Answer>, FetchError>,
+        took: Duration,
+        at: Timestamp,
+    ) {
+        let (status, outcome, bytes, error) = match brought {
+            Ok(answer) => (
+                Some(answer.status),
+                answer.outcome().to_string(),
+                answer.bytes,
+                answer.is_server_error().then_some("server"),
+            ),
+            Err(error) => (None, error.to_string(), 0, Some(error.kind())),
+        };
+        let recent = Recent { at, url: url.clone(), status, outcome, took, bytes };
+        self.keep.hosts.visited(&url.host(), recent, error);
+    }
+
+    fn count(&mut self, answer: &Answer) {
+        *self.totals.codes.entry(answer.status).or_default() += 1;
+        self.totals.bytes += answer.bytes;
+        if (200..300).contains(&answer.status) && answer.robots.is_none() {
+            self.totals.pages += 1;
+        }
+    }
+
+    fn count_error(&mut self, kind: &str) {
+        match self.totals.errors.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.totals.errors.insert(kind.to_string(), 1)),
+        }
+    }
+
+    fn resolved(&mut self, host: &Host, answer: Result<std::net::IpAddr, FetchError>) {
+        let resolution = match answer {
+            Ok(address) => Resolution::Address(address),
+            Err(error) => {
+                self.count_error(error.kind());
+                let resolution = match &error {
+                    FetchError::Guard { .. } => Resolution::Refused,
+                    error => Resolution::Failed { transient: error.is_transient() },
+                };
+                if let Ok(url) = host.url("/") {
+                    self.note_visit(&url, &Err(error), Duration::ZERO, SystemClock.now());
+                }
+                resolution
+            }
+        };
+        self.frontier.resolved(SystemClock.now(), host, resolution);
+    }
+
+    /// Sends out visits until there is nothing to do before some later time, which is returned.
+    fn dispatch(&mut self, turn: &mut Turn) -> Result<Duration> {
+        turn.idle = false;
+        if turn.stopping || self.orders.paused() || turn.paused_by_disk.is_some() {
+            return Ok(NAP_MAX);
+        }
+        if self.limit_reached() {
+            turn.idle = self.in_flight == 0;
+            return Ok(NAP_MAX);
+        }
+        self.bring_hosts()?;
+        // Between two looks at what came back, so many visits are sent out at most.
+        for _ in 0..4 * BATCH_MAX {
+            let now = SystemClock.now();
+            match self.frontier.poll(now) {
+                Step::Resolve(host) => self.resolve(host),
+                Step::Refill { host, want } => self.refill(now, host, want)?,
+                Step::Fetch(lease) => {
+                    self.send(now, lease)?;
+                    if self.limit_reached() {
+                        return Ok(NAP_MAX);
+                    }
+                }
+                Step::WaitUntil(then) => return Ok(then.since(now).min(NAP_MAX)),
+                Step::Idle => {
+                    // Idle with nothing under way, and nothing that becomes due soon: all is done.
+                    turn.idle = self.in_flight == 0 && self.frontier.counts().hosts == 0;
+                    return Ok(NAP_MAX);
+                }
+            }
+        }
+        Ok(Duration::ZERO)
+    }
+
+    fn limit_reached(&self) -> bool {
+        let max = self.config.crawl.max_pages;
+        max > 0 && self.totals.pages + self.in_flight as u64 >= max
+    }
+
+    fn bring_hosts(&mut self) -> Result<()> {
+        let now = SystemClock.now();
+        let room = self.config.crawl.hosts_max.saturating_sub(self.frontier.counts().hosts);
+        if room == 0 {
+            return Ok(());
+        }
+        for host in self.keep.urls.hosts_due(now, room.min(HOSTS_PER_TURN))? {
+            let known = self.keep.urls.host_counts(&host).map_or(0, |counts| counts.known);
+            let memory = self.keep.hosts.enter(&host, known)?;
+            if self.frontier.add_host(now, &host, memory) == Added::Full {
+                self.keep.urls.let_go(&host);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve(&mut self, host: Host) {
+        let (sender, visitor) = (self.sender.clone(), self.visitor.clone());
+        self.runtime.spawn(async move {
+            let answer = visitor.fetcher.resolve(&host).await;
+            // The core has ended when nobody listens; then nobody needs the answer.
+            let _ = sender.send(Event::Resolved { host, answer });
+        });
+    }
+
+    fn refill(&mut self, now: Timestamp, host: Host, want: usize) -> Result<()> {
+        let drawn = self.keep.urls.draw(&host, want, now)?;
+        let next_due = drawn.next_due.filter(|due| due.since(now) < STAY_MAX);
+        let pages = drawn.urls.into_iter().map(|drawn| Scheduled {
+            url: drawn.url,
+            revisit: drawn.revisit,
+            depth: drawn.depth,
+        });
+        match self.frontier.offer(now, &host, pages.collect(), next_due) {
+            Offered::Taken => {}
+            Offered::Left(memory) => self.left(&host, &memory),
+            Offered::GivenBack(pages) => self.give_back(&host, pages)?,
+        }
+        Ok(())
+    }
+
+    fn left(&mut self, host: &Host, memory: &HostMemory) {
+        self.keep.hosts.remember(host, memory);
+        self.keep.hosts.leave(host);
+        self.keep.urls.let_go(host);
+    }
+
+    fn give_back(&mut self, host: &Host, pages: Vec<Scheduled>) -> Result<()> {
+        let urls: Vec<CanonicalUrl> = pages.into_iter().map(|page| page.url).collect();
+        self.keep.urls.release(&urls)?;
+        self.keep.urls.let_go(host);
+        Ok(())
+    }
+
+    /// Starts a visit, unless robots.txt forbids it.
+    fn send(&mut self, now: Timestamp, lease: Lease) -> Result<()> {
+        let mut previous = None;
+        if let Task::Page(page) = lease.task() {
+            let page = page.clone();
+            let refused = match self.keep.hosts.robots(lease.host()) {
+                Some(robots) => matches!(robots.verdict(page.url.path_and_query()), Verdict::Refused { .. }),
+                None => false,
+            };
+            if refused || !self.keep.scope.contains(&page.url) {
+                self.count_error("refused_by_robots");
+                self.keep.refused(&page.url, now, now + super::hosts::ROBOTS_VALID)?;
+                let _finished = self.frontier.done(now, lease, Outcome::NotAsked);
+                return Ok(());
+            }
+            if page.revisit {
+                previous = self.keep.urls.get(&page.url)?.and_then(|record| record.position);
+            }
+        }
+        self.in_flight += 1;
+        let (sender, visitor) = (self.sender.clone(), self.visitor.clone());
+        self.runtime.spawn(async move {
+            let visited = visitor.visit(lease, previous).await;
+            let _ = sender.send(Event::Visited(visited));
+        });
+        Ok(())
+    }
+
+    fn obey(&mut self, order: Order) -> Result<()> {
+        match order {
+            Order::Pause => self.orders.set_paused(true),
+            Order::Resume => self.orders.set_paused(false),
+            Order::AddSeed(url) => {
+                self.orders.add_seed(&url)?;
+                self.keep.scope.add_seed(&url);
+                self.keep.find(vec![farol_store::urls::Found { url, depth: 0, hint: None }])?;
+                self.keep.flush(self.archive.end())
+            }
+            Order::RemoveHost(host) => {
+                self.frontier.remove_host(&host);
+                self.orders.remove_host(&host, self.archive.end())?;
+                self.keep.remove_host(&host)?;
+                self.keep.flush(self.archive.end())
+            }
+            Order::Ask(question) => {
+                question.answer(self);
+                Ok(())
+            }
+        }
+    }
+
+    fn check_disk(&mut self, turn: &mut Turn) {
+        if turn.disk_checked.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        turn.disk_checked = Instant::now();
+        let reserve = self.config.archive.disk_reserve.get();
+        turn.paused_by_disk = match crate::disk::free_bytes(&self.disk_path) {
+            Some(free) if free < reserve => Some(format!(
+                "only {} MiB free on the disk, less than the {} MiB set aside (archive.disk_reserve); make room and crawling goes on",
+                free >> 20,
+                reserve >> 20
+            )),
+            _ => None,
+        };
+    }
+
+    fn keep_house(&mut self, turn: &mut Turn) -> Result<()> {
+        if turn.viewed.elapsed() >= VIEW_EVERY {
+            turn.viewed = Instant::now();
+            self.show(turn);
+        }
+        if turn.synced.elapsed() >= SYNC_EVERY {
+            turn.synced = Instant::now();
+            self.write_memories()?;
+        }
+        Ok(())
+    }
+
+    fn write_memories(&mut self) -> Result<()> {
+        self.archive.sync()?;
+        self.keep.urls.sync()?;
+        // One step of upkeep at a time; what fails now is tried again at the next turn.
+        if let Err(error) = super::keep::lock(&self.keep.links).maintain() {
+            tracing::warn!(error = %error, "the link graph waits for its upkeep");
+        }
+        self.keep.hosts.write(self.archive.end())?;
+        self.totals.write(&*self.keep.fabric)
+    }
+
+    fn show(&self, turn: &Turn) {
+        let counts = self.keep.urls.counts();
+        let hosts = self.frontier.counts();
+        let (state, message) = match (&turn.paused_by_disk, self.orders.paused()) {
+            _ if turn.stopping => (State::Stopping, String::new()),
+            (Some(message), _) => (State::DiskFull, message.clone()),
+            (None, true) => (State::Paused, String::new()),
+            (None, false) if self.limit_reached() => {
+                let max = self.config.crawl.max_pages;
+                (State::Idle, format!("the limit of {max} pages is reached; raise max_pages to go on"))
+            }
+            (None, false) if self.in_flight == 0 && counts.waiting == 0 => (State::Idle, String::new()),
+            (None, false) => (State::Crawling, String::new()),
+        };
+        let view = View {
+            state,
+            message,
+            totals: self.totals.clone(),
+            in_flight: self.in_flight,
+            queue: counts.waiting,
+            urls_known: counts.known,
+            hosts_known: counts.hosts,
+            hosts: HostState::ALL
+                .iter()
+                .map(|state| (state.name().to_string(), hosts.in_state(*state) as u64))
+                .collect(),
+            archive_bytes: self.archive.bytes(),
+            urls_bytes: counts.bytes_on_disk,
+            links_bytes: super::keep::lock(&self.keep.links).counts().bytes,
+        };
+        *self.view.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = view;
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        for (host, memory, pages) in self.frontier.drain() {
+            self.keep.hosts.remember(&host, &memory);
+            self.give_back(&host, pages)?;
+        }
+        self.keep.flush(self.archive.end())?;
+        super::keep::lock(&self.keep.links).sync()?;
+        self.write_memories()
+    }
+}

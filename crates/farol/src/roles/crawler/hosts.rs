@@ -1,0 +1,309 @@
+//! What is remembered of hosts: their robots.txt, and what keeps us polite across restarts.
+//!
+//! Kept in memory for hosts that are being visited, in the fabric's tables for all. Writes are gathered and
+//! made every few seconds; what a crash takes is read again from the archive.
+
+use crate::fabric::{Fabric, Table};
+use anyhow::Result;
+use farol_base::{Host, PagePosition, Timestamp};
+use farol_frontier::HostMemory;
+use farol_parse::robots::Robots;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// robots.txt may be used for this long (RFC 9309, section 2.4).
+pub const ROBOTS_VALID: Duration = Duration::from_secs(24 * 3600);
+
+/// Visits of a host that the dashboard shows.
+const RECENT_MAX: usize = 10;
+
+/// A host's line in the table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    pub robots_status: u16,
+    pub robots_fetched_ms: u64,
+    pub crawl_delay_ms: Option<u64>,
+    pub not_before_ms: u64,
+    pub failures: u32,
+    pub bytes_fetched: u64,
+    pub errors: HashMap<String, u64>,
+}
+
+impl Note {
+    fn robots_valid_until(&self) -> Option<Timestamp> {
+        (self.robots_fetched_ms > 0).then(|| Timestamp::from_millis(self.robots_fetched_ms) + ROBOTS_VALID)
+    }
+
+    fn memory(&self, pages_known: u64) -> HostMemory {
+        HostMemory {
+            robots_valid_until: self.robots_valid_until(),
+            crawl_delay: self.crawl_delay_ms.map(Duration::from_millis),
+            not_before: Timestamp::from_millis(self.not_before_ms),
+            failures: self.failures,
+            pages_known,
+        }
+    }
+}
+
+/// One visit, for the dashboard.
+#[derive(Clone, Debug)]
+pub struct Recent {
+    pub at: Timestamp,
+    pub url: farol_base::CanonicalUrl,
+    pub status: Option<u16>,
+    pub outcome: String,
+    pub took: Duration,
+    pub bytes: u64,
+}
+
+/// A host that is being visited.
+struct Open {
+    note: Note,
+    robots: Option<Arc<Robots>>,
+    recent: VecDeque<Recent>,
+}
+
+/// All hosts' memories.
+pub struct Hosts {
+    fabric: Arc<dyn Fabric>,
+    agent: String,
+    open: HashMap<Host, Open>,
+    /// Hosts whose line has changed since the last write, with robots.txt where that is new.
+    changed: HashMap<Host, Option<Vec<u8>>>,
+    watermark: PagePosition,
+}
+
+const MARK: &str = "hosts";
+
+impl Hosts {
+    pub fn open(fabric: Arc<dyn Fabric>, agent: &str) -> Result<Hosts> {
+        let watermark = match fabric.get(Table::Marks, MARK)? {
+            Some(bytes) => read_position(&bytes),
+            None => PagePosition::default(),
+        };
+        Ok(Hosts {
+            fabric,
+            agent: agent.to_string(),
+            open: HashMap::new(),
+            changed: HashMap::new(),
+            watermark,
+        })
+    }
+
+    /// How far the archive has been taken in.
+    pub fn watermark(&self) -> PagePosition {
+        self.watermark
+    }
+
+    /// Brings a host into memory and says what is remembered of it.
+    pub fn enter(&mut self, host: &Host, pages_known: u64) -> Result<HostMemory> {
+        self.load(host)?;
+        Ok(self.open.get(host).map(|open| open.note.memory(pages_known)).unwrap_or_default())
+    }
+
+    /// Lets a host out of memory; its line stays in the table.
+    pub fn leave(&mut self, host: &Host) {
+        if !self.changed.contains_key(host) {
+            self.open.remove(host);
+        }
+    }
+
+    /// Forgets a host altogether.
+    pub fn forget(&mut self, host: &Host) -> Result<()> {
+        self.open.remove(host);
+        self.changed.remove(host);
+        self.fabric.put(&[(Table::Hosts, host.as_str(), b""), (Table::Robots, host.as_str(), b"")])
+    }
+
+    /// The rules of a host that is in memory.
+    pub fn robots(&self, host: &Host) -> Option<Arc<Robots>> {
+        self.open.get(host)?.robots.clone()
+    }
+
+    /// Takes in a robots.txt as a server sent it; answers what the host asks of us.
+    ///
+    /// RFC 9309, section 2.3.1: 2xx is read, 4xx means that everything is allowed. Callers keep 5xx away.
+    pub fn set_robots(
+        &mut self,
+        host: &Host,
+        status: u16,
+        body: &[u8],
+        fetched: Timestamp,
+    ) -> Result<Arc<Robots>> {
+        self.load(host)?;
+        let body: &[u8] = if (200..300).contains(&status) { body } else { b"" };
+        let robots = Arc::new(Robots::parse(body, &self.agent));
+        if let Some(open) = self.open.get_mut(host) {
+            open.note.robots_status = status;
+            open.note.robots_fetched_ms = fetched.as_millis();
+            open.note.crawl_delay_ms = robots.crawl_delay().map(|delay| delay.as_millis() as u64);
+            open.note.failures = 0;
+            open.robots = Some(robots.clone());
+        }
+        self.changed.insert(host.clone(), Some(body.to_vec()));
+        Ok(robots)
+    }
+
+    /// Notes a visit for the dashboard and the host's sums.
+    pub fn visited(&mut self, host: &Host, recent: Recent, error: Option<&str>) {
+        let Some(open) = self.open.get_mut(host) else { return };
+        open.note.bytes_fetched += recent.bytes;
+        open.recent.truncate(RECENT_MAX - 1);
+        open.recent.push_front(recent);
+        if let Some(error) = error {
+            *open.note.errors.entry(error.to_string()).or_default() += 1;
+            self.changed.entry(host.clone()).or_default();
+        }
+    }
+
+    /// Remembers when a host may be asked again and how often it failed, for the next run.
+    pub fn remember(&mut self, host: &Host, memory: &HostMemory) {
+        let Some(open) = self.open.get_mut(host) else { return };
+        let not_before = memory.not_before.as_millis();
+        if open.note.not_before_ms != not_before || open.note.failures != memory.failures {
+            open.note.not_before_ms = not_before;
+            open.note.failures = memory.failures;
+            self.changed.entry(host.clone()).or_default();
+        }
+    }
+
+    pub fn note(&self, host: &Host) -> Option<Note> {
+        match self.open.get(host) {
+            Some(open) => Some(open.note.clone()),
+            None => self.stored(host).ok().flatten(),
+        }
+    }
+
+    pub fn recent(&self, host: &Host) -> Vec<Recent> {
+        self.open.get(host).map(|open| open.recent.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// robots.txt as it was sent.
+    pub fn robots_text(&self, host: &Host) -> Option<Vec<u8>> {
+        match self.changed.get(host) {
+            Some(Some(body)) => Some(body.clone()),
+            _ => self.fabric.get(Table::Robots, host.as_str()).ok().flatten(),
+        }
+    }
+
+    /// Writes what has changed, as of this position of the archive.
+    pub fn write(&mut self, upto: PagePosition) -> Result<()> {
+        if self.changed.is_empty() && self.watermark == upto {
+            return Ok(());
+        }
+        let mark = write_position(upto);
+        let lines: Vec<(&Host, Vec<u8>)> = self
+            .changed
+            .keys()
+            .filter_map(|host| Some((host, serde_json::to_vec(&self.open.get(host)?.note).ok()?)))
+            .collect();
+        let mut entries: Vec<(Table, &str, &[u8])> = vec![(Table::Marks, MARK, &mark)];
+        for (host, line) in &lines {
+            entries.push((Table::Hosts, host.as_str(), line));
+        }
+        for (host, robots) in &self.changed {
+            if let Some(body) = robots {
+                entries.push((Table::Robots, host.as_str(), body));
+            }
+        }
+        self.fabric.put(&entries)?;
+        self.changed.clear();
+        self.watermark = upto;
+        Ok(())
+    }
+
+    fn load(&mut self, host: &Host) -> Result<()> {
+        if self.open.contains_key(host) {
+            return Ok(());
+        }
+        let note = self.stored(host)?.unwrap_or_default();
+        let robots = match note.robots_valid_until() {
+            Some(_) => {
+                let body = self.fabric.get(Table::Robots, host.as_str())?.unwrap_or_default();
+                Some(Arc::new(Robots::parse(&body, &self.agent)))
+            }
+            None => None,
+        };
+        self.open.insert(host.clone(), Open { note, robots, recent: VecDeque::new() });
+        Ok(())
+    }
+
+    fn stored(&self, host: &Host) -> Result<Option<Note>> {
+        let line = self.fabric.get(Table::Hosts, host.as_str())?;
+        // A line of another version is no line: robots.txt is then asked for again.
+        Ok(line.and_then(|line| serde_json::from_slice(&line).ok()))
+    }
+}
+
+/// Writes a position as 12 bytes, big end first.
+pub fn write_position(at: PagePosition) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&at.file.to_be_bytes());
+    bytes[4..].copy_from_slice(&at.offset.to_be_bytes());
+    bytes
+}
+
+/// Reads what [`write_position`] wrote; anything else is the beginning.
+pub fn read_position(bytes: &[u8]) -> PagePosition {
+    match (bytes.get(..4).and_then(|b| b.try_into().ok()), bytes.get(4..12).and_then(|b| b.try_into().ok())) {
+        (Some(file), Some(offset)) => {
+            PagePosition { file: u32::from_be_bytes(file), offset: u64::from_be_bytes(offset) }
+        }
+        _ => PagePosition::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::Local;
+
+    #[test]
+    fn rules_and_pauses_survive_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = Host::parse("http://h/").unwrap();
+        let upto = PagePosition { file: 1, offset: 77 };
+        let fetched = Timestamp::from_secs(1_700_000_000);
+        {
+            let fabric = Arc::new(Local::open(&dir.path().join("t")).unwrap());
+            let mut hosts = Hosts::open(fabric, "farol").unwrap();
+            hosts.enter(&host, 0).unwrap();
+            hosts.set_robots(&host, 200, b"User-agent: *\nDisallow: /x\nCrawl-delay: 3", fetched).unwrap();
+            hosts.remember(
+                &host,
+                &HostMemory { not_before: Timestamp::from_secs(9), failures: 2, ..Default::default() },
+            );
+            hosts.write(upto).unwrap();
+        }
+        let fabric = Arc::new(Local::open(&dir.path().join("t")).unwrap());
+        let mut hosts = Hosts::open(fabric, "farol").unwrap();
+        assert_eq!(hosts.watermark(), upto);
+        let memory = hosts.enter(&host, 5).unwrap();
+        assert_eq!(memory.robots_valid_until, Some(fetched + ROBOTS_VALID));
+        assert_eq!(memory.crawl_delay, Some(Duration::from_secs(3)));
+        assert_eq!((memory.not_before, memory.failures, memory.pages_known), (Timestamp::from_secs(9), 2, 5));
+        let verdict = hosts.robots(&host).unwrap().verdict("/x/y");
+        assert!(matches!(verdict, farol_parse::robots::Verdict::Refused { .. }));
+        hosts.forget(&host).unwrap();
+        assert_eq!(hosts.enter(&host, 0).unwrap().robots_valid_until, None);
+    }
+
+    #[test]
+    fn a_missing_robots_txt_allows_everything() {
+        let dir = tempfile::tempdir().unwrap();
+        let fabric = Arc::new(Local::open(&dir.path().join("t")).unwrap());
+        let mut hosts = Hosts::open(fabric, "farol").unwrap();
+        let host = Host::parse("http://h/").unwrap();
+        let robots = hosts.set_robots(&host, 404, b"Disallow: /", Timestamp::from_secs(1)).unwrap();
+        assert!(matches!(robots.verdict("/"), farol_parse::robots::Verdict::Allowed { .. }));
+    }
+
+    #[test]
+    fn positions_survive_writing() {
+        let at = PagePosition { file: 3, offset: 1 << 40 };
+        assert_eq!(read_position(&write_position(at)), at);
+        assert_eq!(read_position(b"short"), PagePosition::default());
+    }
+}

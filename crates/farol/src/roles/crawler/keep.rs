@@ -1,0 +1,354 @@
+//! Writes down what visits brought: URLs, links, documents, robots rules.
+//!
+//! The archive is the log. What stands here is applied after it, in its order, both live and when the log is
+//! read again after a crash; applying something twice changes nothing.
+
+use super::hosts::Hosts;
+use super::reading::{Meaning, Reading};
+use super::scope::Scope;
+use crate::fabric::{Change, Fabric};
+use anyhow::Result;
+use farol_base::fingerprint::hash64;
+use farol_base::{CanonicalUrl, ContentHash, Document, Host, PageId, PagePosition, Timestamp};
+use farol_frontier::revisit::{History, RevisitPolicy, Visited};
+use farol_frontier::trap::{HostShape, TrapRules, TrapVerdict};
+use farol_links::{Links, OutLink};
+use farol_store::urls::{Found, Record, State, UrlStore, Visit, VisitOutcome};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Targets of redirects whose hops are counted at once: 100,000 × 24 bytes = 2.4 MB.
+const HOPS_KEPT_MAX: usize = 100_000;
+
+/// Everything that is written besides the archive.
+pub struct Keep {
+    pub urls: Box<dyn UrlStore>,
+    pub links: Arc<Mutex<Links>>,
+    pub hosts: Hosts,
+    pub fabric: Arc<dyn Fabric>,
+    pub scope: Scope,
+    pub traps: TrapRules,
+    pub shapes: Shapes,
+    pub revisit: Box<dyn RevisitPolicy>,
+    pub depth_max: u16,
+    pub redirects_max: u8,
+    /// How many redirects in a row led to a page that is still to be visited.
+    pub hops: HashMap<PageId, u8>,
+    /// Whether somebody takes documents in.
+    pub indexing: bool,
+    /// Called about once a second while the disk is full.
+    pub on_full_disk: Box<dyn Fn(&str) + Send>,
+    /// The time, as far as judging links is concerned; set by whoever writes.
+    pub now: Timestamp,
+}
+
+/// What the sites look like, to tell endless ones; learnt anew after a restart.
+#[derive(Default)]
+pub struct Shapes {
+    hosts: HashMap<Host, HostShape>,
+    /// Texts seen so far, by a part of their fingerprint.
+    texts: HashSet<u64>,
+}
+
+/// Hosts whose shape is remembered at once: 20,000 × about 1.5 KiB = 30 MB at worst.
+const SHAPES_MAX: usize = 20_000;
+/// Texts remembered at once: 1,000,000 × about 16 bytes = 16 MB.
+const TEXTS_MAX: usize = 1_000_000;
+
+impl Shapes {
+    fn of(&mut self, host: &Host, pages_known: u64) -> &mut HostShape {
+        if self.hosts.len() >= SHAPES_MAX && !self.hosts.contains_key(host) {
+            self.hosts.clear();
+        }
+        let shape = self.hosts.entry(host.clone()).or_default();
+        shape.pages_known = pages_known;
+        shape
+    }
+
+    /// Whether a page with this text was seen before.
+    fn is_repeated(&mut self, hash: ContentHash) -> bool {
+        if self.texts.len() >= TEXTS_MAX {
+            self.texts.clear();
+        }
+        !self.texts.insert(hash.0 as u64)
+    }
+}
+
+/// A visit as the archive tells it.
+pub struct Kept<'a> {
+    pub url: &'a CanonicalUrl,
+    pub status: u16,
+    pub fetched: Timestamp,
+    pub download: Duration,
+    pub position: PagePosition,
+    /// The body, for a robots.txt.
+    pub robots: Option<&'a [u8]>,
+}
+
+/// Which readers of the archive still want a record; all of them while crawling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct For {
+    pub urls: bool,
+    pub links: bool,
+    pub hosts: bool,
+    pub index: bool,
+}
+
+impl For {
+    pub const ALL: For = For { urls: true, links: true, hosts: true, index: true };
+}
+
+impl Keep {
+    /// Takes one archived answer in.
+    pub fn apply(&mut self, kept: &Kept<'_>, mut reading: Reading, wanted: For) -> Result<()> {
+        if matches!(reading.meaning, Meaning::Robots) {
+            return self.apply_robots(kept, wanted);
+        }
+        if self.scope.is_removed(&kept.url.host()) {
+            return Ok(());
+        }
+        if wanted.links {
+            self.apply_links(kept, &mut reading)?;
+        }
+        if wanted.urls {
+            let before = self.urls.get(kept.url)?;
+            let hops = self.hops.remove(&kept.url.id()).unwrap_or(0);
+            match &reading.meaning {
+                Meaning::Redirect(_) if hops >= self.redirects_max => {}
+                Meaning::Redirect(to) => {
+                    if self.hops.len() < HOPS_KEPT_MAX {
+                        self.hops.insert(to.id(), hops + 1);
+                    }
+                    self.find(reading.found)?;
+                }
+                _ => {
+                    self.find(reading.found)?;
+                }
+            }
+            if let Meaning::Page(page) = &reading.meaning {
+                let repeated = self.shapes.is_repeated(page.content_hash);
+                self.shapes.of(&kept.url.host(), 0).fetched(kept.url, repeated);
+            }
+            let visit = self.visit_of(kept, &reading.meaning, before.as_ref());
+            self.urls.visited(kept.url, &visit)?;
+        }
+        match change_of(kept.url, kept.position, reading.meaning) {
+            Some(change) if wanted.index && self.indexing => self.fabric.send(change),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes addresses to visit: those in scope that do not look like a trap.
+    pub fn find(&mut self, mut found: Vec<Found>) -> Result<usize> {
+        found.retain(|found| {
+            (self.depth_max == 0 || found.depth <= self.depth_max) && self.scope.contains(&found.url)
+        });
+        // Only what is new can lead into a trap; what is known has passed before.
+        let mut fine = Vec::with_capacity(found.len());
+        for one in found {
+            if self.urls.get(&one.url)?.is_some() || self.admits(&one.url) {
+                fine.push(one);
+            }
+        }
+        Ok(self.urls.found(&fine)?)
+    }
+
+    fn admits(&mut self, url: &CanonicalUrl) -> bool {
+        let host = url.host();
+        let known = self.urls.host_counts(&host).map_or(0, |counts| counts.known);
+        let shape = self.shapes.of(&host, known);
+        let fine = matches!(self.traps.verdict(self.now, url, shape), TrapVerdict::Fine);
+        if fine {
+            shape.admitted(url);
+        }
+        fine
+    }
+
+    /// Records a page that was not asked for because robots.txt forbids it.
+    pub fn refused(&mut self, url: &CanonicalUrl, now: Timestamp, again: Timestamp) -> Result<()> {
+        let known = self.urls.get(url)?;
+        self.urls.visited(url, &Visit { due: again, ..blank(now, VisitOutcome::Refused) })?;
+        if self.indexing && known.is_some_and(|record| record.position.is_some()) {
+            self.fabric.send(Change::Delete(url.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// Records a page that could not be had, however often it was tried.
+    pub fn failed(&mut self, url: &CanonicalUrl, now: Timestamp) -> Result<()> {
+        let before = self.urls.get(url)?;
+        let mut visit = blank(now, VisitOutcome::Failed);
+        visit.due = self.next_visit(now, before.as_ref(), VisitOutcome::Failed, false);
+        Ok(self.urls.visited(url, &visit)?)
+    }
+
+    /// Forgets a host and its pages.
+    pub fn remove_host(&mut self, host: &Host) -> Result<u64> {
+        self.scope.remove_host(host.clone());
+        let forgotten = self.urls.forget_host(host)?;
+        self.hosts.forget(host)?;
+        if self.indexing {
+            self.fabric.send(Change::DeleteHost(host.clone()))?;
+        }
+        Ok(forgotten)
+    }
+
+    /// Makes what was applied survive a crash, as of this position of the archive.
+    pub fn flush(&mut self, upto: PagePosition) -> Result<()> {
+        self.urls.mark(upto)?;
+        self.patiently(|keep| Ok(keep.urls.flush()?))?;
+        self.patiently(|keep| {
+            let mut links = lock(&keep.links);
+            links.advance(upto)?;
+            Ok(links.flush()?)
+        })?;
+        if self.indexing {
+            self.fabric.send(Change::Upto(upto))?;
+        }
+        Ok(())
+    }
+
+    /// Does something that needs room on the disk, as often as it takes: nothing that was fetched is lost.
+    fn patiently(&mut self, mut work: impl FnMut(&mut Keep) -> Result<()>) -> Result<()> {
+        loop {
+            match work(self) {
+                Err(error) if is_disk_full(&error) => {
+                    (self.on_full_disk)(&format!(
+                        "no room on the disk: {error:#}; make room and crawling goes on"
+                    ));
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn apply_robots(&mut self, kept: &Kept<'_>, wanted: For) -> Result<()> {
+        let Some(body) = kept.robots else { return Ok(()) };
+        let host = kept.url.host();
+        if !wanted.hosts && !wanted.urls {
+            return Ok(());
+        }
+        let robots = self.hosts.set_robots(&host, kept.status, body, kept.fetched)?;
+        if wanted.urls {
+            let maps = robots.sitemaps().iter().filter_map(|map| kept.url.join(map).ok());
+            let found = maps.map(|url| Found { url, depth: 0, hint: None }).collect();
+            self.find(found)?;
+        }
+        Ok(())
+    }
+
+    fn apply_links(&mut self, kept: &Kept<'_>, reading: &mut Reading) -> Result<()> {
+        match &reading.meaning {
+            Meaning::Page(_) => {
+                let out: Vec<OutLink> = std::mem::take(&mut reading.links)
+                    .into_iter()
+                    .map(|link| OutLink {
+                        target: link.url.id(),
+                        target_host: hash64(link.url.host_str().as_bytes()),
+                        anchor: link.anchor,
+                        nofollow: link.nofollow,
+                    })
+                    .collect();
+                let host = hash64(kept.url.host_str().as_bytes());
+                self.patiently(|keep| Ok(lock(&keep.links).put(kept.url.id(), host, &out, kept.position)?))
+            }
+            Meaning::Gone | Meaning::Redirect(_) => {
+                self.patiently(|keep| Ok(lock(&keep.links).remove(kept.url.id())?))
+            }
+            Meaning::NotModified | Meaning::List | Meaning::Robots => Ok(()),
+        }
+    }
+
+    fn visit_of(&self, kept: &Kept<'_>, meaning: &Meaning, before: Option<&Record>) -> Visit {
+        let (outcome, hash) = match meaning {
+            Meaning::Page(page) => (VisitOutcome::Page, page.content_hash),
+            Meaning::List | Meaning::Robots => (VisitOutcome::Page, ContentHash::default()),
+            Meaning::NotModified => {
+                (VisitOutcome::Unchanged, before.map_or(ContentHash::default(), |record| record.content_hash))
+            }
+            Meaning::Redirect(_) => (VisitOutcome::Redirect, ContentHash::default()),
+            Meaning::Gone => (VisitOutcome::Gone, ContentHash::default()),
+        };
+        let changed = match before {
+            Some(record) => outcome != VisitOutcome::Unchanged && record.content_hash != hash,
+            None => true,
+        };
+        Visit {
+            content_hash: hash,
+            changed,
+            // An unchanged page is kept where its last full copy is.
+            position: (outcome != VisitOutcome::Unchanged).then_some(kept.position),
+            download: kept.download,
+            due: self.next_visit(kept.fetched, before, outcome, changed),
+            ..blank(kept.fetched, outcome)
+        }
+    }
+
+    fn next_visit(
+        &self,
+        now: Timestamp,
+        before: Option<&Record>,
+        outcome: VisitOutcome,
+        changed: bool,
+    ) -> Timestamp {
+        let visits = before.map_or(0, |record| record.visits);
+        let missed = matches!(outcome, VisitOutcome::Gone | VisitOutcome::Failed);
+        let history = History {
+            visited: match outcome {
+                VisitOutcome::Gone => Visited::Gone,
+                VisitOutcome::Failed => Visited::Failed,
+                _ if visits == 0 => Visited::New,
+                _ if changed => Visited::Changed,
+                _ => Visited::Unchanged,
+            },
+            since_last: before.filter(|_| visits > 0).map(|record| now.since(record.last_visit)),
+            misses: match before {
+                // The store counts failures in a row; a page gone before is gone at least once more.
+                Some(record) if missed => {
+                    u32::from(record.failures) + 1 + u32::from(record.state == State::Gone) * visits
+                }
+                _ => u32::from(missed),
+            },
+        };
+        self.revisit.next_visit(now, &history)
+    }
+}
+
+/// What an answer means for the index; an unchanged page is no news.
+pub fn change_of(url: &CanonicalUrl, position: PagePosition, meaning: Meaning) -> Option<Change> {
+    match meaning {
+        Meaning::Page(page) => Some(match page.document {
+            Some(document) => Change::Put(Box::new(Document { position, ..document })),
+            None => Change::Delete(url.clone()),
+        }),
+        Meaning::Gone | Meaning::Redirect(_) => Some(Change::Delete(url.clone())),
+        Meaning::NotModified | Meaning::List | Meaning::Robots => None,
+    }
+}
+
+/// Whether room on the disk would help.
+pub fn is_disk_full(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|io| {
+        matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+    })
+}
+
+fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
+    Visit {
+        at,
+        outcome,
+        content_hash: ContentHash::default(),
+        changed: false,
+        position: None,
+        download: Duration::ZERO,
+        due: Timestamp::NEVER,
+    }
+}
+
+/// A poisoned lock means that a thread died while it held the links; what is on disk is still right.
+pub fn lock(links: &Mutex<Links>) -> MutexGuard<'_, Links> {
+    links.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

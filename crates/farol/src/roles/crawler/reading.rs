@@ -1,0 +1,293 @@
+//! What an answer of a server means for the crawl, the link graph and the index.
+//!
+//! Works from an archived exchange alone, so that a page read live and the same page read again from the
+//! archive after a crash come out the same. Does no I/O.
+
+use farol_base::{CanonicalUrl, ContentHash, Document, Link, PagePosition, Timestamp};
+use farol_parse::{Kind, PageInput, Parsed, Wants};
+use farol_store::pages::Exchange;
+use farol_store::urls::Found;
+use std::borrow::Cow;
+use std::io::Read;
+
+/// A sitemap unpacks to this size at most, as its protocol says.
+const SITEMAP_BYTES_MAX: u64 = 50 << 20;
+
+/// What came of asking for a page.
+#[derive(Debug)]
+pub enum Meaning {
+    /// A page, to be indexed or not.
+    Page(Box<Page>),
+    /// A list of addresses: a sitemap or a feed.
+    List,
+    /// The page is somewhere else.
+    Redirect(CanonicalUrl),
+    /// The copy that is kept is still right.
+    NotModified,
+    /// There is no such page, or not for us.
+    Gone,
+    /// The robots.txt of a host.
+    Robots,
+}
+
+/// A page as the index wants it, and whether it may be there.
+#[derive(Debug)]
+pub struct Page {
+    /// `None` where the page asks not to be indexed, names another as canonical, or has no text.
+    pub document: Option<Document>,
+    pub content_hash: ContentHash,
+}
+
+/// An answer that has been read.
+#[derive(Debug)]
+pub struct Reading {
+    pub meaning: Meaning,
+    /// Links for the graph: what a reader of the page sees.
+    pub links: Vec<Link>,
+    /// Addresses to visit.
+    pub found: Vec<Found>,
+}
+
+/// How to read.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    /// Our name in robots rules inside pages.
+    pub agent: String,
+    pub wants: Wants,
+}
+
+impl Reader {
+    /// Reads an archived answer; `depth` is how many links lie between a seed and this page.
+    pub fn read(&self, exchange: &Exchange, depth: u16) -> Reading {
+        let plain = |meaning| Reading { meaning, links: Vec::new(), found: Vec::new() };
+        if exchange.url.path_and_query() == "/robots.txt" {
+            return plain(Meaning::Robots);
+        }
+        if exchange.revisit_of.is_some() {
+            return plain(Meaning::NotModified);
+        }
+        match exchange.status {
+            200..=299 => self.read_page(exchange, depth),
+            304 => plain(Meaning::NotModified),
+            301 | 302 | 303 | 307 | 308 => {
+                let target =
+                    header(&exchange.response_head, "location").and_then(|to| exchange.url.join(&to).ok());
+                match target {
+                    Some(to) if to != exchange.url => Reading {
+                        found: vec![Found { url: to.clone(), depth, hint: None }],
+                        ..plain(Meaning::Redirect(to))
+                    },
+                    _ => plain(Meaning::Gone),
+                }
+            }
+            _ => plain(Meaning::Gone),
+        }
+    }
+
+    fn read_page(&self, exchange: &Exchange, depth: u16) -> Reading {
+        let head = &exchange.response_head;
+        let content_type = header(head, "content-type");
+        let tags = headers(head, "x-robots-tag");
+        let tags: Vec<&str> = tags.iter().map(|tag| tag.as_ref()).collect();
+        let body = unpacked(&exchange.body);
+        if let Some(list) = self.read_list(exchange, content_type.as_deref(), &body, depth) {
+            return list;
+        }
+        let parsed = farol_parse::page(&PageInput {
+            url: &exchange.url,
+            content_type: content_type.as_deref(),
+            body: &body,
+            robots_tags: &tags,
+            agent: &self.agent,
+            wants: self.wants,
+        });
+        let modified = header(head, "last-modified").and_then(|text| Timestamp::parse(&text));
+        page_of(exchange, parsed, modified, depth)
+    }
+
+    /// Sitemaps and feeds are addresses to visit rather than pages.
+    fn read_list(
+        &self,
+        exchange: &Exchange,
+        content_type: Option<&str>,
+        body: &[u8],
+        depth: u16,
+    ) -> Option<Reading> {
+        let path = exchange.url.path().to_ascii_lowercase();
+        let sitemap_text = path.contains("sitemap") && path.ends_with(".txt");
+        if !matches!(farol_parse::sniff(content_type, body), Kind::Xml) && !sitemap_text {
+            return None;
+        }
+        // What a list names counts as one link away from where the list stands.
+        let depth = depth.saturating_add(1);
+        if let Some(entries) = farol_parse::feed::parse(body, &exchange.url) {
+            let found = entries.into_iter().map(|entry| Found { url: entry.url, depth, hint: entry.updated });
+            return Some(Reading { meaning: Meaning::List, links: Vec::new(), found: found.collect() });
+        }
+        let (sitemap, _) = farol_parse::sitemap::parse(body, &exchange.url);
+        let (farol_parse::sitemap::Sitemap::Index(entries) | farol_parse::sitemap::Sitemap::Urls(entries)) =
+            sitemap;
+        if entries.is_empty() {
+            return None;
+        }
+        let found = entries.into_iter().map(|entry| Found { url: entry.loc, depth, hint: entry.lastmod });
+        Some(Reading { meaning: Meaning::List, links: Vec::new(), found: found.collect() })
+    }
+}
+
+fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>, depth: u16) -> Reading {
+    let next = depth.saturating_add(1);
+    let follow = !parsed.nofollow;
+    let mut found: Vec<Found> = Vec::with_capacity(parsed.links.len() + 2);
+    if follow {
+        let visited = parsed.links.iter().filter(|link| !link.nofollow);
+        found.extend(visited.map(|link| Found { url: link.url.clone(), depth: next, hint: None }));
+        found.extend(parsed.feeds.drain(..).map(|url| Found { url, depth: next, hint: None }));
+    }
+    // A page elsewhere that this one calls its original, within the same site: others cannot be spoken for.
+    let elsewhere = parsed.canonical.take().filter(|to| {
+        *to != exchange.url && to.host().registrable_domain() == exchange.url.host().registrable_domain()
+    });
+    let moved = elsewhere.clone().or_else(|| parsed.refresh.take().filter(|to| *to != exchange.url));
+    found.extend(moved.map(|url| Found { url, depth, hint: None }));
+    let indexable = matches!(parsed.kind, Kind::Html | Kind::PlainText)
+        && !parsed.noindex
+        && elsewhere.is_none()
+        && !(parsed.title.is_empty() && parsed.body.is_empty());
+    let content_hash = parsed.content_hash;
+    let links = std::mem::take(&mut parsed.links);
+    let document = indexable.then(|| Document {
+        url: exchange.url.clone(),
+        title: parsed.title,
+        headings: parsed.headings,
+        body: parsed.body,
+        description: parsed.description,
+        anchors: String::new(),
+        language: parsed.language,
+        file_type: parsed.file_type,
+        fetched: exchange.fetched,
+        dated: parsed.dated.or(modified).filter(|at| *at <= exchange.fetched),
+        content_hash,
+        simhash: parsed.simhash,
+        position: PagePosition::default(),
+    });
+    Reading { meaning: Meaning::Page(Box::new(Page { document, content_hash })), links, found }
+}
+
+/// Undoes gzip that is part of the file itself, as in `sitemap.xml.gz`.
+fn unpacked(body: &[u8]) -> Cow<'_, [u8]> {
+    if !body.starts_with(&[0x1f, 0x8b]) {
+        return Cow::Borrowed(body);
+    }
+    let mut plain = Vec::new();
+    let _ = flate2::read::MultiGzDecoder::new(body).take(SITEMAP_BYTES_MAX).read_to_end(&mut plain);
+    Cow::Owned(plain)
+}
+
+/// The first header of this name in an archived head.
+pub fn header<'a>(head: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
+    lines(head).find(|(key, _)| key.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| text(value))
+}
+
+fn headers<'a>(head: &'a [u8], name: &str) -> Vec<Cow<'a, str>> {
+    lines(head)
+        .filter(|(key, _)| key.eq_ignore_ascii_case(name.as_bytes()))
+        .map(|(_, value)| text(value))
+        .collect()
+}
+
+fn lines(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    head.split(|b| *b == b'\n').skip(1).filter_map(|line| {
+        let colon = line.iter().position(|b| *b == b':')?;
+        Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
+    })
+}
+
+fn text(value: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(url: &str, status: u16, head: &str, body: &str) -> Exchange {
+        Exchange {
+            url: CanonicalUrl::parse(url).unwrap(),
+            fetched: Timestamp::from_secs(1_700_000_000),
+            address: None,
+            status,
+            request_head: Vec::new(),
+            response_head: format!("HTTP/1.1 {status} X\r\n{head}\r\n\r\n").into_bytes(),
+            body: body.as_bytes().to_vec().into(),
+            truncated: None,
+            protocol: "http/1.1".into(),
+            revisit_of: None,
+            metadata: Vec::new(),
+        }
+    }
+
+    fn read(url: &str, status: u16, head: &str, body: &str) -> Reading {
+        let reader = Reader { agent: "farol".to_string(), wants: Wants::Everything };
+        reader.read(&exchange(url, status, head, body), 3)
+    }
+
+    fn found(reading: &Reading) -> Vec<(&str, u16)> {
+        reading.found.iter().map(|found| (found.url.as_str(), found.depth)).collect()
+    }
+
+    #[test]
+    fn a_redirect_names_its_target() {
+        let reading = read("http://h/a", 301, "Location: ../b", "");
+        assert!(matches!(&reading.meaning, Meaning::Redirect(to) if to.as_str() == "http://h/b"));
+        assert_eq!(found(&reading), [("http://h/b", 3)]);
+        // A redirect to itself, to nowhere or to another scheme leads nowhere.
+        for location in ["Location: /a", "Location: mailto:x@y", "X: y"] {
+            assert!(matches!(read("http://h/a", 302, location, "").meaning, Meaning::Gone), "{location}");
+        }
+    }
+
+    #[test]
+    fn a_page_gives_links_and_a_document() {
+        let body = "<title>Hi</title><p>Some words here <a href=/x>next</a> <a rel=nofollow href=/y>ad</a>";
+        let head = "Content-Type: text/html\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT";
+        let reading = read("http://h/", 200, head, body);
+        assert_eq!(found(&reading), [("http://h/x", 4)]);
+        assert_eq!(reading.links.len(), 2);
+        let Meaning::Page(page) = reading.meaning else { panic!("{:?}", reading.meaning) };
+        let document = page.document.unwrap();
+        assert_eq!(document.title, "Hi");
+        assert_eq!(document.dated, Timestamp::parse("1994-11-06T08:49:37Z"));
+    }
+
+    #[test]
+    fn a_page_that_asks_to_stay_out_stays_out() {
+        let stays_out = |head: &str, body: &str| {
+            let reading = read("http://h/", 200, &format!("Content-Type: text/html\r\n{head}"), body);
+            matches!(&reading.meaning, Meaning::Page(page) if page.document.is_none())
+        };
+        assert!(stays_out("X-Robots-Tag: noindex", "<title>a</title>words"));
+        assert!(stays_out("", "<meta name=robots content=noindex><title>a</title>words"));
+        assert!(stays_out("", "<link rel=canonical href=/other><title>a</title>words"));
+        assert!(!stays_out("", "<link rel=canonical href=/><title>a</title>words"));
+        // Another site cannot be spoken for.
+        assert!(!stays_out("", "<link rel=canonical href=http://victim.org/><title>a</title>words"));
+    }
+
+    #[test]
+    fn lists_are_addresses_not_pages() {
+        let map = "<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>\
+                   <url><loc>http://h/p</loc><lastmod>2024-05-06</lastmod></url></urlset>";
+        let reading = read("http://h/sitemap.xml", 200, "Content-Type: application/xml", map);
+        assert!(matches!(reading.meaning, Meaning::List));
+        assert_eq!(found(&reading), [("http://h/p", 4)]);
+        assert_eq!(reading.found[0].hint, Timestamp::parse("2024-05-06"));
+    }
+
+    #[test]
+    fn other_answers() {
+        assert!(matches!(read("http://h/x", 404, "A: b", "").meaning, Meaning::Gone));
+        assert!(matches!(read("http://h/x", 304, "A: b", "").meaning, Meaning::NotModified));
+        assert!(matches!(read("http://h/robots.txt", 200, "A: b", "").meaning, Meaning::Robots));
+    }
+}

@@ -1,0 +1,129 @@
+//! Which URLs belong to this crawl.
+
+use crate::config::ScopeKind;
+use farol_base::{CanonicalUrl, Host};
+use std::collections::{BTreeSet, HashSet};
+
+/// The part of the Web that is crawled: around the seeds, without removed hosts.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    kind: ScopeKind,
+    hosts: HashSet<String>,
+    domains: HashSet<String>,
+    prefixes: BTreeSet<String>,
+    removed: HashSet<Host>,
+}
+
+impl Scope {
+    pub fn new(kind: ScopeKind) -> Scope {
+        Scope {
+            kind,
+            hosts: HashSet::new(),
+            domains: HashSet::new(),
+            prefixes: BTreeSet::new(),
+            removed: HashSet::new(),
+        }
+    }
+
+    /// Widens the scope to what this seed stands for.
+    pub fn add_seed(&mut self, seed: &CanonicalUrl) {
+        let host = seed.host();
+        self.removed.remove(&host);
+        match self.kind {
+            ScopeKind::Host => {
+                self.hosts.insert(host_name(&host));
+            }
+            ScopeKind::Domain => {
+                self.domains.insert(host.registrable_domain().to_string());
+            }
+            ScopeKind::Prefix => {
+                let text = seed.as_str().split('?').next().unwrap_or_default();
+                let end = text.rfind('/').map_or(text.len(), |at| at + 1);
+                self.prefixes.insert(text[..end].to_string());
+            }
+            ScopeKind::Web => {}
+        }
+    }
+
+    /// Takes a host out, whatever the seeds say, until it is named as a seed again.
+    pub fn remove_host(&mut self, host: Host) {
+        self.removed.insert(host);
+    }
+
+    /// Whether the host was taken out.
+    pub fn is_removed(&self, host: &Host) -> bool {
+        self.removed.contains(host)
+    }
+
+    pub fn contains(&self, url: &CanonicalUrl) -> bool {
+        let inside = match self.kind {
+            ScopeKind::Web => true,
+            ScopeKind::Prefix => {
+                let text = url.as_str();
+                // The greatest prefix not after the text is the only one that can begin it, unless prefixes
+                // nest; then a shorter one does as well, and walking back finds it.
+                self.prefixes.range(..=text.to_string()).rev().take(64).any(|prefix| text.starts_with(prefix))
+            }
+            ScopeKind::Host => self.hosts.contains(&host_name(&url.host())),
+            ScopeKind::Domain => self.domains.contains(url.host().registrable_domain()),
+        };
+        inside && (self.removed.is_empty() || !self.removed.contains(&url.host()))
+    }
+}
+
+/// A seed's host stands for both schemes: a site that moves from http to https is still the site. An unusual
+/// port is part of the name.
+fn host_name(host: &Host) -> String {
+    match host.port() {
+        80 | 443 => host.name().to_string(),
+        port => format!("{}:{port}", host.name()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: ScopeKind, seed: &str, url: &str, want: bool) {
+        let mut scope = Scope::new(kind);
+        scope.add_seed(&CanonicalUrl::parse(seed).unwrap());
+        assert_eq!(scope.contains(&CanonicalUrl::parse(url).unwrap()), want, "{kind:?} {seed} {url}");
+    }
+
+    #[test]
+    fn a_seed_stands_for_its_surroundings() {
+        use ScopeKind::*;
+        check(Host, "http://a.org/x", "http://a.org/y", true);
+        check(Host, "http://a.org/x", "https://a.org/y", true);
+        check(Host, "http://a.org/x", "http://a.org:8080/y", false);
+        check(Host, "http://a.org:8080/x", "http://a.org:8080/y", true);
+        check(Host, "http://a.org/x", "http://b.a.org/y", false);
+        check(Domain, "http://a.co.uk/", "http://www.a.co.uk/y", true);
+        check(Domain, "http://a.co.uk/", "http://b.co.uk/", false);
+        check(Prefix, "http://a.org/docs/index.html", "http://a.org/docs/x/y", true);
+        check(Prefix, "http://a.org/docs/?x=/y/", "http://a.org/docs/x", true);
+        check(Prefix, "http://a.org/docs/", "http://a.org/", false);
+        check(Web, "http://a.org/", "http://z.net/", true);
+    }
+
+    #[test]
+    fn prefixes_may_nest() {
+        let mut scope = Scope::new(ScopeKind::Prefix);
+        for seed in ["http://a/x/", "http://a/x/b/"] {
+            scope.add_seed(&CanonicalUrl::parse(seed).unwrap());
+        }
+        assert!(scope.contains(&CanonicalUrl::parse("http://a/x/c").unwrap()));
+    }
+
+    #[test]
+    fn a_removed_host_comes_back_only_as_a_seed() {
+        let seed = CanonicalUrl::parse("http://a.org/").unwrap();
+        let mut scope = Scope::new(ScopeKind::Web);
+        scope.add_seed(&seed);
+        scope.remove_host(seed.host());
+        assert!(!scope.contains(&seed));
+        scope.add_seed(&seed);
+        assert!(scope.contains(&seed));
+    }
+}

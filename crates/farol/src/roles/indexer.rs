@@ -1,0 +1,272 @@
+//! Takes changes from the fabric into the searchable shard.
+//!
+//! The shard remembers how far it has taken in the archive. When it starts behind (after a crash, or because
+//! the index was deleted), or when writing fails, it reads on from there by itself.
+
+use crate::fabric::{Change, Fabric};
+use crate::roles::crawler::keep::{change_of, lock};
+use crate::roles::crawler::orders::Orders;
+use crate::roles::crawler::reading::Reader;
+use anyhow::{Context, Result};
+use farol_base::{Document, PageId, PagePosition};
+use farol_index::{Searcher, Shard, ShardOptions};
+use farol_links::Links;
+use farol_store::pages::ArchiveReader;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Pages whose anchor texts are renewed in one go, when there is nothing else to do.
+const ANCHORS_PER_TURN: usize = 200;
+/// Anchor text of one page that is indexed.
+const ANCHOR_BYTES_MAX: usize = 4096;
+/// Changes between two commits at most, while catching up.
+const CATCH_UP_BATCH: u64 = 20_000;
+
+/// How often the position alone is committed while pages come in that change nothing.
+const POSITION_EVERY: Duration = Duration::from_secs(60);
+
+/// What the indexer needs.
+pub struct Sources {
+    pub dir: PathBuf,
+    pub options: ShardOptions,
+    pub fabric: Arc<dyn Fabric>,
+    pub links: Arc<Mutex<Links>>,
+    pub archive: ArchiveReader,
+    pub reader: Reader,
+    pub commit_every: Duration,
+}
+
+/// A running indexer.
+pub struct Indexer {
+    stop: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+/// What others may see of it.
+pub struct Progress {
+    searcher: RwLock<Searcher>,
+    pub pages: AtomicU64,
+    /// Why indexing waits; empty while all is well.
+    pub trouble: Mutex<String>,
+    /// Whether everything archived before the start has been taken in.
+    pub caught_up: AtomicBool,
+}
+
+impl Progress {
+    fn of(shard: &Shard) -> Progress {
+        Progress {
+            searcher: RwLock::new(shard.searcher()),
+            pages: AtomicU64::new(0),
+            trouble: Mutex::new(String::new()),
+            caught_up: AtomicBool::new(false),
+        }
+    }
+
+    /// Searches the shard as it was last committed.
+    pub fn searcher(&self) -> Searcher {
+        self.searcher.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+impl Indexer {
+    /// Opens the shard and starts.
+    pub fn start(sources: Sources) -> Result<Indexer> {
+        let shard = Shard::open(&sources.dir, sources.options.clone())
+            .with_context(|| format!("cannot open the index in {}", sources.dir.display()))?;
+        let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::of(&shard)));
+        let mut work = Work {
+            sources,
+            shard: Some(shard),
+            stop: stop.clone(),
+            progress: progress.clone(),
+            upto: PagePosition::default(),
+            committed_upto: PagePosition::default(),
+            fresh: 0,
+        };
+        let thread = std::thread::Builder::new().name("indexer".to_string()).spawn(move || {
+            crate::process::be_nice();
+            work.run()
+        })?;
+        Ok(Indexer { stop, progress, thread: Some(thread) })
+    }
+
+    pub fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Takes in what is left in the queue, commits and ends.
+    pub fn stop(mut self) -> Result<()> {
+        self.stop.store(true, Ordering::SeqCst);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => anyhow::bail!("the indexer broke down; run `farol check`"),
+            None => Ok(()),
+        }
+    }
+}
+
+struct Work {
+    sources: Sources,
+    /// `None` only while it is being opened again after trouble.
+    shard: Option<Shard>,
+    stop: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+    /// How far the archive has been taken in.
+    upto: PagePosition,
+    committed_upto: PagePosition,
+    /// Changes since the last commit.
+    fresh: u64,
+}
+
+impl Work {
+    fn run(&mut self) -> Result<()> {
+        self.or_mend(|work| work.catch_up());
+        self.progress.caught_up.store(true, Ordering::SeqCst);
+        let mut committed = Instant::now();
+        loop {
+            let stopping = self.stop.load(Ordering::SeqCst);
+            let change = self.sources.fabric.receive(Duration::from_millis(if stopping { 0 } else { 100 }));
+            let quiet = change.is_none();
+            if let Some(change) = change {
+                self.or_mend(move |work| work.take(change));
+            }
+            let behind = committed.elapsed() >= POSITION_EVERY && self.upto > self.committed_upto;
+            if behind
+                || self.fresh > 0 && (committed.elapsed() >= self.sources.commit_every || (stopping && quiet))
+            {
+                self.or_mend(|work| work.commit());
+                committed = Instant::now();
+            }
+            if stopping && quiet {
+                return Ok(());
+            }
+            if quiet {
+                self.or_mend(|work| work.renew_anchors());
+            }
+        }
+    }
+
+    fn shard(&mut self) -> Result<&mut Shard> {
+        self.shard.as_mut().context("the index is closed")
+    }
+
+    fn take(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::Put(mut document) => {
+                document.anchors = self.anchors(document.url.id())?;
+                self.shard()?.put(&document)?;
+                self.progress.pages.fetch_add(1, Ordering::Relaxed);
+            }
+            Change::Delete(url) => self.shard()?.delete(&url),
+            Change::DeleteHost(host) => self.shard()?.delete_host(&host),
+            Change::Upto(position) => {
+                self.upto = self.upto.max(position);
+                // A position alone is not worth a commit.
+                return Ok(());
+            }
+        }
+        self.fresh += 1;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let upto = self.upto;
+        self.shard()?.commit(upto)?;
+        self.committed_upto = upto;
+        self.fresh = 0;
+        Ok(())
+    }
+
+    /// Reads from the archive what the shard has not taken in.
+    fn catch_up(&mut self) -> Result<()> {
+        let from = self.shard()?.watermark();
+        self.upto = self.upto.max(from);
+        self.committed_upto = from;
+        let orders = Orders::open(self.sources.fabric.clone())?;
+        let archive = self.sources.archive.clone();
+        for record in archive.scan(from) {
+            let (position, next, exchange) = record?;
+            let removed = orders.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
+            if !removed {
+                let reading = self.sources.reader.read(&exchange, 0);
+                if let Some(change) = change_of(&exchange.url, position, reading.meaning) {
+                    self.take(change)?;
+                }
+            }
+            self.upto = next;
+            if self.fresh >= CATCH_UP_BATCH {
+                self.commit()?;
+            }
+            if self.stop.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+        if self.fresh > 0 { self.commit() } else { Ok(()) }
+    }
+
+    /// Indexes pages again whose incoming links have changed.
+    fn renew_anchors(&mut self) -> Result<()> {
+        let dirty = lock(&self.sources.links).take_dirty(ANCHORS_PER_TURN);
+        if dirty.is_empty() {
+            return Ok(());
+        }
+        let searcher = self.shard()?.searcher();
+        for page in dirty {
+            let Some(document) = searcher.find_by_id(page)? else { continue };
+            let anchors = self.anchors(page)?;
+            if anchors != document.anchors {
+                self.shard()?.put(&Document { anchors, ..document })?;
+                self.fresh += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The anchor texts of a page, the most frequent first, one per line.
+    fn anchors(&self, page: PageId) -> Result<String> {
+        let mut text = String::new();
+        for (anchor, _) in lock(&self.sources.links).anchors(page)? {
+            if text.len() + anchor.len() > ANCHOR_BYTES_MAX {
+                break;
+            }
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&anchor);
+        }
+        Ok(text)
+    }
+
+    /// Does a piece of work; when it fails (a full disk, say), opens the shard again as it was last committed
+    /// and reads on from there, as often as needed. Pages wait safely in the archive meanwhile.
+    fn or_mend(&mut self, work: impl FnOnce(&mut Work) -> Result<()>) {
+        let Err(mut error) = work(self) else { return };
+        loop {
+            let message = format!("indexing waits: {error:#}");
+            tracing::error!(error = %format!("{error:#}"), "indexing waits");
+            *self.progress.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = message;
+            if self.stop.load(Ordering::SeqCst) {
+                return;
+            }
+            std::thread::sleep(Duration::from_secs(1));
+            self.shard = None;
+            let opened = Shard::open(&self.sources.dir, self.sources.options.clone());
+            let mended = opened.map_err(anyhow::Error::from).and_then(|shard| {
+                *self.progress.searcher.write().unwrap_or_else(|poisoned| poisoned.into_inner()) =
+                    shard.searcher();
+                self.shard = Some(shard);
+                self.fresh = 0;
+                self.catch_up()
+            });
+            match mended {
+                Ok(()) => break,
+                Err(again) => error = again,
+            }
+        }
+        self.progress.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+    }
+}

@@ -1,0 +1,252 @@
+//! A Farol process and a made-up Web to point it at.
+
+use farol_sim::web::{LogSink, Server, WebConfig};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Nothing in these tests takes longer on a slow machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A made-up Web on loopback, with its log in memory.
+pub struct Web {
+    pub server: Server,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Web {
+    pub fn start(config: WebConfig) -> Web {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let server = runtime.block_on(farol_sim::web::serve(config, listen, LogSink::memory())).unwrap();
+        Web { server, _runtime: runtime }
+    }
+
+    /// Flags that lead a crawler here.
+    pub fn flags(&self) -> Vec<String> {
+        let resolve =
+            format!("*.{}=127.0.0.0/8:{}", self.server.world().config().domain, self.server.address().port());
+        ["--resolve", &resolve, "--scope", "domain"].map(String::from).to_vec()
+    }
+
+    pub fn seed(&self) -> String {
+        format!("http://{}/", self.server.world().host_name(0))
+    }
+}
+
+/// A folder for one test's data.
+pub struct Data {
+    dir: tempfile::TempDir,
+}
+
+impl Data {
+    pub fn new() -> Data {
+        Data { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// Writes settings into the data folder, as an operator would before the first run.
+    pub fn configure(&self, toml: &str) {
+        std::fs::create_dir_all(self.path()).unwrap();
+        std::fs::write(self.path().join("farol.toml"), toml).unwrap();
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = binary();
+        command.args(arguments).arg("--data").arg(self.path());
+        command.output().unwrap()
+    }
+
+    /// Runs a command that must succeed; its standard output.
+    #[track_caller]
+    pub fn run_well(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "farol {arguments:?} failed\n{out}\n{err}");
+        out.into_owned()
+    }
+}
+
+pub fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farol"));
+    command.stdin(Stdio::null()).env_remove("FAROL_LOG").env_remove("FAROL_DATA");
+    command
+}
+
+/// A Farol that runs; killed when dropped.
+pub struct Farol {
+    child: Child,
+    data: PathBuf,
+}
+
+impl Farol {
+    /// Starts a command that stays, such as `up`.
+    pub fn start(data: &Data, command: &str, arguments: &[String]) -> Farol {
+        let data = data.path();
+        // An address of an earlier run must not be taken for this one's.
+        let _ = std::fs::remove_file(data.join("running.json"));
+        let mut process = binary();
+        process.arg(command).args(arguments).arg("--data").arg(&data);
+        if command != "crawl" {
+            process.args(["--listen", "127.0.0.1:0"]);
+        }
+        let child = process.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        Farol { child, data }
+    }
+
+    pub fn up(data: &Data, web: &Web, more: &[&str]) -> Farol {
+        let mut arguments = web.flags();
+        arguments.push(web.seed());
+        arguments.extend(more.iter().map(|text| text.to_string()));
+        Farol::start(data, "up", &arguments)
+    }
+
+    /// Where it listens, once it does.
+    pub fn address(&mut self) -> SocketAddr {
+        let path = self.data.join("running.json");
+        let begun = Instant::now();
+        loop {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let json: Option<Value> = serde_json::from_str(&text).ok();
+            if let Some(address) = json.and_then(|json| json["listen"].as_str()?.parse().ok()) {
+                return address;
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                panic!("farol ended with {status}: {}", self.errors());
+            }
+            assert!(begun.elapsed() < PATIENCE, "farol does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub fn get(&mut self, path: &str) -> Reply {
+        get(self.address(), path, &[])
+    }
+
+    #[track_caller]
+    pub fn json(&mut self, path: &str) -> Value {
+        let reply = self.get(path);
+        serde_json::from_str(&reply.body).unwrap_or_else(|error| panic!("{path}: {error}: {}", reply.body))
+    }
+
+    /// Waits until the crawl has nothing left to do and everything fetched can be found.
+    pub fn wait_until_idle(&mut self) -> Value {
+        self.wait_for("the crawl to be done", |status| {
+            status["state"] == "idle"
+                && status["crawl"]["queue"] == 0
+                && status["crawl"]["pages_fetched"].as_u64() > Some(0)
+        });
+        // The last commit comes within its interval.
+        std::thread::sleep(Duration::from_secs(3));
+        self.json("/api/v1/status")
+    }
+
+    #[track_caller]
+    pub fn wait_for(&mut self, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let status = self.json("/api/v1/status");
+            if holds(&status) {
+                return status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}: {status:#}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Ctrl-C; waits for the end.
+    #[track_caller]
+    pub fn interrupt(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let begun = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(begun.elapsed() < PATIENCE, "Ctrl-C does not end it");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "ended with {status}: {}", self.errors());
+    }
+
+    /// kill -9.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits until it ends by itself.
+    #[track_caller]
+    pub fn finish(mut self) {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                assert!(status.success(), "ended with {status}: {}", self.errors());
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn errors(&mut self) -> String {
+        let mut text = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut text);
+        }
+        text
+    }
+}
+
+impl Drop for Farol {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An answer over HTTP.
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+/// A plain request; `headers` are whole lines.
+pub fn get(address: SocketAddr, path: &str, headers: &[&str]) -> Reply {
+    request(address, &format!("GET {path} HTTP/1.0"), headers, "")
+}
+
+pub fn request(address: SocketAddr, line: &str, headers: &[&str], body: &str) -> Reply {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+    write!(stream, "{line}\r\nHost: {address}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+        .unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+    Reply { status, head: head.to_string(), body: body.to_string() }
+}
+
+/// Files below a folder with this ending.
+pub fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.to_string_lossy().ends_with(ending)).collect();
+    files.sort();
+    files
+}
+
+/// The folder of the project.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}

@@ -1,0 +1,10 @@
+//! The real binary against a made-up Web: crawls, crashes, command lines, browsers.
+
+mod browser;
+mod commands;
+mod crash;
+mod crawl;
+mod fixture;
+mod full_disk;
+mod nginx;
+mod webdriver;
