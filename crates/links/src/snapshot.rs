@@ -1,0 +1,99 @@
+//! The links as they stand at one moment, readable on another thread while the store goes on.
+//!
+//! Holds on to sealed segments (their files stay while they are read), a copy of the recent one, and four bytes per
+//! page that say which records count.
+
+use crate::error::Error;
+use crate::files::HEADER_BYTES;
+use crate::rank::ids::{IdSet, PairCounts};
+use crate::record::{HEAD_BYTES, Record, checked_body};
+use crate::segment::Segment;
+use crate::store::Links;
+use std::sync::Arc;
+
+pub(crate) struct Snapshot {
+    parts: Vec<Part>,
+}
+
+struct Part {
+    from: From,
+    /// Offsets of the records that count, in order.
+    current: Vec<u32>,
+}
+
+enum From {
+    Sealed(Arc<Segment>),
+    Recent(Vec<u8>),
+}
+
+impl Snapshot {
+    pub(crate) fn of(links: &Links) -> Snapshot {
+        let mut current: Vec<Vec<u32>> = links.slots.iter().map(|_| Vec::new()).collect();
+        for (_, place) in links.sources.iter() {
+            current[usize::from(place.slot)].push(place.offset);
+        }
+        let mut take = |slot: u16| {
+            let mut offsets = std::mem::take(&mut current[usize::from(slot)]);
+            offsets.sort_unstable();
+            offsets
+        };
+        let mut parts = Vec::with_capacity(links.order.len() + 1);
+        for slot in &links.order {
+            if let Some(segment) = links.segment(*slot) {
+                parts.push(Part { from: From::Sealed(Arc::clone(segment)), current: take(*slot) });
+            }
+        }
+        let recent = From::Recent(links.recent.bytes().to_vec());
+        parts.push(Part { from: recent, current: take(links.recent.slot) });
+        Snapshot { parts }
+    }
+
+    /// Shows the newest record of every page, always in the same order.
+    pub(crate) fn each(&self, visit: &mut dyn FnMut(&Record<'_>) -> Result<(), Error>) -> Result<(), Error> {
+        for part in &self.parts {
+            let mut awaited = part.current.iter().copied().peekable();
+            let mut show = |offset: u32, body: &[u8]| {
+                if awaited.next_if_eq(&offset).is_some()
+                    && let Some(record) = Record::read(body)
+                {
+                    visit(&record)?;
+                }
+                Ok(())
+            };
+            match &part.from {
+                From::Sealed(segment) => segment.walk(&mut show)?,
+                From::Recent(bytes) => {
+                    let mut at = HEADER_BYTES;
+                    while let Some(body) = bytes.get(at..).and_then(checked_body) {
+                        show(at as u32, body)?;
+                        at += HEAD_BYTES + body.len();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the links between hosts.
+    pub(crate) fn host_links(&self) -> Result<impl Iterator<Item = (u64, u64, u64)> + use<>, Error> {
+        let mut hosts = IdSet::default();
+        self.each(&mut |record| {
+            hosts.push(record.host);
+            record.links().filter(|link| link.other_host).for_each(|link| hosts.push(link.target_host));
+            Ok(())
+        })?;
+        let hosts = hosts.finish();
+        let mut pairs = PairCounts::default();
+        self.each(&mut |record| {
+            let Some(from) = hosts.find(record.host) else { return Ok(()) };
+            for link in record.links().filter(|link| link.other_host && !link.nofollow) {
+                if let Some(to) = hosts.find(link.target_host) {
+                    pairs.push(from, to);
+                }
+            }
+            Ok(())
+        })?;
+        let name = move |index: u32| hosts.ids()[index as usize];
+        Ok(pairs.finish().into_iter().map(move |(from, to, count)| (name(from), name(to), u64::from(count))))
+    }
+}
