@@ -222,3 +222,6 @@ fn tld(url: &CanonicalUrl) -> Option<&str> {
     let (_, tld) = name.rsplit_once('.')?;
     (!tld.is_empty() && tld.bytes().all(|b| b.is_ascii_lowercase())).then_some(tld)
 }
+
+#[cfg(test)]
+mod tests;

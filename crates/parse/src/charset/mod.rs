@@ -220,7 +220,24 @@ fn guess(body: &[u8], tld: Option<&str>) -> Charset {
     let end = body.len().min(first + GUESS_BYTES);
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(&body[first..end], end == body.len());
-    Charset::Standard(detector.guess(tld.map(str::as_bytes), Utf8Detection::Deny))
+    let guess = detector.guess(tld.map(str::as_bytes), Utf8Detection::Deny);
+    if guess.is_single_byte() && more::looks_like_johab(&body[first..end]) {
+        return Charset::Johab;
+    }
+    Charset::Standard(narrowest(guess, &body[first..end]))
+}
+
+/// Of two encodings in which the bytes mean the same, names the older and narrower one: it is what authors
+/// of undeclared text mostly had.
+fn narrowest(guess: &'static Encoding, sample: &[u8]) -> &'static Encoding {
+    let narrower = match guess.name() {
+        "KOI8-U" => encoding_rs::KOI8_R,
+        "windows-1250" => encoding_rs::ISO_8859_2,
+        "windows-1253" => encoding_rs::ISO_8859_7,
+        _ => return guess,
+    };
+    let same = narrower.decode_without_bom_handling(sample).0 == guess.decode_without_bom_handling(sample).0;
+    if same { narrower } else { guess }
 }
 
 #[cfg(test)]

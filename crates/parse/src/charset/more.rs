@@ -25,9 +25,8 @@ pub fn decode_utf32(body: &[u8], big_endian: bool) -> String {
     body.chunks(4).map(unit).collect()
 }
 
-/// Johab (KS X 1001:1992 annex 3): a Hangul syllable is a set bit and three letters of five bits each.
-///
-/// Hanja and symbols sit elsewhere in the code and come out as U+FFFD.
+/// Decodes Johab (KS X 1001:1992 annex 3): a Hangul syllable is a set bit and three letters of five bits each;
+/// symbols and hanja follow the rows of KS X 1001.
 pub fn decode_johab(body: &[u8]) -> String {
     let mut text = String::with_capacity(body.len());
     let mut bytes = body.iter().copied().peekable();
@@ -36,13 +35,53 @@ pub fn decode_johab(body: &[u8]) -> String {
             text.push(first as char);
             continue;
         }
-        let Some(second) = bytes.next_if(|&b| matches!(b, 0x31..=0x7E | 0x81..=0xFE)) else {
+        let Some(second) = bytes.next_if(|&b| is_johab_second(b)) else {
             text.push(char::REPLACEMENT_CHARACTER);
             continue;
         };
-        text.push(johab_syllable(u16::from_be_bytes([first, second])).unwrap_or(char::REPLACEMENT_CHARACTER));
+        let syllable = johab_syllable(u16::from_be_bytes([first, second]));
+        let char = syllable.or_else(|| johab_symbol(first, second));
+        text.push(char.unwrap_or(char::REPLACEMENT_CHARACTER));
     }
     text
+}
+
+/// Whether undeclared bytes are Johab: nearly all pairs that are not symbols are syllables, and there are
+/// enough of them. Other alphabets put their letters where Johab has no syllables.
+pub fn looks_like_johab(body: &[u8]) -> bool {
+    let (mut syllables, mut strays) = (0usize, 0usize);
+    let mut bytes = body.iter().copied().peekable();
+    while let Some(first) = bytes.next() {
+        if first < 0x80 {
+            continue;
+        }
+        match bytes.next_if(|&b| is_johab_second(b)) {
+            Some(second) if johab_syllable(u16::from_be_bytes([first, second])).is_some() => syllables += 1,
+            Some(_) if (0xD9..=0xDE).contains(&first) => {}
+            _ => strays += 1,
+        }
+    }
+    syllables >= 16 && strays * 50 <= syllables
+}
+
+fn is_johab_second(byte: u8) -> bool {
+    matches!(byte, 0x31..=0x7E | 0x81..=0xFE)
+}
+
+/// Symbols and hanja: two rows of KS X 1001, 94 characters each, share a first byte.
+fn johab_symbol(first: u8, second: u8) -> Option<char> {
+    let row = match first {
+        0xD9..=0xDE => (first - 0xD9) * 2 + 1,
+        0xE0..=0xF9 => (first - 0xE0) * 2 + 42,
+        _ => return None,
+    };
+    let column = match second {
+        0x31..=0x7E => second - 0x31,
+        0x91..=0xFE => second - 0x43,
+        _ => return None,
+    };
+    let euc_kr = [0xA0 + row + column / 94, 0xA1 + column % 94];
+    encoding_rs::EUC_KR.decode_without_bom_handling(&euc_kr).0.chars().next()
 }
 
 fn johab_syllable(code: u16) -> Option<char> {
@@ -83,8 +122,12 @@ mod tests {
 
     #[test]
     fn johab_syllables_are_computed() {
-        // "한글", and 가 and 힝, the ends of the table as the standard lists them.
         assert_eq!(decode_johab(b"\xD0\x65\x8B\x69 \x88\x61"), "한글 가");
+        assert_eq!(decode_johab(b"\xE0\x31\xF9\xFE"), "伽詰"); // The first and the last hanja.
         assert_eq!(decode_johab(b"\xFF\x31\x80"), "\u{FFFD}\u{FFFD}");
+        assert!(looks_like_johab(&b"\xD0\x65\x8B\x69 ".repeat(10)));
+        let (russian, _, _) =
+            encoding_rs::KOI8_R.encode("съешь же ещё этих мягких французских булок, да выпей чаю");
+        assert!(!looks_like_johab(&russian));
     }
 }

@@ -341,3 +341,6 @@ fn skip_space(bytes: &[u8], mut at: usize) -> usize {
 pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0C')
 }
+
+#[cfg(test)]
+mod tests;

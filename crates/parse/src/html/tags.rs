@@ -97,9 +97,7 @@ impl Tag {
     pub fn shape(self) -> Shape {
         use Tag::*;
         match self {
-            Other | A | Label | Time | Svg | Math | Object | Noscript | Video | Audio | Canvas => {
-                Shape::Inline
-            }
+            Other | A | Label | Time | Svg | Math | Object | Video | Audio | Canvas => Shape::Inline,
             Area | Base | Br | Frame | Hr | Img | Input | Link | Meta => Shape::Void,
             _ => Shape::Block,
         }

@@ -30,7 +30,7 @@ pub enum Hint {
 /// article or section, where a `header` belongs to the text.
 pub fn of_element(tag: Tag, scanner: &Scanner<'_>, in_article: bool) -> Hint {
     match tag {
-        Tag::Nav | Tag::Footer | Tag::Aside | Tag::Menu | Tag::Dialog => return Hint::Bad,
+        Tag::Nav | Tag::Footer | Tag::Aside | Tag::Menu | Tag::Dialog | Tag::Noscript => return Hint::Bad,
         Tag::Header if !in_article => return Hint::Bad,
         Tag::Html | Tag::Body => return Hint::None,
         _ => {}
@@ -155,17 +155,17 @@ impl Word {
             "aside" "footer" "foot" "footerna" "pagefoot" "printfoo" "comment" "comments" "commentl" "commenta" "commentf"
             "kommenta" "disqus" "respond" "reply" "replies" "related" "relatedp" "relateda" "relatedc" "recommen" "empfehlu"
             "share" "sharing" "shares" "sharebar" "sharethi" "sharedad" "shariff" "social" "sociable" "socialme" "socials" "socialba"
-            "addthis" "addtoany" "facebook" "twitter" "newslett" "subscrib" "subscrip" "signup" "login" "register" "cookie" "cookies"
+            "addthis" "addtoany" "newslett" "subscrib" "subscrip" "signup" "login" "register" "cookie" "cookies"
             "gdpr" "consent" "banner" "banners" "popup" "modal" "overlay" "lightbox" "advert" "adverts" "advertis" "anzeige" "werbung"
-            "ads" "ad" "adsense" "adbox" "sponsor" "sponsore" "promo" "promos" "promotio" "promobox" "widget" "widgets" "widgetar" "teaser"
-            "teasers" "outbrain" "taboola" "paginati" "pager" "paginato" "paging" "pagenavi" "masthead" "toolbar" "tagcloud" "copyrigh"
+            "ads" "ad" "adsense" "adbox" "sponsor" "sponsore" "promo" "promos" "promotio" "promobox"
+            "outbrain" "taboola" "paginati" "pager" "paginato" "paging" "pagenavi" "masthead" "toolbar" "tagcloud" "copyrigh"
             "disclaim" "poll" "donate" "donation" "trending" "popular" "mostread" "mostpopu" "dropdown" "tooltip" "search" "searchfo"
             "searchbo" "catlinks" "noprint" "jump" "jumpto" "skip" "skiplink" "shoutbox" "feedback" "trackbac" "pingback" "bookmark"
             "whatsapp" "printpag" "sitemap" "topbar" "bottomba" "infobar" "topstori" "morefrom" "readmore" "webring" "blogroll"
-            "imprint" "impressu" "captcha" "wpcnt" "jp" "sharedda" "ssba" "crayon" "embedcod"
+            "imprint" "impressu" "captcha" "tweetbut" "wpcnt" "sharedda" "ssba" "embedcod"
         ));
         const WEAK: &[u64] = &sorted(any!(
-            "header" "head" "meta" "metadata" "author" "authors" "autor" "byline" "bio" "tags" "tag" "category" "categori" "slider"
+            "header" "head" "widget" "widgets" "widgetar" "meta" "metadata" "author" "authors" "autor" "byline" "bio" "tags" "tag" "category" "categori" "slider"
             "carousel" "slidesho" "gallery" "links" "tools" "buttons" "button" "options" "actions" "side" "rail" "right" "bottom"
             "archive" "recent" "latest" "more" "print" "extra" "logo" "branding" "credits" "hidden" "topics" "notice" "alert"
             "secondar" "tertiary" "partner" "partners" "shop" "basket" "cart" "form" "toc" "index" "rating" "ratings" "votes" "vote"

@@ -313,7 +313,6 @@ fn is_silent(tag: Tag) -> bool {
             | Tag::Datalist
             | Tag::Button
             | Tag::Template
-            | Tag::Noscript
             | Tag::Svg
             | Tag::Object
             | Tag::Video
