@@ -27,7 +27,8 @@ pub struct FetchConfig {
     /// Time over which the speed is averaged. Default: `10s`.
     pub speed_window: Duration,
     /// Most bytes of a body, both as received and after decompression; the rest is cut. A fetch holds at most
-    /// this twice plus 1 MiB: 100 fetches × 21 MiB = 2.1 GiB in the worst case. Default: `10 MiB`.
+    /// twice this (a growing buffer) and 16 MiB of a decompressor's window: 100 fetches × 36 MiB = 3.6 GiB if
+    /// every server does its worst; 100 usual pages take 10 MiB. Default: `10 MiB`.
     pub body_bytes_max: u64,
     /// Most bytes of the head of an answer; at most 100 lines. Default: `64 KiB`.
     pub head_bytes_max: usize,
@@ -49,7 +50,7 @@ pub struct FetchConfig {
     pub dns_negative_ttl_max: Duration,
     /// Most name lookups under way at a time. Default: `256`.
     pub dns_lookups_max: usize,
-    /// Most connections kept open between requests: 1,024 × about 20 KiB of buffers = 20 MiB. Each one is an
+    /// Most connections kept open between requests: 1,024 × at most 64 KiB of buffers = 64 MiB. Each one is an
     /// open file of the process. Default: `1024`.
     pub idle_connections_max: usize,
     /// A connection without a request is kept this long. Default: `15s`.

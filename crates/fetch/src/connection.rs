@@ -27,8 +27,8 @@ use tokio_rustls::client::TlsStream;
 
 /// A connection is not used again after this time.
 const AGE_MAX: Duration = Duration::from_secs(300);
-/// Read buffer of a connection at most; a busy one holds this much, and an idle one usually 8 to 20 KiB.
-const BUFFER_BYTES_MAX: usize = 256 << 10;
+/// Read buffer of a connection at most; it fits the size of what comes, usually 32 KiB for pages of 20 KB.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// How much of a body an HTTP/2 server may send ahead of its reader.
 const WINDOW_BYTES: u32 = 1 << 20;
 

@@ -243,7 +243,10 @@ impl Inner {
         let mut decoder = Decoder::new(encoding, bytes_max, bytes_hint);
         let stopped =
             self.read_body(connection, &mut incoming, &mut decoder, alarm, bytes_max, deadline).await;
-        let (body, decoded, progress) = decoder.finish();
+        let (mut body, decoded, progress) = decoder.finish();
+        if body.capacity() > body.len() + body.len() / 2 {
+            body.shrink_to_fit();
+        }
         let truncated = stopped.or(match progress {
             Progress::More => None,
             Progress::Full => Some(Truncated::Length),
@@ -295,6 +298,8 @@ impl Inner {
                     window_bytes += piece.len();
                     match decoder.write(&piece) {
                         Progress::More if bytes > bytes_max => return Some(Truncated::Length),
+                        // Pieces without pause, each next to nothing, ring no alarm either.
+                        Progress::More if Instant::now() >= deadline => return Some(Truncated::Time),
                         Progress::More => {}
                         Progress::Full => return Some(Truncated::Length),
                         Progress::Damaged => return Some(Truncated::Disconnect),
@@ -326,6 +331,9 @@ async fn unless<F: Future>(mut alarm: Pin<&mut Sleep>, work: F) -> Option<F::Out
     let mut work = pin!(work);
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
+        // A timer rests while a task has used up its share of the thread. A server that sends without pause
+        // could keep it at rest for ever, so the clock itself is asked too.
+        Poll::Pending if Instant::now() >= alarm.deadline() => Poll::Ready(None),
         Poll::Pending => alarm.as_mut().poll(cx).map(|()| None),
     })
     .await

@@ -176,6 +176,40 @@ async fn a_body_that_drips_is_cut() {
     assert!(began.elapsed() < Duration::from_secs(3), "slow in all: {:?}", began.elapsed());
 }
 
+/// Sends `start`, then `flood` without pause for ever.
+async fn flooding(start: &'static str, flood: &'static str) -> Server {
+    let flood = flood.repeat(4000);
+    Server::raw(move |_, mut stream| {
+        let flood = flood.clone();
+        async move {
+            read_request(&mut stream).await;
+            let _ = stream.write_all(start.as_bytes()).await;
+            while stream.write_all(flood.as_bytes()).await.is_ok() {}
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn floods_without_pause_end_with_their_time() {
+    let server = flooding("", "HTTP/1.1 100 Continue\r\n\r\n").await;
+    let began = Instant::now();
+    let error = Fetcher::new(impatient(&server)).unwrap().get(get("http://h.test/")).await.unwrap_err();
+    assert_eq!(error.kind(), "timeout");
+    assert!(began.elapsed() < Duration::from_secs(3), "interim answers: {:?}", began.elapsed());
+
+    let server = flooding("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n").await;
+    let config = FetchConfig {
+        total_timeout: Duration::from_millis(300),
+        body_bytes_max: u64::MAX,
+        ..impatient(&server)
+    };
+    let began = Instant::now();
+    let response = Fetcher::new(config).unwrap().get(get("http://h.test/")).await.unwrap();
+    assert_eq!(response.truncated, Some(Truncated::Time));
+    assert!(began.elapsed() < Duration::from_secs(3), "tiny chunks: {:?}", began.elapsed());
+}
+
 #[tokio::test]
 async fn a_body_that_never_ends_is_cut() {
     let server = Server::raw(|_, mut stream| async move {
