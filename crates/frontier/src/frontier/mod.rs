@@ -1,10 +1,15 @@
 //! The frontier itself: decides who is resolved, leased, refilled, rested and set aside.
 //!
 //! Every host is in exactly one place: a queue (`to_resolve`, `to_refill`), its address's line, the agenda, or
-//! in somebody's hands (asked or leased). [`Frontier::place`] alone brings a host from "free" to its next place.
+//! in somebody's hands (asked or leased).
 //! Costs O(log n) per call, and O(1) where the delay is 0; nothing scans the hosts.
 
-use crate::addresses::{AddressId, Addresses, Alarm, Turn};
+mod outcomes;
+mod places;
+#[cfg(test)]
+mod tests;
+
+use crate::addresses::{AddressId, Addresses, Turn};
 use crate::agenda::Agenda;
 use crate::hosts::{Counts, HostEntry, HostId, HostMemory, HostState, HostView, Hosts, Queued};
 use crate::lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Scheduled, Step, Task};
@@ -12,7 +17,6 @@ use crate::limits::{self, Limits};
 use crate::polite::{self, DelayRule, Facts};
 use farol_base::{Host, Timestamp};
 use std::collections::VecDeque;
-use std::time::Duration;
 
 /// Which page next and when, over all hosts. See the [crate page](crate) for the life of a host.
 pub struct Frontier {
@@ -300,208 +304,6 @@ impl Frontier {
         }
     }
 
-    // What comes of a lease.
-
-    fn robots_done(&mut self, now: Timestamp, id: HostId, outcome: Outcome) {
-        let patience = self.limits.robots_patience;
-        let Some(entry) = self.hosts.get_mut(id) else { return };
-        match outcome {
-            Outcome::Robots { delay, valid_until, .. } => {
-                entry.memory.failures = 0;
-                entry.memory.crawl_delay = delay.map(|delay| delay.min(limits::CRAWL_DELAY_MAX));
-                let facts = facts(entry, self.pages_on_densest, &self.limits);
-                let rests = polite::rests(&*self.rule, &facts, self.limits.slow_after);
-                // A site that asks for half a day or more would see its robots.txt expire before its page's
-                // turn, for ever: there the page follows after the rule's delay, and the long rest comes then.
-                let long = rests.host > limits::ROBOTS_VALID_MAX / 2;
-                let rest = if long { rests.address } else { rests.host };
-                let least = now + (rest * 2 + limits::ROBOTS_VALID_MIN).min(limits::ROBOTS_VALID_MAX);
-                let valid = valid_until.max(least).min(now + limits::ROBOTS_VALID_MAX);
-                entry.memory.robots_valid_until = Some(valid);
-                entry.just_read_robots = true;
-                entry.memory.not_before = now + rest;
-                self.place(now, id);
-            }
-            // The holder of the lease had a reason not to ask (a pause, a full disk); that is not the host's fault.
-            Outcome::NotAsked => {
-                entry.memory.not_before = now + patience.first;
-                self.rest(id, HostState::Resting);
-            }
-            Outcome::RobotsUnavailable { retry_after, .. } | Outcome::Throttled { retry_after } => {
-                self.back_off(now, id, patience, retry_after);
-            }
-            Outcome::Failed { .. } | Outcome::Fetched { .. } => self.back_off(now, id, patience, None),
-        }
-    }
-
-    fn page_done(&mut self, now: Timestamp, id: HostId, mut tried: Queued, outcome: Outcome) -> Disposition {
-        let patience = self.limits.host_patience;
-        tried.tries = tried.tries.saturating_add(1);
-        let hopeless = tried.tries >= self.limits.tries_per_page;
-        let Some(entry) = self.hosts.get_mut(id) else { return Disposition::GivenBack(tried.page) };
-        match outcome {
-            Outcome::Fetched { .. } | Outcome::Robots { .. } => {
-                entry.memory.failures = 0;
-                self.rest_politely(now, id);
-                Disposition::Finished
-            }
-            Outcome::NotAsked => {
-                self.place(now, id);
-                Disposition::Finished
-            }
-            Outcome::Throttled { retry_after } => {
-                // At the front: a host that is asked again is asked the same, as a reader would.
-                let kept = self.keep_unless(hopeless, id, tried, VecDeque::push_front);
-                let asked_for = retry_after.map(|pause| pause.max(limits::THROTTLED_PAUSE_MIN));
-                self.back_off(now, id, patience, asked_for);
-                kept
-            }
-            Outcome::Failed { transient: false } => {
-                // The page's fault (a broken answer), as far as one can tell; the host only rests.
-                entry.memory.failures = entry.memory.failures.saturating_add(1);
-                if patience.is_over(entry.memory.failures) {
-                    entry.memory.failures -= 1;
-                    self.back_off(now, id, patience, None);
-                } else {
-                    self.rest_politely(now, id);
-                }
-                Disposition::GaveUp(tried.page)
-            }
-            Outcome::Failed { transient: true } | Outcome::RobotsUnavailable { .. } => {
-                // At the back: perhaps it is this page alone that hangs.
-                let kept = self.keep_unless(hopeless, id, tried, VecDeque::push_back);
-                self.back_off(now, id, patience, None);
-                // The address may be the trouble: resolve again before the next try.
-                if let Some(entry) = self.hosts.get_mut(id) {
-                    entry.resolved_at = Timestamp::EPOCH;
-                }
-                kept
-            }
-        }
-    }
-
-    fn keep_unless(
-        &mut self,
-        hopeless: bool,
-        id: HostId,
-        tried: Queued,
-        keep: fn(&mut VecDeque<Queued>, Queued),
-    ) -> Disposition {
-        match self.hosts.get_mut(id) {
-            Some(entry) if !hopeless => {
-                self.queued += 1;
-                self.queued_bytes += bytes_of(&tried.page);
-                keep(&mut entry.queue, tried);
-                Disposition::Requeued
-            }
-            _ => Disposition::GaveUp(tried.page),
-        }
-    }
-
-    /// Lets a host rest as its delay rule and its own Crawl-delay say.
-    fn rest_politely(&mut self, now: Timestamp, id: HostId) {
-        let Some(entry) = self.hosts.get_mut(id) else { return };
-        let facts = facts(entry, self.pages_on_densest, &self.limits);
-        entry.memory.not_before = now + polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
-        self.place(now, id);
-    }
-
-    /// Counts a failure, and lets the host pause or sets it aside. A pause that the server asked for replaces
-    /// ours, except when patience is over; none is shorter than the usual rest.
-    fn back_off(
-        &mut self,
-        now: Timestamp,
-        id: HostId,
-        patience: limits::Patience,
-        asked_for: Option<Duration>,
-    ) {
-        let Some(entry) = self.hosts.get_mut(id) else { return };
-        entry.memory.failures = entry.memory.failures.saturating_add(1);
-        let over = patience.is_over(entry.memory.failures);
-        let ours = patience.pause(entry.memory.failures);
-        let pause = match asked_for.map(|pause| pause.min(limits::RETRY_AFTER_MAX)) {
-            Some(asked_for) if over => ours.max(asked_for),
-            Some(asked_for) => asked_for,
-            None => ours,
-        };
-        let facts = facts(entry, self.pages_on_densest, &self.limits);
-        let usual = polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
-        entry.memory.not_before = now + pause.max(usual);
-        self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
-    }
-
-    // Where a host goes next.
-
-    /// Brings a host that is nowhere to its next place.
-    fn place(&mut self, now: Timestamp, id: HostId) {
-        self.call_off(id);
-        self.ticket += 1;
-        let ticket = self.ticket;
-        let Some(entry) = self.hosts.get_mut(id) else { return };
-        entry.ticket = ticket;
-        entry.asked = false;
-        let turn = Turn { host: id, ticket };
-        if entry.memory.not_before > now {
-            let over = self.limits.host_patience.is_over(entry.memory.failures);
-            return self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
-        }
-        let fresh = now < entry.resolved_at + self.limits.address_valid;
-        match entry.address.filter(|_| fresh || entry.resolved_at == now) {
-            None => {
-                self.to_resolve.push_back(turn);
-                self.hosts.set_state(id, HostState::Resolving);
-            }
-            Some(_) if entry.queue.is_empty() && entry.robots_valid(now) => {
-                self.to_refill.push_back(turn);
-                self.hosts.set_state(id, HostState::Refilling);
-            }
-            Some(address) => {
-                // Whoever has just read its robots.txt asks for a page before others' turn comes again: in a long
-                // line the file would expire each time, and no page would ever follow it.
-                let first = entry.just_read_robots;
-                self.hosts.set_state(id, HostState::Waiting);
-                let alarm = self.addresses.queue(now, address, turn, first);
-                self.set_address_alarm(address, alarm);
-            }
-        }
-    }
-
-    /// Puts a host on the agenda until its `not_before`.
-    fn rest(&mut self, id: HostId, state: HostState) {
-        if let Some(at) = self.hosts.get(id).map(|entry| entry.memory.not_before) {
-            self.sleep(id, at, state);
-        }
-    }
-
-    fn sleep(&mut self, id: HostId, at: Timestamp, state: HostState) {
-        self.call_off(id);
-        let alarm = self.agenda.set(at, Whom::Host(id));
-        if let Some(entry) = self.hosts.get_mut(id) {
-            entry.alarm = Some(alarm);
-            entry.asked = false;
-        }
-        self.hosts.set_state(id, state);
-    }
-
-    fn wake(&mut self, now: Timestamp, id: HostId) {
-        if let Some(entry) = self.hosts.get_mut(id) {
-            entry.alarm = None;
-        }
-        self.place(now, id);
-    }
-
-    fn call_off(&mut self, id: HostId) {
-        if let Some(alarm) = self.hosts.get_mut(id).and_then(|entry| entry.alarm.take()) {
-            self.agenda.call_off(alarm);
-        }
-    }
-
-    fn set_address_alarm(&mut self, id: AddressId, alarm: Alarm) {
-        if let Some(at) = alarm {
-            self.agenda.set(at, Whom::Address(id));
-        }
-    }
-
     // Who is next.
 
     fn next_to_resolve(&mut self) -> Option<Host> {
@@ -536,45 +338,13 @@ impl Frontier {
             }
             None => (Task::Robots, 0),
         };
+        // Whoever takes the host out while it is leased remembers that it was asked just now.
+        let facts = facts(entry, self.pages_on_densest, &self.limits);
+        entry.memory.not_before = now + polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
         let host = entry.host.clone();
         self.hosts.set_state(turn.host, HostState::Leased);
         self.in_flight += 1;
         Some(Lease { host, task, address, host_id: turn.host, address_id, tries })
-    }
-
-    // How a host ends.
-
-    fn take_out(&mut self, id: HostId) -> Option<(Host, HostMemory, Vec<Scheduled>)> {
-        let entry = self.hosts.get_mut(id).filter(|entry| !entry.ghost)?;
-        let memory = entry.memory.clone();
-        let host = entry.host.clone();
-        let pages: Vec<Scheduled> = entry.queue.drain(..).map(|queued| queued.page).collect();
-        self.queued -= pages.len();
-        self.queued_bytes -= pages.iter().map(bytes_of).sum::<usize>();
-        if entry.state() == HostState::Leased {
-            self.hosts.set_ghost(id, true);
-        } else {
-            if entry.state() == HostState::Resolving && entry.asked {
-                self.resolving -= 1;
-            }
-            // No clock is at hand: an address that still rests is kept until its rest is over either way.
-            self.bury(Timestamp::EPOCH, id);
-        }
-        Some((host, memory, pages))
-    }
-
-    fn bury(&mut self, now: Timestamp, id: HostId) {
-        self.call_off(id);
-        if let Some(entry) = self.hosts.remove(id) {
-            self.leave_address(now, entry.address);
-        }
-    }
-
-    fn leave_address(&mut self, now: Timestamp, address: Option<AddressId>) {
-        if let Some(address) = address {
-            let alarm = self.addresses.leave(now, address);
-            self.set_address_alarm(address, alarm);
-        }
     }
 }
 

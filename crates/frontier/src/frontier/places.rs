@@ -1,0 +1,114 @@
+//! Where a host goes next, and how it ends.
+//!
+//! INVARIANT: a host is in exactly one place, and [`Frontier::place`] alone brings it from none to the next.
+
+use super::{Frontier, Whom, bytes_of};
+use crate::addresses::{AddressId, Alarm, Turn};
+use crate::hosts::{HostId, HostMemory, HostState};
+use crate::lease::Scheduled;
+use farol_base::{Host, Timestamp};
+
+impl Frontier {
+    /// Brings a host that is nowhere to its next place.
+    pub(super) fn place(&mut self, now: Timestamp, id: HostId) {
+        self.call_off(id);
+        self.ticket += 1;
+        let ticket = self.ticket;
+        let Some(entry) = self.hosts.get_mut(id) else { return };
+        entry.ticket = ticket;
+        entry.asked = false;
+        let turn = Turn { host: id, ticket };
+        if entry.memory.not_before > now {
+            let over = self.limits.host_patience.is_over(entry.memory.failures);
+            return self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
+        }
+        let fresh = now < entry.resolved_at + self.limits.address_valid;
+        match entry.address.filter(|_| fresh || entry.resolved_at == now) {
+            None => {
+                self.to_resolve.push_back(turn);
+                self.hosts.set_state(id, HostState::Resolving);
+            }
+            Some(_) if entry.queue.is_empty() && entry.robots_valid(now) => {
+                self.to_refill.push_back(turn);
+                self.hosts.set_state(id, HostState::Refilling);
+            }
+            Some(address) => {
+                // Whoever has just read its robots.txt asks for a page before others' turn comes again: in a long
+                // line the file would expire each time, and no page would ever follow it.
+                let first = entry.just_read_robots;
+                self.hosts.set_state(id, HostState::Waiting);
+                let alarm = self.addresses.queue(now, address, turn, first);
+                self.set_address_alarm(address, alarm);
+            }
+        }
+    }
+
+    /// Puts a host on the agenda until its `not_before`.
+    pub(super) fn rest(&mut self, id: HostId, state: HostState) {
+        if let Some(at) = self.hosts.get(id).map(|entry| entry.memory.not_before) {
+            self.sleep(id, at, state);
+        }
+    }
+
+    pub(super) fn sleep(&mut self, id: HostId, at: Timestamp, state: HostState) {
+        self.call_off(id);
+        let alarm = self.agenda.set(at, Whom::Host(id));
+        if let Some(entry) = self.hosts.get_mut(id) {
+            entry.alarm = Some(alarm);
+            entry.asked = false;
+        }
+        self.hosts.set_state(id, state);
+    }
+
+    pub(super) fn wake(&mut self, now: Timestamp, id: HostId) {
+        if let Some(entry) = self.hosts.get_mut(id) {
+            entry.alarm = None;
+        }
+        self.place(now, id);
+    }
+
+    pub(super) fn call_off(&mut self, id: HostId) {
+        if let Some(alarm) = self.hosts.get_mut(id).and_then(|entry| entry.alarm.take()) {
+            self.agenda.call_off(alarm);
+        }
+    }
+
+    pub(super) fn set_address_alarm(&mut self, id: AddressId, alarm: Alarm) {
+        if let Some(at) = alarm {
+            self.agenda.set(at, Whom::Address(id));
+        }
+    }
+
+    pub(super) fn take_out(&mut self, id: HostId) -> Option<(Host, HostMemory, Vec<Scheduled>)> {
+        let entry = self.hosts.get_mut(id).filter(|entry| !entry.ghost)?;
+        let memory = entry.memory.clone();
+        let host = entry.host.clone();
+        let pages: Vec<Scheduled> = entry.queue.drain(..).map(|queued| queued.page).collect();
+        self.queued -= pages.len();
+        self.queued_bytes -= pages.iter().map(bytes_of).sum::<usize>();
+        if entry.state() == HostState::Leased {
+            self.hosts.set_ghost(id, true);
+        } else {
+            if entry.state() == HostState::Resolving && entry.asked {
+                self.resolving -= 1;
+            }
+            // No clock is at hand: an address that still rests is kept until its rest is over either way.
+            self.bury(Timestamp::EPOCH, id);
+        }
+        Some((host, memory, pages))
+    }
+
+    pub(super) fn bury(&mut self, now: Timestamp, id: HostId) {
+        self.call_off(id);
+        if let Some(entry) = self.hosts.remove(id) {
+            self.leave_address(now, entry.address);
+        }
+    }
+
+    pub(super) fn leave_address(&mut self, now: Timestamp, address: Option<AddressId>) {
+        if let Some(address) = address {
+            let alarm = self.addresses.leave(now, address);
+            self.set_address_alarm(address, alarm);
+        }
+    }
+}
