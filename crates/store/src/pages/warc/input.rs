@@ -89,6 +89,23 @@ impl<R: BufRead> Input<R> {
         Ok(self.buffer().starts_with(text))
     }
 
+    /// Where everything so far was consumed in the middle of a compressed part: reads on, to its end if that is next, so
+    /// that its checksum is compared.
+    pub fn settle(&mut self) -> Result<(), Break> {
+        while self.buffer().is_empty() && self.is_inside() {
+            self.more()?;
+        }
+        Ok(())
+    }
+
+    fn is_inside(&self) -> bool {
+        match &self.packing {
+            Packing::Unknown | Packing::Plain => false,
+            Packing::Gzip(gunzip) => gunzip.is_inside(),
+            Packing::Zstd { inside, .. } => *inside,
+        }
+    }
+
     /// Drops what is in the buffer and goes to where a compressed part seems to begin; false where there is none.
     pub fn skip_damage(&mut self) -> io::Result<bool> {
         self.buffer.clear();

@@ -160,8 +160,9 @@ impl<R: BufRead> Records<R> {
         let length = headers.get("Content-Length").and_then(|length| length.parse::<u64>().ok());
         let length = length.ok_or(Complaint::NoLength { offset })?;
         let block = self.block(length, offset)?;
-        // Also brings up what is wrong with the end of the compressed record.
         self.skip_line_ends(4)?;
+        // A record whose compressed end is wrong is not to be trusted.
+        self.input.settle().map_err(|stop| self.stop(stop))?;
         Ok(Record { kind: Kind::parse(headers.get("WARC-Type").unwrap_or("")), headers, block })
     }
 
@@ -193,7 +194,7 @@ impl<R: BufRead> Records<R> {
             if piece.is_empty() {
                 return Ok(());
             }
-            if at_line_start && self.input.starts_with(b"WARC/")? {
+            if at_line_start && self.input.starts_with(b"WARC/").map_err(|stop| self.stop(stop))? {
                 return Ok(());
             }
             line.clear();
@@ -240,22 +241,17 @@ impl<R: BufRead> Records<R> {
 
     /// What comes next; empty at the end.
     fn fill(&mut self) -> Result<&[u8], Stop> {
-        let offset = self.input.offset();
-        // Asked twice, because the borrow of the first answer would outlive an early return.
         match self.input.fill() {
             Ok(()) => Ok(self.input.buffer()),
-            Err(Break::Io(error)) => Err(Complaint::Io(error).into()),
-            Err(Break::Damaged(what)) => Err(Complaint::Damaged { offset, what }.into()),
+            Err(stop) => Err(self.stop(stop)),
         }
     }
-}
 
-impl From<Break> for Stop {
-    fn from(stop: Break) -> Stop {
-        match stop {
-            Break::Io(error) => Complaint::Io(error).into(),
-            Break::Damaged(what) => Complaint::Damaged { offset: 0, what }.into(),
-        }
+    fn stop(&self, stop: Break) -> Stop {
+        Stop::Complaint(match stop {
+            Break::Io(error) => Complaint::Io(error),
+            Break::Damaged(what) => Complaint::Damaged { offset: self.input.offset(), what },
+        })
     }
 }
 
