@@ -14,7 +14,7 @@ pub use report::{Finding, Offence, Report};
 
 use crate::web::{Entry, Page, Place, Served, Walk, World};
 use rules::{Asked, Robots, Turn};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ pub fn check(world: &World, log: impl Iterator<Item = Entry>, rules: &CheckRules
         hosts: HashMap::new(),
         addresses: HashMap::new(),
         asked: HashMap::new(),
-        pages: BTreeMap::new(),
+        pages: BTreeSet::new(),
     };
     for entry in &entries {
         judge.take(entry);
@@ -92,7 +92,7 @@ struct Judge<'a> {
     /// Last request for each URL, by the fingerprint of host and path.
     asked: HashMap<u64, Asked>,
     /// Pages asked for, by ordinal.
-    pages: BTreeMap<u64, ()>,
+    pages: BTreeSet<u64>,
 }
 
 struct HostState {
@@ -132,7 +132,7 @@ impl Judge<'_> {
         if let Some(number) = state.number
             && let Place::Page(page) = world.locate(number, &entry.path)
         {
-            self.pages.insert(world.ordinal(page), ());
+            self.pages.insert(world.ordinal(page));
         }
 
         let url = farol_base::fingerprint::hash64(format!("{}{}", entry.host, entry.path).as_bytes());
@@ -151,9 +151,9 @@ impl Judge<'_> {
         let reachable = self.world.reachable(&self.rules.walk);
         self.report.reachable = reachable.count();
         self.report.reached =
-            self.pages.keys().filter(|ordinal| reachable.contains(**ordinal)).count() as u64;
+            self.pages.iter().filter(|ordinal| reachable.contains(**ordinal)).count() as u64;
         if self.rules.complete {
-            for ordinal in reachable.ordinals().filter(|ordinal| !self.pages.contains_key(ordinal)) {
+            for ordinal in reachable.ordinals().filter(|ordinal| !self.pages.contains(ordinal)) {
                 let page: Page = self.world.page_at(ordinal);
                 self.report.add(Offence::NeverFetched, || self.world.url(page));
             }

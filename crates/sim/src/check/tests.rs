@@ -100,15 +100,14 @@ fn requests_that_come_too_soon() {
 #[test]
 fn addresses_have_their_delay_too() {
     check_plant(&world(|_| {}), &strict(), Offence::AddressTooSoon, |world, log| {
-        // The host of these two requests moves to another host's address, half a second apart.
-        let (a, b) = (nth(log, world, 1, 3), nth(log, world, 2, 3));
-        log[b].address = log[a].address;
-        log[b].start_us = log[a].start_us + SECOND / 2;
-        log[b].end_us = log[b].start_us + 1;
-        let name = world.host_name(2);
-        for entry in log.iter_mut().filter(|entry| entry.host == name && entry.start_us > 8 * SECOND) {
-            entry.start_us += 2 * SECOND;
-            entry.end_us += 2 * SECOND;
+        // From its third request on, host 2 is asked in the pauses of host 1, and once at that one's address.
+        let shared = log[nth(log, world, 1, 0)].address;
+        let third = nth(log, world, 2, 2);
+        let (name, from) = (log[third].host.clone(), log[third].start_us);
+        log[third].address = shared;
+        for entry in log.iter_mut().filter(|entry| entry.host == name && entry.start_us >= from) {
+            entry.start_us += SECOND;
+            entry.end_us += SECOND;
         }
     });
 }
