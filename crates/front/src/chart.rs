@@ -10,9 +10,12 @@ use maud::{Markup, html};
 use std::fmt::Write;
 
 /// Newest samples that are looked at.
-const SAMPLES_MAX: usize = 1024;
+pub(crate) const SAMPLES_MAX: usize = 1024;
 /// Points of a drawn line: more than one per two units of width show nothing new.
 const POINTS_MAX: usize = 240;
+
+/// Largest value drawn: a thousand terabytes. Sums and powers of ten stay finite.
+const VALUE_MAX: f64 = 1e15;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 150.0;
@@ -96,9 +99,9 @@ impl Chart<'_> {
                 // Of a stack the highest layer first: each lower one covers its part.
                 @for (series, layer) in self.series.iter().zip(&layers).rev() {
                     @if self.stacked || self.series.len() == 1 {
-                        path class={ "area " (series.class) } d=(area(layer)) {}
+                        path class={ "area " (series.class) @if self.stacked { " band" } } d=(area(layer)) {}
                     }
-                    path class={ "line " (series.class) } d=(path(layer)) {}
+                    @if !self.stacked { path class={ "line " (series.class) } d=(path(layer)) {} }
                 }
                 text.label x=(LEFT) y=(HEIGHT - 5.0) { (clock(self.from)) }
                 text.label x=(WIDTH - RIGHT) y=(HEIGHT - 5.0) text-anchor="end" { (clock(self.to)) }
@@ -111,7 +114,7 @@ impl Chart<'_> {
 fn thin(values: &[f64]) -> Vec<f64> {
     let newest = &values[values.len().saturating_sub(SAMPLES_MAX)..];
     let group = newest.len().div_ceil(POINTS_MAX).max(1);
-    let clean = |value: &f64| if value.is_finite() { value.max(0.0) } else { 0.0 };
+    let clean = |value: &f64| if value.is_finite() { value.clamp(0.0, VALUE_MAX) } else { 0.0 };
     newest.chunks(group).map(|chunk| chunk.iter().map(clean).sum::<f64>() / chunk.len() as f64).collect()
 }
 

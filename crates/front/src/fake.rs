@@ -120,9 +120,9 @@ impl Engine for Fake {
                 queue: 391_022,
                 urls_known: 1_204_331,
                 hosts: named(&[
-                    ("ready", 612),
+                    ("sleeping", 612),
                     ("waiting", 233),
-                    ("fetching", 24),
+                    ("leased", 24),
                     ("resting", 17),
                     ("unreachable", 9),
                 ]),
@@ -198,7 +198,7 @@ impl Engine for Fake {
     }
 
     fn hosts(&self, filter: &str, state: Option<&str>, first: usize, count: usize) -> HostList {
-        let states = ["ready", "waiting", "fetching", "resting", "unreachable"];
+        let states = ["sleeping", "waiting", "leased", "resting", "unreachable"];
         let all = (0..132u64).filter_map(|i| {
             let host = Host::parse(&format!("https://site{i}.example.org/")).ok()?;
             let its = states[(i % 5) as usize];

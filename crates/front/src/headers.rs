@@ -37,5 +37,5 @@ pub(crate) fn secure(headers: &mut HeaderMap) {
     for (name, value) in ALWAYS {
         headers.entry(HeaderName::from_static(name)).or_insert(HeaderValue::from_static(value));
     }
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-cache"));
 }

@@ -115,7 +115,8 @@ mod tests {
         fn what_is_written_reads_back(value in ".{0,40}") {
             let uri = link("/search", [("q", &*value), ("hl", "")]);
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            prop_assert_eq!(runtime.block_on(read(&uri)).text("q"), value.trim());
+            let params = runtime.block_on(read(&uri));
+            prop_assert_eq!(params.text("q"), value.trim());
             prop_assert!(uri.is_ascii() && !uri.contains("hl="));
         }
     }

@@ -5,7 +5,7 @@
 
 use super::access::Admin;
 use super::page;
-use crate::chart::{Chart, Series, bars};
+use crate::chart::{Chart, SAMPLES_MAX, Series, bars};
 use crate::failure::Failure;
 use crate::pages::Here;
 use crate::params::link;
@@ -89,8 +89,10 @@ fn board(status: &Status, history: &History, reader: &Reader) -> Markup {
     html! {
         (state_line(status, reader))
         (tiles(status, texts, tongue))
-        div.charts { @for chart in charts(history, texts, tongue) { (chart.draw()) } }
-        div.lists { (lists(status, reader)) }
+        div.charts {
+            @for chart in charts(history, texts, tongue) { (chart.draw()) }
+            (lists(status, reader))
+        }
     }
 }
 
@@ -149,10 +151,11 @@ fn tiles(status: &Status, texts: &Texts, tongue: Tongue) -> Markup {
 }
 
 fn charts<'a>(history: &History, texts: &'a Texts, tongue: Tongue) -> Vec<Chart<'a>> {
+    let samples = &history.samples[history.samples.len().saturating_sub(SAMPLES_MAX)..];
     let series = |name: &'a str, class: &'static str, value: &dyn Fn(&Sample) -> f64| Series {
         name,
         class,
-        values: history.samples.iter().map(value).collect(),
+        values: samples.iter().map(value).collect(),
     };
     let chart =
         |title: &'a str, stacked: bool, write: fn(f64, Tongue) -> String, series: Vec<Series<'a>>| Chart {
@@ -161,8 +164,8 @@ fn charts<'a>(history: &History, texts: &'a Texts, tongue: Tongue) -> Vec<Chart<
             stacked,
             write,
             tongue,
-            from: history.samples.first().map(|sample| sample.at),
-            to: history.samples.last().map(|sample| sample.at),
+            from: samples.first().map(|sample| sample.at),
+            to: samples.last().map(|sample| sample.at),
             empty: texts.no_samples,
         };
     let outcome = |name, class, i: usize| series(name, class, &move |sample| sample.outcomes_per_second[i]);
@@ -227,7 +230,8 @@ fn lists(status: &Status, reader: &Reader) -> Markup {
     let codes = codes.iter().take(ROWS_MAX).map(|(code, count)| (html! { (code) }, *count, class_of(*code)));
     let mut errors = status.crawl.errors.clone();
     errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let errors = errors.iter().take(ROWS_MAX).map(|(kind, count)| (html! { (kind) }, *count, "e"));
+    let errors =
+        errors.iter().take(ROWS_MAX).map(|(kind, count)| (html! { (kind.replace('_', " ")) }, *count, "e"));
     let languages = status.index.languages.iter().take(ROWS_MAX);
     let languages = languages.map(|(language, count)| (html! { (language.code()) }, *count, "b"));
     let disk = &status.disk;
@@ -272,16 +276,14 @@ fn state_name(state: EngineState, texts: &Texts) -> &'static str {
 /// A host's state in the reader's tongue; words that we do not know stay as they are.
 pub(crate) fn host_state<'a>(state: &'a str, texts: &Texts) -> &'a str {
     match state {
-        "ready" => texts.host_ready,
-        "waiting" => texts.host_waiting,
-        "busy" | "fetching" | "leased" => texts.host_fetching,
-        "resting" | "backing_off" => texts.host_resting,
         "resolving" => texts.host_resolving,
-        "robots" => texts.host_robots,
-        "done" | "empty" | "idle" => texts.host_done,
-        "blocked" | "refused" => texts.host_blocked,
-        "dead" | "unreachable" => texts.host_dead,
-        "removed" => texts.host_removed,
+        "waiting" => texts.host_waiting,
+        "leased" => texts.host_leased,
+        "resting" => texts.host_resting,
+        "refilling" => texts.host_refilling,
+        "sleeping" => texts.host_sleeping,
+        "unreachable" => texts.host_unreachable,
+        "refused" => texts.host_refused,
         other => other,
     }
 }

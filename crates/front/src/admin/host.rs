@@ -41,20 +41,21 @@ pub(crate) async fn show(
         found.await?.ok_or_else(|| Failure::not_found(format!("the host {host} is not known")))?;
     let content = html! {
         section.wide {
-            h1 { (host) }
-            @if !shared.settings.admin_read_only {
-                p { a.button.danger href=(link("/admin/remove", [("host", host.as_str()), ("hl", reader.hl())])) { (texts.remove_host) "…" } }
+            div.head {
+                h1 { (host) }
+                @if !shared.settings.admin_read_only {
+                    @let to = link("/admin/remove", [("host", host.as_str()), ("hl", reader.hl())]);
+                    a.button.danger href=(to) { (texts.remove) "…" }
+                }
             }
             (facts(&detail, &reader))
-            div.lists {
-                (bars(
-                    texts.errors,
-                    detail.errors.iter().take(12).map(|(kind, count)| (html! { (kind) }, *count, "e")),
-                    format::number,
-                    reader.tongue,
-                    texts.none_yet,
-                ))
-            }
+            (bars(
+                texts.errors,
+                detail.errors.iter().take(12).map(|(kind, count)| (html! { (kind.replace('_', " ")) }, *count, "e")),
+                format::number,
+                reader.tongue,
+                texts.none_yet,
+            ))
             (robots(&detail, &path, tried.as_ref(), &reader))
             @if !detail.visits.is_empty() { (visits(&detail.visits, &reader)) }
         }
@@ -135,7 +136,7 @@ fn visits(visits: &[Visit], reader: &Reader) -> Markup {
                 tbody {
                     @for visit in visits.iter().take(VISITS_MAX) {
                         tr {
-                            td { (format::moment(visit.at, tongue)) }
+                            td { (format::instant(visit.at, tongue)) }
                             td.long { a href=(href(&visit.url)) rel="noreferrer noopener nofollow" { (visit.url.path_and_query()) } }
                             td.number {
                                 @if let Some(status) = visit.status { span class={ "code " (class_of(status)) } { (status) } } @else { "–" }

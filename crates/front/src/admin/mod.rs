@@ -18,7 +18,7 @@ use crate::shared::Shared;
 use crate::text::Reader;
 use access::Admin;
 use axum::http::HeaderValue;
-use axum::http::header::REFERRER_POLICY;
+use axum::http::header::{CACHE_CONTROL, REFERRER_POLICY};
 use axum::response::Response;
 use maud::{Markup, html};
 
@@ -32,16 +32,17 @@ fn page(
     content: Markup,
 ) -> Response {
     let texts = reader.texts();
-    let tab = |path: &str, name: &str, current: &str| {
-        html! {
-            a href=(link(path, [("hl", reader.hl())])) aria-current=[(path == current).then_some("page")] { (name) }
-        }
+    // A page about one host is under the list of hosts.
+    let current = if here.path == "/admin/host" { "/admin/hosts" } else { here.path };
+    let tab = |path: &str, name: &str| {
+        let is_current = (path == current).then_some("page");
+        html! { a href=(link(path, [("hl", reader.hl())])) aria-current=[is_current] { (name) } }
     };
     let top = html! {
         nav.tabs aria-label=(texts.admin) {
-            (tab("/admin", texts.dashboard, here.path))
-            (tab("/admin/hosts", texts.hosts, here.path))
-            (tab("/", texts.search, here.path))
+            (tab("/admin", texts.dashboard))
+            (tab("/admin/hosts", texts.hosts))
+            (tab("/", texts.search))
             @if let Some(admin) = admin.filter(|admin| admin.has_session()) {
                 form method="post" action=(link("/admin/logout", [("hl", reader.hl())])) {
                     (admin.field())
@@ -54,5 +55,6 @@ fn page(
     let mut response = frame.page(content);
     // With no referrer at all browsers send `Origin: null` along with our own forms.
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

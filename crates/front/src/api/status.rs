@@ -2,6 +2,7 @@
 
 use super::{Count, counts, finite, instant};
 use crate::admin::access::Admin;
+use crate::chart::SAMPLES_MAX;
 use crate::failure::Failure;
 use crate::shared::Shared;
 use crate::{Sample, Status};
@@ -9,9 +10,6 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use std::sync::Arc;
-
-/// Newest samples that are sent.
-const SAMPLES_MAX: usize = 1024;
 
 #[derive(Serialize)]
 pub(crate) struct StatusWire {

@@ -17,14 +17,15 @@ pub(crate) fn number(value: u64, tongue: Tongue) -> String {
     text
 }
 
-/// A rate or a fraction: two digits that count below 10, one below 100, none above.
+/// A rate or a fraction with at most three digits that count: `0.12`, `4.2`, `57.9`, `123`.
 pub(crate) fn decimal(value: f64, tongue: Tongue) -> String {
     let value = if value.is_finite() { value } else { 0.0 };
     if value.abs() >= 100.0 {
         return number(value.abs().round() as u64, tongue);
     }
     let text = if value.abs() >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
-    if tongue == Tongue::English { text } else { text.replace('.', ",") }
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if tongue == Tongue::English { text.to_string() } else { text.replace('.', ",") }
 }
 
 /// `1.5 GB`, in powers of 1000 as disks are sold.
@@ -42,17 +43,15 @@ pub(crate) fn bytes(value: u64, tongue: Tongue) -> String {
     format!("{} {}", decimal(scaled, tongue), UNITS[unit])
 }
 
-/// `12 ms`, `3.4 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.
+/// `3.4 ms`, `12 ms`, `3.4 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.
 pub(crate) fn span(value: Duration, tongue: Tongue) -> String {
     let secs = value.as_secs();
     match secs {
-        0 if value < Duration::from_millis(1) => format!("{} ms", decimal(value.as_secs_f64() * 1e3, tongue)),
-        0 => format!("{} ms", value.as_millis()),
-        1..60 => {
-            let text = format!("{:.1}", value.as_secs_f64());
-            let text = text.strip_suffix(".0").unwrap_or(&text).to_string();
-            format!("{} s", if tongue == Tongue::English { text } else { text.replace('.', ",") })
+        0 if value < Duration::from_millis(10) => {
+            format!("{} ms", decimal(value.as_secs_f64() * 1e3, tongue))
         }
+        0 => format!("{} ms", value.as_millis()),
+        1..60 => format!("{} s", decimal((value.as_secs_f64() * 10.0).round() / 10.0, tongue)),
         60..3600 => pair(secs / 60, "min", secs % 60, "s"),
         3600..86_400 => pair(secs / 3600, "h", secs / 60 % 60, "min"),
         _ => pair(secs / 86_400, "d", secs / 3600 % 24, "h"),
@@ -81,6 +80,11 @@ pub(crate) fn moment(at: Timestamp, tongue: Tongue) -> String {
     format!("{}, {} UTC", date(at, tongue), time_of_day(at))
 }
 
+/// Date and time of day to the second, in UTC.
+pub(crate) fn instant(at: Timestamp, tongue: Tongue) -> String {
+    format!("{}, {}:{:02} UTC", date(at, tongue), time_of_day(at), at.as_secs() % 60)
+}
+
 /// `07:08`, in UTC.
 pub(crate) fn time_of_day(at: Timestamp) -> String {
     let secs = at.as_secs() % 86_400;
@@ -102,10 +106,11 @@ mod tests {
         check(decimal(0.125, Pt), "0,12");
         check(decimal(12.34, En), "12.3");
         check(decimal(1234.5, En), "1,235");
-        check(decimal(f64::NAN, En), "0.00");
+        check(decimal(f64::NAN, En), "0");
+        check(decimal(50.0, En), "50");
         check(bytes(999, En), "999 B");
-        check(bytes(1_500_000, Pt), "1,50 MB");
-        check(bytes(999_999, En), "1.00 MB");
+        check(bytes(1_500_000, Pt), "1,5 MB");
+        check(bytes(999_999, En), "1 MB");
         check(bytes(u64::MAX, En), "18.4 EB");
     }
 
@@ -114,7 +119,7 @@ mod tests {
         let check = |millis: u64, want: &str| {
             assert_eq!(span(Duration::from_millis(millis), Tongue::English), want);
         };
-        check(0, "0.00 ms");
+        check(0, "0 ms");
         check(12, "12 ms");
         check(2000, "2 s");
         check(3400, "3.4 s");
@@ -125,6 +130,7 @@ mod tests {
         assert_eq!(date(at, Tongue::English), "6 May 2024");
         assert_eq!(date(at, Tongue::Portuguese), "6 de mai. de 2024");
         assert_eq!(moment(at, Tongue::Spanish), "6 may 2024, 07:08 UTC");
+        assert_eq!(instant(at, Tongue::English), "6 May 2024, 07:08:09 UTC");
         assert!(!date(Timestamp::NEVER, Tongue::English).is_empty());
     }
 }

@@ -1,0 +1,167 @@
+//! What pages and files say.
+
+use super::*;
+
+#[tokio::test]
+async fn results_have_pages() {
+    let site = Site::new(Settings { rate_per_minute: 0, ..Settings::default() });
+    let first = site.get("/search?q=old+light&hl=pt").await;
+    first
+        .is(200)
+        .says("rel=\"next\" href=\"/search?q=old+light&amp;page=2&amp;hl=pt\"")
+        .lacks("rel=\"prev\"");
+    first
+        .says("1.204 páginas · 3,4 ms")
+        .says("aria-current=\"page\">1<")
+        .says("<ol class=\"hits\" start=\"1\">");
+    let second = site.get("/search?q=old+light&page=2").await;
+    second.says("rel=\"prev\" href=\"/search?q=old+light\"").says("rel=\"next\"").says("start=\"11\"");
+    let last = site.get("/search?q=old+light&page=3").await;
+    last.says("rel=\"prev\"").lacks("rel=\"next\"").says("aria-current=\"page\">3<");
+    site.get("/search?q=old+light&page=9")
+        .await
+        .is(200)
+        .says("No more results")
+        .says("href=\"/search?q=old+light\"");
+    // Pages too deep are the deepest one.
+    site.get("/search?q=a&page=99999999999999999999").await.is(200);
+}
+
+#[tokio::test]
+async fn a_hit_tells_what_is_known() {
+    let site = Site::new(Settings::default());
+    let page = site.get("/search?q=farol").await;
+    page.says("<a href=\"https://faroles.example.org/historia/torre-de-hercules\" rel=\"noreferrer noopener nofollow\">");
+    page.says("<mark>faro</mark>").says("<time datetime=\"2026-03-14T15:09:26Z\">14 Mar 2026</time>");
+    page.says("/copy?url=https%3A%2F%2Ffaroles.example.org").says("q=farol+site%3Afaroles.example.org");
+    page.says("More from faroles.example.org")
+        .says("12 similar pages left out")
+        .says("1 similar page left out");
+    page.says(">https://example.org/</a>"); // A page without a title.
+}
+
+#[tokio::test]
+async fn help_is_concrete() {
+    let site = Site::new(Settings::default());
+    let page = site.get("/search?q=nothing+%22two+words%22+lang:pt").await;
+    page.is(200)
+        .says("Nothing was found for")
+        .says("Look everywhere, without filters:")
+        .says("Look for the words one by one:");
+    page.says("/search?q=nothing+two+words");
+    site.get("/search?q=mispelt").await.says("Did you mean").says("misspelt &lt;b&gt;words");
+    site.get("/search?q=a+before:soon&hl=es").await.says("“before:soon” no es una fecha");
+    site.get("/search?q=-a").await.is(200).says("only things to leave out");
+    assert_eq!(site.get("/search?q=+&hl=es").await.is(303).header("location"), "/?hl=es");
+}
+
+#[tokio::test]
+async fn pages_speak_the_readers_tongue() {
+    let site = Site::new(Settings::default());
+    let check = async |language: &str, path: &str, lang: &str, word: &str| {
+        let got = Ask::get(path).with("accept-language", language).send(&site).await;
+        got.says(&format!("<html lang=\"{lang}\">")).says(word);
+    };
+    check("pt-BR,en;q=0.5", "/", "pt", "páginas para pesquisar").await;
+    check("es", "/about", "es", "Sobre el robot").await;
+    check("fr", "/", "en", "pages to search in").await;
+    check("pt", "/?hl=en", "en", "href=\"/about?hl=en\"").await;
+    check("es", "/nowhere", "es", "No encontrado").await;
+    check("en", "/search?q=a&page=2&hl=pt", "pt", "/search?q=a&amp;page=2&amp;hl=es").await;
+}
+
+#[tokio::test]
+async fn the_about_page_says_how_to_keep_us_out() {
+    let settings = Settings {
+        operator: "Ana".into(),
+        contact: "ana@example.org".into(),
+        user_agent: "LanternBot/1.0 (+https://x.test)".into(),
+        ..Settings::default()
+    };
+    let page = Site::new(settings).get("/about").await;
+    page.says("User-agent: LanternBot\nDisallow: /")
+        .says("LanternBot/1.0 (+https://x.test)")
+        .says("mailto:ana@example.org");
+}
+
+#[tokio::test]
+async fn browsers_can_add_the_engine() {
+    let site = Site::new(Settings { name: "A & B <engine> with a long name".into(), ..Settings::default() });
+    let got = site.get("/opensearch.xml").await;
+    got.says("<ShortName>A &amp; B &lt;engine&gt; w</ShortName>");
+    got.says("template=\"http://search.example.org/search?q={searchTerms}\"");
+    let got = Ask::get("/opensearch.xml").with("host", "a\"b").send(&site).await;
+    got.says("http://localhost/search");
+    let suggestions = site.get("/suggest?q=far").await;
+    assert_eq!(suggestions.header("content-type"), "application/x-suggestions+json");
+    assert_eq!(suggestions.json()[0], "far");
+    assert_eq!(suggestions.json()[1].as_array().map(Vec::len), Some(8));
+    assert_eq!(site.get("/suggest").await.json(), serde_json::json!(["", []]));
+    site.get("/").await.says("type=\"application/opensearchdescription+xml\"");
+}
+
+#[tokio::test]
+async fn files_are_cached_and_crawlers_kept_out() {
+    let site = Site::new(Settings::default());
+    let style = site.get("/assets/style.css").await;
+    assert_eq!(style.is(200).header("content-type"), "text/css; charset=utf-8");
+    let again = Ask::get("/assets/style.css").with("if-none-match", style.header("etag")).send(&site).await;
+    assert!(again.is(304).body.is_empty());
+    let page = site.get("/").await;
+    let path = page.body.split("rel=\"stylesheet\" href=\"").nth(1).unwrap().split('"').next().unwrap();
+    site.get(path).await.is(200);
+    for path in ["/search", "/copy", "/admin"] {
+        site.get("/robots.txt").await.says(&format!("Disallow: {path}\n"));
+    }
+    site.get("/favicon.ico").await.is(200).says("<svg");
+}
+
+#[tokio::test]
+async fn the_dashboard_draws_without_scripts() {
+    let site = Site::new(Settings::default());
+    let page = Ask::get("/admin?hl=en").local().send(&site).await;
+    page.is(200).says("<noscript><meta http-equiv=\"refresh\"").says("data-live=\"/admin/live?hl=en\"");
+    assert_eq!(page.body.matches("<svg viewBox=\"0 0 480 150\" role=\"img\"").count(), 7);
+    page.says("182,733").says("Crawling").says("/admin/hosts?state=waiting").says("&lt;i&gt;odd&lt;/i&gt;");
+    let live = Ask::get("/admin/live").local().send(&site).await;
+    live.is(200).says("182,733").lacks("<html");
+    let hosts = Ask::get("/admin/hosts?filter=site1&state=waiting").local().send(&site).await;
+    hosts.is(200).says("/admin/host?host=https%3A%2F%2Fsite1.example.org").lacks("site2.example.org");
+    let second = Ask::get("/admin/hosts?page=2").local().send(&site).await;
+    second.says("rel=\"prev\" href=\"/admin/hosts?page=1\"").says("page=3").says("132 hosts");
+    let host = Ask::get("/admin/host?host=https://www.example.org&path=/private/x").local().send(&site).await;
+    host.is(200).says("Refused").says("Disallow: /private/").says("192.0.2.7").says("timeout");
+    Ask::get("/admin/host?host=https://unknown.test").local().send(&site).await.is(404);
+}
+
+#[tokio::test]
+async fn metrics_parse() {
+    let site = Site::new(Settings::default());
+    site.get("/search?q=a").await.is(200);
+    let got = Ask::get("/metrics").local().send(&site).await;
+    assert_eq!(got.is(200).header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    let mut declared = std::collections::HashMap::new();
+    for line in got.body.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(
+                declared.insert(name.to_string(), kind.to_string()).is_none(),
+                "{name} is declared twice"
+            );
+        } else if !line.starts_with("# HELP ") {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            value.parse::<f64>().unwrap_or_else(|_| panic!("{line}"));
+            let name = series.split('{').next().unwrap();
+            let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let family =
+                family.filter(|family| declared.get(*family).is_some_and(|kind| kind == "histogram"));
+            let kind =
+                declared.get(family.unwrap_or(name)).unwrap_or_else(|| panic!("{name} is not declared"));
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
+            assert_eq!(series.contains('{'), series.ends_with('}'), "{line}");
+        }
+    }
+    got.says("farol_http_requests_total{route=\"/search\",status=\"200\"} 1\n");
+    got.says("farol_http_request_seconds_count{route=\"/search\"} 1\n");
+    got.says("farol_pages_fetched_total 182733\n").says("farol_state{state=\"crawling\"} 1\n");
+}
