@@ -1,6 +1,6 @@
 //! Weighs the texts of links to one page.
 //!
-//! A text counts once for every page of another host that uses it. Pages of the same host say "home" and "next" on
+//! A text counts once for every link from another host that has it. Links inside a host say "home" and "next" on
 //! every page: n of them count as 1 + floor(log2 n), so that a thousand menus weigh as much as ten strangers.
 //! Links that ask not to be counted, links without a text, and a page's links to itself do not count at all.
 

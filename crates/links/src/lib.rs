@@ -19,7 +19,7 @@
 //! draws the files.
 //!
 //! Memory, with default options: about 30 bytes per page that was put, 13 per page known to the rank table, 17 MiB
-//! for the recent segment, 7 MiB for targets whose anchors changed. A rank job needs 28 bytes per known page while it
+//! for the recent segment, 7 MiB for targets whose anchors changed. A rank job needs 22 bytes per known page while it
 //! runs; edges stay on disk. 200,000 pages with 50 links to 1.5 million pages: about 100 MB while ranking.
 //!
 //! INVARIANT: one writer. This crate reads no clock, starts no thread, and does not know URLs, only their ids.

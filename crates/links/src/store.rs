@@ -8,7 +8,7 @@ use crate::dirty::Dirty;
 use crate::error::Error;
 use crate::files::Range;
 use crate::rank::{Budget, RankJob, RankReport, RankTable};
-use crate::recent::{Posting, Recent, resolve};
+use crate::recent::{Recent, resolve};
 use crate::record::{HEAD_BYTES, Kind, LinkReader, Record, append_links};
 use crate::run::{Run, write_segment_run};
 use crate::segment::Segment;
@@ -207,7 +207,8 @@ impl Links {
         Ok(())
     }
 
-    /// Hands everything to the operating system, so that it survives the death of this process.
+    /// Hands everything to the operating system, so that it survives the death of this process. Dropping the store
+    /// does not do this.
     ///
     /// # Errors
     /// Where the disk is full the call can be repeated, and goes on where it stopped.
@@ -238,7 +239,7 @@ impl Links {
     /// What other pages call this one: distinct texts with their weights, heaviest first, at most
     /// [`crate::ANCHORS_MAX`].
     ///
-    /// A text weighs as much as there are pages of other hosts that use it; n pages of the same host add
+    /// A text weighs as much as there are links from other hosts that have it; n links from the same host add
     /// 1 + floor(log2 n). For much-linked pages it is the newest few thousand links that count.
     ///
     /// # Errors
@@ -448,11 +449,13 @@ impl Links {
         let slot = self.recent.slot;
         let segment = self.recent.seal(self.at_max, self.next_stamp)?;
         self.watermark = self.at_max;
-        let current = |posting: &&Posting| {
-            resolve(self.recent.bytes(), posting)
-                .is_some_and(|(source, ..)| self.is_recent(source, posting.record))
-        };
-        let postings: Vec<Posting> = self.recent.postings().iter().filter(current).copied().collect();
+        // The postings of a record follow each other: whether it still counts is asked once for all of them.
+        let records = self.recent.postings().chunk_by(|a, b| a.record == b.record);
+        let current = records.filter(|postings| {
+            let source = resolve(self.recent.bytes(), &postings[0]).map(|(source, ..)| source);
+            source.is_some_and(|source| self.is_recent(source, postings[0].record))
+        });
+        let postings = current.flatten().copied().collect();
         let run = write_segment_run(&self.dir, segment.range, self.recent.bytes(), postings)?;
         let next_slot = self.free_slot()?;
         self.recent = Recent::create(&self.dir, segment.range.last + 1, next_slot)?;

@@ -3,8 +3,8 @@
 //! 8 bytes per id, and 1 to 2 for the table. Ids are hashes, so a slice of the table holds about four of them; ids that somebody
 //! made to fall together cost a binary search instead.
 
-/// Ids that were pushed before they are sorted in; 2^20 × 8 bytes = 8 MiB.
-const FRESH_MAX: usize = 1 << 20;
+/// Ids that are pushed before they are sorted in; 2^19 × 8 bytes = 4 MiB.
+const FRESH_MAX: usize = 1 << 19;
 
 /// Collects ids, most of which come many times.
 #[derive(Default)]
@@ -23,14 +23,13 @@ impl IdSet {
 
     pub(crate) fn finish(mut self) -> Ids {
         self.settle();
-        self.sorted.shrink_to_fit();
         Ids::from_sorted(self.sorted)
     }
 
     fn settle(&mut self) {
         self.fresh.sort_unstable();
         self.fresh.dedup();
-        // Only the ids that are new are merged in, from the back, in place.
+        // Only the ids that are new are merged in.
         let mut known = 0;
         let sorted = &self.sorted;
         self.fresh.retain(|id| {
@@ -39,18 +38,7 @@ impl IdSet {
             }
             sorted.get(known) != Some(id)
         });
-        let (mut from, mut to) = (self.sorted.len(), self.sorted.len() + self.fresh.len());
-        self.sorted.resize(to, 0);
-        while let Some(id) = self.fresh.last().copied() {
-            to -= 1;
-            if from > 0 && self.sorted[from - 1] > id {
-                from -= 1;
-                self.sorted[to] = self.sorted[from];
-            } else {
-                self.sorted[to] = id;
-                self.fresh.pop();
-            }
-        }
+        merge_back(&mut self.sorted, &mut self.fresh);
     }
 }
 
@@ -98,17 +86,17 @@ impl Ids {
     }
 }
 
-/// Counts how often each pair of numbers comes, in sorted order.
+/// Counts how often each pair of numbers comes, in sorted order. 12 bytes per pair.
 #[derive(Default)]
 pub(crate) struct PairCounts {
     sorted: Vec<(u32, u32, u32)>,
-    fresh: Vec<(u32, u32)>,
+    fresh: Vec<(u32, u32, u32)>,
 }
 
 impl PairCounts {
     pub(crate) fn push(&mut self, from: u32, to: u32) {
-        self.fresh.push((from, to));
-        if self.fresh.len() == FRESH_MAX {
+        self.fresh.push((from, to, 1));
+        if self.fresh.len() == FRESH_MAX / 2 {
             self.settle();
         }
     }
@@ -119,23 +107,41 @@ impl PairCounts {
     }
 
     fn settle(&mut self) {
+        let key = |pair: &(u32, u32, u32)| (pair.0, pair.1);
         self.fresh.sort_unstable();
-        let counted =
-            self.fresh.chunk_by(|a, b| a == b).map(|pairs| (pairs[0].0, pairs[0].1, pairs.len() as u32));
-        let mut merged: Vec<(u32, u32, u32)> = Vec::with_capacity(self.sorted.len());
-        let mut old = self.sorted.iter().copied().peekable();
-        for (from, to, mut count) in counted {
-            while let Some(before) = old.next_if(|before| (before.0, before.1) < (from, to)) {
-                merged.push(before);
+        self.fresh.dedup_by(|again, first| {
+            let same = key(again) == key(first);
+            first.2 = first.2.saturating_add(if same { again.2 } else { 0 });
+            same
+        });
+        // Known pairs are counted where they stand; the others are merged in, from the back, in place.
+        let mut known = 0;
+        let sorted = &mut self.sorted;
+        self.fresh.retain(|pair| {
+            while sorted.get(known).is_some_and(|other| key(other) < key(pair)) {
+                known += 1;
             }
-            if let Some(same) = old.next_if(|same| (same.0, same.1) == (from, to)) {
-                count = count.saturating_add(same.2);
-            }
-            merged.push((from, to, count));
+            let same = sorted.get_mut(known).filter(|other| key(other) == key(pair));
+            same.map(|other| other.2 = other.2.saturating_add(pair.2)).is_none()
+        });
+        merge_back(&mut self.sorted, &mut self.fresh);
+    }
+}
+
+/// Merges what is new into what is sorted, without a second copy of it. The two have no element in common.
+fn merge_back<T: Copy + Default + Ord>(sorted: &mut Vec<T>, fresh: &mut Vec<T>) {
+    let (mut from, mut to) = (sorted.len(), sorted.len() + fresh.len());
+    sorted.reserve_exact(fresh.len());
+    sorted.resize(to, T::default());
+    while let Some(new) = fresh.last().copied() {
+        to -= 1;
+        if from > 0 && sorted[from - 1] > new {
+            from -= 1;
+            sorted[to] = sorted[from];
+        } else {
+            sorted[to] = new;
+            fresh.pop();
         }
-        merged.extend(old);
-        self.sorted = merged;
-        self.fresh.clear();
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Three passes over the records would be one too many: the first numbers pages and hosts, the second writes the
 //! edges by number and counts links between hosts; every iteration then reads 4 bytes per link.
-//! Memory while it runs: 28 bytes per page (ids, ranks, sums, the table over the ids), 20 per pair of linked hosts,
-//! and 8 MiB for sorting.
+//! Memory while it runs: 22 bytes per page (ids, ranks, sums, the table over the ids), 12 per pair of linked hosts,
+//! and 11 MiB for sorting.
 
 use super::edges::EdgeWriter;
 use super::hosts::HostGraph;
@@ -78,15 +78,16 @@ impl RankJob {
             ..RankReport::default()
         };
 
-        let start = self.previous.pages.start_for(&pages);
-        let Outcome { rank, iterations, residual } = iterate(&mut edges, start, budget)?;
-        (report.iterations, report.residual) = (iterations, residual);
-        let pages = Ranks::new(pages, rank);
-
+        // Hosts first: their graph is let go before the sums of the pages are allocated.
         let start = self.previous.hosts.start_for(&hosts);
         let outcome = iterate(&mut HostGraph::new(hosts.len(), pairs), start, budget)?;
         report.host_iterations = outcome.iterations;
         let hosts = Ranks::new(hosts, outcome.rank);
+
+        let start = self.previous.pages.start_for(&pages);
+        let Outcome { rank, iterations, residual } = iterate(&mut edges, start, budget)?;
+        (report.iterations, report.residual) = (iterations, residual);
+        let pages = Ranks::new(pages, rank);
         Ok(Ranking { table: RankTable { pages, hosts }, report })
     }
 

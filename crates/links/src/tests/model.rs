@@ -130,10 +130,10 @@ fn race(ops: Vec<Op>) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_store_is_a_map(ops in prop::collection::vec(op(), 1..90)) {
+    fn the_store_is_a_map(ops in prop::collection::vec(op(), 1..80)) {
         race(ops)?;
     }
 }
