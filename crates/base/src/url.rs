@@ -97,7 +97,7 @@ impl CanonicalUrl {
     pub fn to_base(&self) -> BaseUrl {
         // A canonical URL is always a valid URL, so the fallback is never reached.
         let url = Url::parse(&self.0).or_else(|_| Url::parse("http://invalid.invalid/"));
-        BaseUrl(url.expect("a constant URL is valid"))
+        BaseUrl::new(url.expect("a constant URL is valid"))
     }
 
     fn from_url(mut url: Url) -> Result<CanonicalUrl, UrlError> {
@@ -191,25 +191,58 @@ impl fmt::Debug for CanonicalUrl {
 
 /// A URL against which references are read; see [`CanonicalUrl::to_base`].
 #[derive(Clone, Debug)]
-pub struct BaseUrl(Url);
+pub struct BaseUrl {
+    url: Url,
+    /// Canonical spelling of the folder: everything up to the last slash of the path.
+    folder: String,
+    /// Length of the part of `folder` that names the host.
+    host_bytes: usize,
+}
 
 impl BaseUrl {
+    fn new(url: Url) -> BaseUrl {
+        // A page in the same folder spells the folder; where there is none, no reference takes the short way.
+        let page = url.join("x").ok().and_then(|page| CanonicalUrl::from_url(page).ok());
+        let host_bytes = page.as_ref().map_or(0, |page| page.path_start());
+        let folder = page.map_or(String::new(), |page| page.0[..page.0.len() - 1].to_string());
+        BaseUrl { url, folder, host_bytes }
+    }
+
     /// Moves the base as `<base href>` does; a base that is no http(s) URL is ignored.
     pub fn rebase(&mut self, reference: &str) {
         if reference.len() <= URL_BYTES_MAX
-            && let Ok(url) = self.0.join(reference)
+            && let Ok(url) = self.url.join(reference)
             && matches!(url.scheme(), "http" | "https")
         {
-            self.0 = url;
+            *self = BaseUrl::new(url);
         }
     }
 
     /// Reads a reference.
     pub fn join(&self, reference: &str) -> Result<CanonicalUrl, UrlError> {
+        if let Some(url) = self.join_plain(reference) {
+            return Ok(url);
+        }
         if reference.len() > 4 * URL_BYTES_MAX {
             return Err(UrlError::TooLong);
         }
-        CanonicalUrl::from_url(self.0.join(reference).map_err(UrlError::Syntax)?)
+        CanonicalUrl::from_url(self.url.join(reference).map_err(UrlError::Syntax)?)
+    }
+
+    /// Reads the references that make up most of the Web's links, `name.html` and `/a/b`, in a tenth of the
+    /// time: they hold nothing that the standard or our rules would change.
+    fn join_plain(&self, reference: &str) -> Option<CanonicalUrl> {
+        let bytes = reference.as_bytes();
+        let is_plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_' | b'.' | b'~');
+        // Neither dot segments nor empty ones, and no host name after two slashes.
+        let is_odd = |pair: &[u8]| pair[0] == b'/' && matches!(pair[1], b'/' | b'.');
+        let first = *bytes.first().filter(|first| **first != b'.')?;
+        if self.folder.is_empty() || !bytes.iter().all(is_plain) || bytes.windows(2).any(is_odd) {
+            return None;
+        }
+        let start = if first == b'/' { &self.folder[..self.host_bytes] } else { &self.folder };
+        let fits = start.len() + reference.len() <= URL_BYTES_MAX;
+        fits.then(|| CanonicalUrl([start, reference].concat().into()))
     }
 }
 
@@ -434,6 +467,17 @@ mod tests {
         #[test]
         fn no_text_breaks_it(text in ".{0,200}") {
             let _ = CanonicalUrl::parse(&text);
+        }
+
+        #[test]
+        fn the_short_way_leads_to_the_same_page(
+            base in "https?://(h|h\\.|u:p@h:81|a\\.b)(/[a-z%;=.~]{0,6}){0,3}(\\?q)?",
+            reference in "[/.a-zA-Z0-9_~%?:-]{0,12}",
+        ) {
+            let Ok(url) = Url::parse(&base) else { return Ok(()) };
+            let short = BaseUrl::new(url.clone());
+            let long = url.join(&reference).map_err(UrlError::Syntax).and_then(CanonicalUrl::from_url);
+            prop_assert_eq!(short.join(&reference), long, "{} on {}", reference, base);
         }
     }
 }
