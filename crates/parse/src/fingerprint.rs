@@ -42,8 +42,9 @@ pub fn simhash_distance(a: u64, b: u64) -> u32 {
     (a ^ b).count_ones()
 }
 
+/// The hash of a shingle, in which the order of its words counts.
 fn shingle(window: &[u64; SHINGLE]) -> u64 {
-    window.iter().fold(0, |hash, word| mix(hash.rotate_left(21) ^ word))
+    mix(window.iter().fold(0, |hash: u64, word| hash.rotate_left(21) ^ word))
 }
 
 /// Calls `found` with the hash of each word.
@@ -84,20 +85,38 @@ fn each_word(bytes: &[u8], mut found: impl FnMut(u64)) {
     }
 }
 
-/// 64 counters side by side: plane k holds bit k of every counter, so one vote costs a few word operations
-/// instead of 64 additions.
+/// 64 counters side by side: plane k holds bit k of every counter. Votes are added eight at a time by a tree
+/// of full adders (Harley and Seal), so that one vote costs about ten word operations instead of 64 additions.
 #[derive(Default)]
 struct Votes {
     planes: [u64; 32],
+    waiting: [u64; 8],
     count: u32,
 }
 
 impl Votes {
     fn add(&mut self, vote: u64) {
         // 2^32 votes would need more text than any limit lets through.
+        self.waiting[self.count as usize % 8] = vote;
         self.count = self.count.saturating_add(1);
-        let mut carry = vote;
-        for plane in &mut self.planes {
+        if self.count.is_multiple_of(8) {
+            self.add_waiting();
+        }
+    }
+
+    /// Adds eight votes and forgets them.
+    fn add_waiting(&mut self) {
+        let [a, b, c, d, e, f, g, h] = std::mem::take(&mut self.waiting);
+        let [ones, twos, fours, ..] = self.planes;
+        let (ones, two_a) = full_add(ones, a, b);
+        let (ones, two_b) = full_add(ones, c, d);
+        let (twos, four_a) = full_add(twos, two_a, two_b);
+        let (ones, two_a) = full_add(ones, e, f);
+        let (ones, two_b) = full_add(ones, g, h);
+        let (twos, four_b) = full_add(twos, two_a, two_b);
+        let (fours, mut carry) = full_add(fours, four_a, four_b);
+        [self.planes[0], self.planes[1], self.planes[2]] = [ones, twos, fours];
+        for plane in &mut self.planes[3..] {
             if carry == 0 {
                 break;
             }
@@ -105,12 +124,20 @@ impl Votes {
         }
     }
 
-    fn majority(&self) -> u64 {
+    /// The bits that more than half of the votes have.
+    fn majority(mut self) -> u64 {
+        self.add_waiting();
         let votes_for = |bit: u32| -> u64 {
             self.planes.iter().enumerate().map(|(k, plane)| (plane >> bit & 1) << k).sum()
         };
         (0..64).filter(|&bit| 2 * votes_for(bit) > u64::from(self.count)).fold(0, |all, bit| all | 1 << bit)
     }
+}
+
+/// Adds three bits in each of 64 places: the sum's low and high bit.
+fn full_add(a: u64, b: u64, c: u64) -> (u64, u64) {
+    let low = a ^ b;
+    (low ^ c, (a & b) | (low & c))
 }
 
 #[cfg(test)]
