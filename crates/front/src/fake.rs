@@ -351,7 +351,7 @@ fn hit(rank: usize) -> Hit {
         fetched: NOW - Duration::from_secs(rank as u64 * 3600),
         score: 12.5 / (rank + 1) as f32,
         duplicates: [0, 1, 0, 12][rank % 4],
-        more_from_host: rank % 3 == 0,
+        more_from_host: rank.is_multiple_of(3),
         position: PagePosition::default(),
     }
 }

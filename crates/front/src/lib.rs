@@ -1,12 +1,12 @@
 //! What people see: the search page, the stored copies, the dashboard and the JSON API.
 //!
-//! The life of a request. It comes in through the [`gate`], which knows the asker's address
-//! ([`client`]) and tongue ([`text`]), refuses what is too long or too much ([`limit`]), and gives the rest a
-//! deadline. The [`map`] finds the handler: a page for people ([`pages`]), a page for the operator ([`admin`],
-//! whose door is [`admin::access`]), or an answer for programs ([`api`]). A handler that needs to know
-//! something asks the [`Engine`] behind the product, off the async threads and bounded ([`shared`]). On the
-//! way out a failure is dressed as a page or as JSON ([`failure`]), every response gets its security headers
-//! ([`headers`]), and the request is counted ([`measure`]) for `/metrics`.
+//! The life of a request. It comes in through the `gate`, which knows the asker's address
+//! (`client`) and tongue (`text`), refuses what is too long or too much (`limit`), and gives the rest a
+//! deadline. The `map` finds the handler: a page for people (`pages`), a page for the operator (`admin`,
+//! whose door is `admin::access`), or an answer for programs (`api`). A handler that needs to know
+//! something asks the [`Engine`] behind the product, off the async threads and bounded (`shared`). On the
+//! way out a failure is dressed as a page or as JSON (`failure`), every response gets its security headers
+//! (`headers`), and the request is counted (`measure`) for `/metrics`.
 //!
 //! INVARIANT: no text that came from the Web, from a visitor or from the engine reaches a page unescaped; the
 //! one exception, a stored copy, is served into a sandbox without scripts, forms or network.
