@@ -1,5 +1,6 @@
 //! The project's own tools. Plain std, so that `cargo xtask test` needs nothing but Rust.
 
+mod debian_docs;
 mod install;
 mod run;
 mod tidy;
@@ -10,7 +11,8 @@ const USAGE: &str = "cargo xtask COMMAND
 
   test        install what the tests need, then check format, lints, docs and run every test
   tidy        check that the project's documents are true
-  install     only install what the tests need";
+  install     only install what the tests need
+  debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["tidy"] => tidy::check(),
         ["install"] => install::everything(),
+        ["debian-docs", ref rest @ ..] => debian_docs::prove(rest),
         _ => Err(USAGE.to_string()),
     };
     match result {
@@ -35,7 +38,11 @@ fn test() -> Result<(), String> {
     run::step("format", "cargo", &["fmt", "--all", "--check"])?;
     run::announce("tidy");
     tidy::check()?;
-    run::step("lints", "cargo", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    run::step(
+        "lints",
+        "cargo",
+        &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
+    )?;
     if run::exists("cargo-nextest") {
         run::step("tests", "cargo", &["nextest", "run", "--workspace", "--no-fail-fast"])?;
     } else {
