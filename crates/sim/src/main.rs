@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -28,7 +29,7 @@ enum Command {
     Web(WebArgs),
     /// Judges a crawl by the log of `farol-sim web`; takes the same options for the Web as that took.
     ///
-    /// Exit code 1 means that the crawl was not clean.
+    /// Exit code 1 means that the crawl was not clean, 2 that it could not be judged.
     Check(CheckArgs),
 }
 
@@ -95,12 +96,16 @@ impl WorldArgs {
     }
 }
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
-    match Cli::parse().command {
+    let outcome = match Cli::parse().command {
         Command::Web(args) => web(args).map(|()| ExitCode::SUCCESS),
         Command::Check(args) => judge(args),
-    }
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("farol-sim: {error:#}");
+        ExitCode::from(2)
+    })
 }
 
 fn web(args: WebArgs) -> anyhow::Result<()> {
@@ -130,7 +135,11 @@ fn web(args: WebArgs) -> anyhow::Result<()> {
             world.config().domain,
             world.host_name(0),
         );
-        tokio::signal::ctrl_c().await?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            pressed = tokio::signal::ctrl_c() => pressed?,
+            _ = terminate.recv() => {}
+        }
         let counts = server.counts();
         server.stop().await;
         println!("{} requests, {} pages, {} bytes", counts.requests, counts.pages, counts.bytes);

@@ -119,9 +119,9 @@ impl World {
         self.push_host(out, page.host);
         out.extend_from_slice(b" \xC2\xB7 ");
         let host_key = self.host_key(page.host);
-        out.extend_from_slice(tongue.clause(host_key).as_bytes());
+        out.extend_from_slice(tongue.clause(host_key));
         out.extend_from_slice(b" \xC2\xB7 ");
-        out.extend_from_slice(tongue.clause(mix(host_key)).as_bytes());
+        out.extend_from_slice(tongue.clause(mix(host_key)));
         out.extend_from_slice(b"</p></footer>\n</body></html>\n");
     }
 
@@ -131,7 +131,7 @@ impl World {
         let tongue = self.lexicon().tongue(self.tongue_of(front));
         let key = farol_base::fingerprint::hash64(path.as_bytes());
         out.extend_from_slice(b"<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>");
-        out.extend_from_slice(tongue.topic(key).as_bytes());
+        out.extend_from_slice(tongue.topic(key));
         out.extend_from_slice(b"</title></head><body>\n<p><a href=\"/\">");
         self.push_host(out, host);
         out.extend_from_slice(b"</a></p>\n");
@@ -144,16 +144,13 @@ impl World {
     pub(super) fn push_title(&self, out: &mut Vec<u8>, page: Page) {
         let tongue = self.lexicon().tongue(self.tongue_of(page));
         let topic = draw(self.key(page), Draw::Title);
-        for (i, turn) in [0, 21, 42].into_iter().enumerate() {
-            if i > 0 {
-                out.push(b' ');
-            }
-            let at = out.len();
-            out.extend_from_slice(tongue.topic(topic.rotate_left(turn)).as_bytes());
-            if i == 0 {
-                out[at..at + 1].make_ascii_uppercase();
-            }
-        }
+        let at = out.len();
+        out.extend_from_slice(tongue.topic(topic));
+        out[at..at + 1].make_ascii_uppercase();
+        out.push(b' ');
+        out.extend_from_slice(tongue.topic(topic.rotate_left(21)));
+        out.push(b' ');
+        out.extend_from_slice(tongue.topic(topic.rotate_left(42)));
     }
 
     fn push_name(&self, out: &mut Vec<u8>, page: Page) {
@@ -181,7 +178,7 @@ impl World {
         self.push_name(out, text_of);
         out.extend_from_slice(b"</title>\n<meta name=\"description\" content=\"");
         let tongue = self.lexicon().tongue(self.tongue_of(text_of));
-        out.extend_from_slice(tongue.clause(self.key(text_of)).as_bytes());
+        out.extend_from_slice(tongue.clause(self.key(text_of)));
         out.extend_from_slice(b"\">\n<meta property=\"article:modified_time\" content=\"");
         out.extend_from_slice(since.to_string().as_bytes());
         out.extend_from_slice(b"\">\n");
@@ -225,13 +222,13 @@ impl World {
         while out.len() < end {
             let bits = random.next_u64();
             let at = out.len();
-            out.extend_from_slice(tongue.clause(bits).as_bytes());
+            out.extend_from_slice(tongue.clause(bits));
             if sentence_starts {
                 out[at..at + 1].make_ascii_uppercase();
             }
             if bits & 7 == 0 {
                 out.push(b' ');
-                out.extend_from_slice(tongue.topic(topic.rotate_left([0, 21, 42][used % 3])).as_bytes());
+                out.extend_from_slice(tongue.topic(topic.rotate_left([0, 21, 42][used % 3])));
             }
             if out.len() >= next_link_at && used < links.len() {
                 next_link_at += gap;
@@ -248,7 +245,7 @@ impl World {
                 out.extend_from_slice(b".</p>\n<p>");
             } else {
                 out.extend_from_slice(b".</p>\n<h2>");
-                out.extend_from_slice(tongue.clause(bits.rotate_left(16)).as_bytes());
+                out.extend_from_slice(tongue.clause(bits.rotate_left(16)));
                 out.extend_from_slice(b"</h2>\n<p>");
             }
         }
@@ -294,7 +291,7 @@ fn push_paragraph(out: &mut Vec<u8>, tongue: &Tongue, random: &mut Seeded, claus
         if i > 0 {
             out.extend_from_slice(b", ");
         }
-        out.extend_from_slice(tongue.clause(random.next_u64()).as_bytes());
+        out.extend_from_slice(tongue.clause(random.next_u64()));
     }
     out.extend_from_slice(b".</p>\n");
 }

@@ -10,10 +10,15 @@
 use farol_base::random::mix;
 use farol_base::{Language, Random, Seeded};
 
-/// Words per language: 3 languages × 6,000 words × about 10 bytes = 180 KB.
+/// Words per language; needed only while the clauses are made.
 const VOCABULARY: usize = 6000;
-/// Clauses per language: 3 × 4,096 × about 45 bytes = 550 KB, which a processor's second cache still holds.
-const CLAUSES: usize = 4096;
+/// Clauses per language: 3 × 2,048 × about 45 bytes = 280 KB. With the topics below, a processor's second cache
+/// holds them, and a page is made without waiting for memory.
+const CLAUSES: usize = 2048;
+/// Rarer words that titles are made of: 3 × 2,048 × 24 bytes = 147 KB.
+const TOPICS: usize = 2048;
+/// Room for a topic, the last byte of which holds its length. The longest word that can be made has 21 bytes.
+const TOPIC_BYTES: usize = 24;
 
 /// The languages spoken, most common first.
 pub const LANGUAGES: [Language; 3] = [Language::ENGLISH, Language::PORTUGUESE, Language::SPANISH];
@@ -24,14 +29,13 @@ pub struct Lexicon {
     tongues: [Tongue; 3],
 }
 
-/// One language's words and clauses.
+/// One language's words and clauses, laid out to be copied from.
 #[derive(Debug)]
 pub struct Tongue {
-    words: Vec<String>,
-    /// Where the words made of syllables start; the ones before are common words.
-    made_from: usize,
-    clauses: String,
-    ends: Vec<u32>,
+    topics: Vec<[u8; TOPIC_BYTES]>,
+    clauses: Vec<u8>,
+    /// Where each clause starts, and after the last one where it ends.
+    starts: Vec<u32>,
 }
 
 impl Lexicon {
@@ -49,38 +53,48 @@ impl Lexicon {
 impl Tongue {
     fn new(random: &mut Seeded, source: &Source) -> Tongue {
         let mut words: Vec<String> = source.common.split_whitespace().map(str::to_string).collect();
-        let made_from = words.len();
+        let common = words.len();
         while words.len() < VOCABULARY {
             words.push(source.make_word(random));
         }
-        let mut clauses = String::with_capacity(CLAUSES * 48);
-        let mut ends = Vec::with_capacity(CLAUSES);
+        let mut clauses = Vec::with_capacity(CLAUSES * 48);
+        let mut starts = vec![0];
         for _ in 0..CLAUSES {
             for i in 0..4 + random.below(6) {
                 if i > 0 {
-                    clauses.push(' ');
+                    clauses.push(b' ');
                 }
                 // Zipf's law with exponent 1: the logarithm of a word's rank is uniform.
                 let rank = (VOCABULARY as f64).powf(random.unit()) as usize - 1;
-                clauses.push_str(&words[rank.min(VOCABULARY - 1)]);
+                clauses.extend_from_slice(words[rank.min(VOCABULARY - 1)].as_bytes());
             }
-            ends.push(clauses.len() as u32);
+            starts.push(clauses.len() as u32);
         }
-        Tongue { words, made_from, clauses, ends }
+        let topics = words[common..].iter().filter_map(|word| topic_slot(word)).take(TOPICS).collect();
+        Tongue { topics, clauses, starts }
     }
 
-    /// A clause of four to nine words, chosen by any number.
-    pub fn clause(&self, choice: u64) -> &str {
+    /// A clause of four to nine words, chosen by the upper half of any number.
+    #[inline]
+    pub fn clause(&self, choice: u64) -> &[u8] {
         let i = (choice >> 32) as usize % CLAUSES;
-        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
-        &self.clauses[start..self.ends[i] as usize]
+        &self.clauses[self.starts[i] as usize..self.starts[i + 1] as usize]
     }
 
-    /// A rarer word, such as titles are made of, chosen by any number.
-    pub fn topic(&self, choice: u64) -> &str {
-        let made = &self.words[self.made_from..];
-        &made[(choice >> 32) as usize % made.len()]
+    /// A rarer word, chosen by the upper half of any number.
+    #[inline]
+    pub fn topic(&self, choice: u64) -> &[u8] {
+        let slot = &self.topics[(choice >> 32) as usize % self.topics.len()];
+        &slot[..usize::from(slot[TOPIC_BYTES - 1])]
     }
+}
+
+/// A word in its slot; none where it is too long for one.
+fn topic_slot(word: &str) -> Option<[u8; TOPIC_BYTES]> {
+    let mut slot = [0; TOPIC_BYTES];
+    slot[..TOPIC_BYTES - 1].get_mut(..word.len())?.copy_from_slice(word.as_bytes());
+    slot[TOPIC_BYTES - 1] = word.len() as u8;
+    Some(slot)
 }
 
 /// Appends a number as pronounceable letters, different for different numbers: 0 is `baba`.
@@ -197,7 +211,7 @@ mod tests {
     #[test]
     fn one_seed_one_lexicon() {
         let (a, b, c) = (Lexicon::new(1), Lexicon::new(1), Lexicon::new(2));
-        let text = |lexicon: &Lexicon| lexicon.tongue(1).clause(77 << 32).to_string();
+        let text = |lexicon: &Lexicon| lexicon.tongue(1).clause(77 << 32).to_vec();
         assert_eq!(text(&a), text(&b));
         assert_ne!(text(&a), text(&c));
     }
@@ -207,11 +221,16 @@ mod tests {
         let lexicon = Lexicon::new(1);
         for (language, word) in [(0, "the"), (1, "que"), (2, "los")] {
             let tongue = lexicon.tongue(language);
-            let all = (0..CLAUSES as u64).map(|i| tongue.clause(i << 32)).collect::<Vec<_>>().join(" ");
+            let clauses =
+                (0..CLAUSES as u64).map(|i| String::from_utf8(tongue.clause(i << 32).to_vec()).unwrap());
+            let all = clauses.collect::<Vec<_>>().join(" ");
             let count = all.split(' ').filter(|w| *w == word).count();
             let total = all.split(' ').count();
             assert!(count * 200 > total, "{word} is {count} of {total} words");
-            assert!(tongue.topic(5 << 32).chars().count() >= 4);
+            assert_eq!(tongue.topics.len(), TOPICS);
+            assert!(
+                (0..TOPICS as u64).all(|i| std::str::from_utf8(tongue.topic(i << 32)).unwrap().len() >= 4)
+            );
         }
     }
 
