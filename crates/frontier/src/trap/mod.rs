@@ -3,7 +3,8 @@
 //! [`TrapRules::verdict`] looks at a URL and at what was seen on its host so far ([`HostShape`]). A long, deep
 //! or repetitive URL is refused on sight. Numbers that keep growing are no trap by themselves (articles are
 //! numbered too), so a *pattern*, the URL with its numbers left out, is refused only when many pages
-//! of it came and they are the same page again, or speak of a day that is far away.
+//! of it came and they are the same page again, or speak of a day that is far away. What has pages for days to
+//! come is a calendar and no archive: its past is not worth much either.
 //!
 //! Does not judge the page's text; whoever parsed it says whether it was a duplicate.
 
@@ -30,7 +31,7 @@ pub struct TrapRules {
     pub pages_per_host_max: u64,
     /// Pages of one pattern after which a day far ahead is a calendar without end. Default: 32.
     pub ahead_urls_max: u32,
-    /// How far ahead is far. Default: 2 years.
+    /// How far ahead is far; and how far back, where a pattern speaks of next year too. Default: 1 year.
     pub ahead_years_max: u16,
     /// Pages of one pattern after which a day far back is one. Archives do reach back: this is the greater number.
     /// Default: 2,000.
@@ -39,6 +40,8 @@ pub struct TrapRules {
     pub back_years_max: u16,
     /// Fetched pages of one pattern after which it is refused where at least half were duplicates. Default: 64.
     pub duplicates_among: u32,
+    /// Most pages of one path with the same query parameters. Default: 20,000.
+    pub query_urls_max: u32,
 }
 
 impl Default for TrapRules {
@@ -50,10 +53,11 @@ impl Default for TrapRules {
             parameters_max: 16,
             pages_per_host_max: 1_000_000,
             ahead_urls_max: 32,
-            ahead_years_max: 2,
+            ahead_years_max: 1,
             back_urls_max: 2_000,
             back_years_max: 60,
             duplicates_among: 64,
+            query_urls_max: 20_000,
         }
     }
 }
@@ -75,6 +79,7 @@ pub enum Trap {
     HostFull,
     Calendar,
     Duplicates,
+    TooManyAlike,
 }
 
 impl Trap {
@@ -88,6 +93,7 @@ impl Trap {
             Trap::HostFull => "host is full",
             Trap::Calendar => "calendar without end",
             Trap::Duplicates => "the same page again",
+            Trap::TooManyAlike => "too many pages of one query",
         }
     }
 }
@@ -134,14 +140,21 @@ impl TrapRules {
         if pattern.fetched >= self.duplicates_among && pattern.duplicates >= pattern.fetched / 2 {
             return Some(Trap::Duplicates);
         }
+        if url.query().is_some() && pattern.urls >= self.query_urls_max {
+            return Some(Trap::TooManyAlike);
+        }
         if pattern.urls < self.ahead_urls_max.min(self.back_urls_max) {
             return None;
         }
         let year = i64::from(date::year_of(url.path(), url.query())?);
         let this_year = now.date().0;
-        let ahead = year > this_year + i64::from(self.ahead_years_max) && pattern.urls >= self.ahead_urls_max;
-        let back = year < this_year - i64::from(self.back_years_max) && pattern.urls >= self.back_urls_max;
-        (ahead || back).then_some(Trap::Calendar)
+        let is_calendar = i64::from(pattern.latest_year) > this_year;
+        let near = i64::from(self.ahead_years_max);
+        let ahead = year > this_year + near || (is_calendar && year < this_year - near);
+        let back = year < this_year - i64::from(self.back_years_max);
+        let trapped =
+            (ahead && pattern.urls >= self.ahead_urls_max) || (back && pattern.urls >= self.back_urls_max);
+        trapped.then_some(Trap::Calendar)
     }
 
     /// Whether some run of segments follows itself too often. At most 24² / 2 comparisons by default.
@@ -211,34 +224,52 @@ mod tests {
         assert_eq!(rules.verdict(now(), &url("http://h/a"), &shape), TrapVerdict::Refused(Trap::HostFull));
     }
 
-    /// Follows "next day" from a start and counts the pages until the first refusal.
-    fn days_until_refused(mut day: Timestamp, back: bool, write: impl Fn(i64, u32, u32) -> String) -> usize {
+    /// Follows "next month", "last month" and the days of each month as far as it is let, breadth first.
+    fn days_admitted(write: impl Fn(i64, u32, u32) -> String) -> usize {
         let rules = TrapRules::default();
         let mut shape = HostShape::default();
-        for seen in 0..40_000 {
-            let (year, month, date) = day.date();
-            let url = url(&write(year, month, date));
-            if rules.verdict(now(), &url, &shape) != TrapVerdict::Fine {
-                return seen;
+        let mut months = std::collections::VecDeque::from([(2026, 11)]);
+        let mut seen = std::collections::HashSet::new();
+        let mut days = 0;
+        while let Some((year, month)) = months.pop_front() {
+            assert!(days < 20_000, "without end");
+            if !seen.insert((year, month)) {
+                continue;
             }
-            shape.admitted(&url);
-            let step = std::time::Duration::from_secs(86_400);
-            day = if back { day - step } else { day + step };
+            for day in 1..=28 {
+                let url = url(&write(year, month, day));
+                if rules.verdict(now(), &url, &shape) == TrapVerdict::Fine {
+                    shape.admitted(&url);
+                    days += 1;
+                    let (next, last) = ((year, month + 1), (year, month - 1));
+                    months.push_back(if month == 12 { (year + 1, 1) } else { next });
+                    months.push_back(if month == 1 { (year - 1, 12) } else { last });
+                }
+            }
         }
-        usize::MAX
+        days
     }
 
     #[test]
     fn a_calendar_ends() {
-        let path = |y: i64, m: u32, d: u32| format!("http://h/calendar/{y:04}/{m:02}/{d:02}");
-        let query = |y: i64, m: u32, d: u32| format!("http://h/cal?date={y:04}{m:02}{d:02}");
-        let named = |y: i64, m: u32, d: u32| format!("http://h/cal?year={y}&month={m}&d={d}");
-        // To the last day of 2028.
-        assert_eq!(days_until_refused(now(), false, path), 778);
-        assert_eq!(days_until_refused(now(), false, query), 778);
-        assert_eq!(days_until_refused(now(), false, named), 778);
-        // Back to the first day of 1966, unless the clock ends sooner: 1970 here, so nothing is refused.
-        assert_eq!(days_until_refused(now(), true, path), usize::MAX);
+        // From 2025 to 2027, in whatever way the days are written.
+        assert_eq!(days_admitted(|y, m, d| format!("http://h/calendar/{y:04}/{m:02}/{d:02}")), 36 * 28);
+        assert_eq!(days_admitted(|y, m, d| format!("http://h/cal?date={y:04}{m:02}{d:02}")), 36 * 28);
+        assert_eq!(days_admitted(|y, m, d| format!("http://h/cal?year={y}&month={m}&d={d}")), 36 * 28);
+    }
+
+    #[test]
+    fn a_maze_of_queries_ends() {
+        let rules = TrapRules { query_urls_max: 100, ..TrapRules::default() };
+        let mut shape = HostShape::default();
+        let steps = (0..500u64).take_while(|step| {
+            let visit = farol_base::random::mix(*step);
+            let url = url(&format!("http://h/maze/{step}?visit={visit:x}"));
+            shape.admitted(&url);
+            rules.verdict(now(), &url, &shape) == TrapVerdict::Fine
+        });
+        assert_eq!(steps.count(), 99);
+        assert_eq!(rules.verdict(now(), &url("http://h/maze/1?other=1"), &shape), TrapVerdict::Fine);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What was seen on a host, as counts per URL pattern.
 //!
-//! A pattern is the path and query with each run of digits, and each long word that mixes digits and letters,
-//! left out; URLs without numbers have none. Patterns are kept as 64-bit fingerprints: two that share one
-//! would be judged together, which happens once in 10^16 hosts.
+//! A pattern is the path with each run of digits, and each long word that mixes digits and letters, left out, and
+//! the names of the query's parameters; URLs without numbers and query have none. Patterns are kept as 64-bit
+//! fingerprints: two that share one would be judged together, which happens once in 10^16 hosts.
 
+use super::date;
 use farol_base::CanonicalUrl;
 use farol_base::fingerprint::hash64;
 
@@ -29,6 +30,8 @@ pub(super) struct Pattern {
     pub urls: u32,
     pub fetched: u32,
     pub duplicates: u32,
+    /// The latest year that a URL of it spoke of.
+    pub latest_year: u16,
 }
 
 impl HostShape {
@@ -41,6 +44,8 @@ impl HostShape {
     pub fn admitted(&mut self, url: &CanonicalUrl) {
         if let Some(pattern) = self.pattern_mut(url) {
             pattern.urls = pattern.urls.saturating_add(1);
+            pattern.latest_year =
+                pattern.latest_year.max(date::year_of(url.path(), url.query()).unwrap_or(0));
         }
     }
 
@@ -61,7 +66,9 @@ impl HostShape {
         let fingerprint = fingerprint(url)?;
         let at = match self.patterns.iter().position(|pattern| pattern.fingerprint == fingerprint) {
             Some(at) => at,
-            None => self.make_room(Pattern { fingerprint, urls: 0, fetched: 0, duplicates: 0 }),
+            None => {
+                self.make_room(Pattern { fingerprint, urls: 0, fetched: 0, duplicates: 0, latest_year: 0 })
+            }
         };
         self.patterns.get_mut(at)
     }
@@ -78,24 +85,33 @@ impl HostShape {
     }
 }
 
-/// Fingerprint of the URL's pattern; `None` where it has no numbers.
+/// Fingerprint of the URL's pattern; `None` where it has neither numbers nor a query.
 fn fingerprint(url: &CanonicalUrl) -> Option<u64> {
     let text = url.path_and_query();
-    text.bytes().any(|b| b.is_ascii_digit()).then(|| hash64(pattern(text).as_bytes()))
+    let has_pattern = text.bytes().any(|b| b.is_ascii_digit() || b == b'?');
+    has_pattern.then(|| hash64(pattern(url.path(), url.query()).as_bytes()))
 }
 
-fn pattern(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len());
+fn pattern(path: &str, query: Option<&str>) -> String {
+    let mut pattern = String::with_capacity(path.len() + 32);
+    push_without_numbers(&mut pattern, path);
+    for parameter in query.into_iter().flat_map(|query| query.split('&')) {
+        pattern.push('?');
+        push_without_numbers(&mut pattern, parameter.split('=').next().unwrap_or_default());
+    }
+    pattern
+}
+
+fn push_without_numbers(pattern: &mut String, text: &str) {
     let mut rest = text;
     while !rest.is_empty() {
         let word = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
         let (word, after) = rest.split_at(word);
-        push_word(&mut pattern, word);
+        push_word(pattern, word);
         let gap = after.find(|c: char| c.is_ascii_alphanumeric()).unwrap_or(after.len());
         pattern.push_str(&after[..gap]);
         rest = &after[gap..];
     }
-    pattern
 }
 
 fn push_word(pattern: &mut String, word: &str) {
@@ -121,9 +137,14 @@ mod tests {
 
     #[test]
     fn patterns_leave_numbers_out() {
-        let check = |text: &str, want: &str| assert_eq!(pattern(text), want);
+        let check = |text: &str, want: &str| {
+            let (path, query) =
+                text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+            assert_eq!(pattern(path, query), want);
+        };
         check("/a/b", "/a/b");
-        check("/2024/05/06?p=7", "/#/#/#?p=#");
+        check("/2024/05/06?p=7", "/#/#/#?p");
+        check("/a?x=b&y1=&z", "/a?x?y#?z");
         check("/img12x34.html", "/img#x#.html");
         check("/s/0af3b2c1d4e5f6a7b8/x", "/s/@/x");
         check("/s/00000000000000000000/x", "/s/#/x");
