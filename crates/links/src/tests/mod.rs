@@ -47,8 +47,8 @@ struct Naive {
 /// Everything that can be asked of a store of the small Web.
 #[derive(Debug, PartialEq)]
 struct View {
-    pages: u64,
-    links: u64,
+    pages: BTreeMap<PageId, Vec<OutLink>>,
+    counts: (u64, u64),
     anchors: Vec<Vec<(String, u32)>>,
     host_links: Vec<(u64, u64, u64)>,
 }
@@ -79,8 +79,8 @@ impl Naive {
             }
         }
         View {
-            pages: self.pages.len() as u64,
-            links: self.pages.values().map(|links| links.len() as u64).sum(),
+            pages: self.pages.iter().map(|(page, links)| (id(*page), links.clone())).collect(),
+            counts: (self.pages.len() as u64, self.pages.values().map(|links| links.len() as u64).sum()),
             anchors: (0..PAGES).map(|target| self.anchors(target)).collect(),
             host_links: hosts.into_iter().map(|((from, to), count)| (from, to, count)).collect(),
         }
@@ -88,9 +88,21 @@ impl Naive {
 }
 
 fn view(links: &Links) -> View {
+    let mut pages = BTreeMap::new();
+    let mut take = |record: &crate::record::Record<'_>| {
+        let links = record.links().map(|link| OutLink {
+            target: PageId(link.target),
+            target_host: link.target_host,
+            anchor: String::from_utf8(link.anchor.to_vec()).unwrap(),
+            nofollow: link.nofollow,
+        });
+        pages.insert(record.page, links.collect());
+        Ok(())
+    };
+    crate::snapshot::Snapshot::of(links).each(&mut take).unwrap();
     View {
-        pages: links.counts().pages,
-        links: links.counts().links,
+        pages,
+        counts: (links.counts().pages, links.counts().links),
         anchors: (0..PAGES).map(|target| links.anchors(id(target)).unwrap()).collect(),
         host_links: links.host_links().unwrap().collect(),
     }
