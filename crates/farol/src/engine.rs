@@ -10,7 +10,6 @@ use crate::roles::front::{self, Desk};
 use crate::roles::indexer::{Indexer, Sources};
 use anyhow::{Context, Result};
 use farol_base::{CanonicalUrl, Clock, SystemClock};
-use farol_front::State;
 use farol_index::ShardOptions;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +30,8 @@ pub struct Running {
     indexer: Option<Indexer>,
     control: Option<Control>,
     desk: Option<Arc<Desk>>,
-    queries: Arc<Queries>,
+    /// The crawl as it was before this run.
+    left: View,
     /// What opening the folder had to mend.
     pub notes: Vec<String>,
     folder: Folder,
@@ -63,15 +63,15 @@ impl Running {
             })?),
             false => None,
         };
+        let left = opened.view()?;
         let crawler = match roles.crawl {
             true => Some(Crawler::start(opened, &folder, config.clone(), seeds, roles.ends_when_done)?),
             false => None,
         };
         let line = crawler.as_ref().map(Crawler::line);
         let (queries, ranks) = (Arc::new(Queries::default()), Arc::new(Ranks::default()));
-        let pages_at_start = crawler::view::Totals::read(&*fabric)?.pages;
         let control = Control::start(Watched {
-            view: viewer(line.clone()),
+            view: viewer(line.clone(), left.clone()),
             index: indexer.as_ref().map(Indexer::progress),
             queries: queries.clone(),
             links,
@@ -83,12 +83,12 @@ impl Running {
                 config: config.clone(),
                 index: indexer.progress(),
                 ranks,
-                queries: queries.clone(),
+                queries,
                 samples: control.samples(),
                 archive,
                 crawl: line,
                 started: SystemClock.now(),
-                pages_at_start,
+                left: left.clone(),
                 disk_path: folder.path().to_path_buf(),
             })
         });
@@ -97,7 +97,7 @@ impl Running {
             indexer,
             control: Some(control),
             desk,
-            queries,
+            left,
             notes,
             folder,
             config,
@@ -138,7 +138,7 @@ impl Running {
     pub fn view(&self) -> View {
         match &self.crawler {
             Some(crawler) => crawler.view(),
-            None => View { state: State::Serving, ..View::default() },
+            None => self.left.clone(),
         }
     }
 
@@ -151,10 +151,6 @@ impl Running {
     pub fn caught_up(&self) -> bool {
         let progress = self.indexer.as_ref().map(Indexer::progress);
         progress.is_none_or(|progress| progress.caught_up.load(std::sync::atomic::Ordering::SeqCst))
-    }
-
-    pub fn queries(&self) -> u64 {
-        self.queries.total()
     }
 
     /// Whether the crawl has come to its end.
@@ -171,9 +167,9 @@ impl Running {
     }
 }
 
-fn viewer(line: Option<Line>) -> Box<dyn Fn() -> View + Send> {
+fn viewer(line: Option<Line>, left: View) -> Box<dyn Fn() -> View + Send> {
     match line {
         Some(line) => Box::new(move || line.view()),
-        None => Box::new(View::default),
+        None => Box::new(move || left.clone()),
     }
 }

@@ -147,10 +147,6 @@ impl Folder {
         self.path.join("tables.redb")
     }
 
-    pub fn config(&self) -> PathBuf {
-        self.path.join("farol.toml")
-    }
-
     fn running(&self) -> PathBuf {
         self.path.join("running.json")
     }

@@ -1,9 +1,17 @@
-//! This process: memory, and threads that step back for others.
+//! This process: memory, open files, and threads that step back for others.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Lets threads that answer people go first. Where the system refuses, nothing changes.
 pub fn be_nice() {
     let thread = rustix::thread::gettid();
     let _ = rustix::process::setpriority_process(Some(thread), 10);
+}
+
+/// Allows as many open files as the system lets us have: each connection is one.
+pub fn allow_many_files() {
+    let now = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
 }
 
 /// Bytes of this process that are in RAM; 0 where the system does not say.

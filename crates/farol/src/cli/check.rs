@@ -5,6 +5,7 @@ use crate::fabric::{Fabric, Local, Table};
 use crate::folder::Folder;
 use crate::progress::grouped;
 use crate::roles::crawler::hosts::read_position;
+use crate::roles::crawler::replay::is_damage;
 use anyhow::Result;
 use farol_base::PagePosition;
 use farol_index::{Shard, ShardOptions};
@@ -47,7 +48,7 @@ pub fn run(args: &Check) -> Result<ExitCode> {
     findings.say(
         "pages",
         archive.map(|(text, _)| text),
-        "Keep the file; the pages before the damage can be brought over with `farol import`.",
+        "The other pages are fine; delete the urls folder to have the damaged ones fetched again.",
     );
     findings.say(
         "urls",
@@ -74,12 +75,27 @@ fn check_archive(
 ) -> Result<(String, PagePosition)> {
     let (archive, recovery) = Archive::open(crate::disk::at(&folder.pages())?, ArchiveOptions::default())?;
     let mut records = 0;
+    let mut damaged = Vec::new();
     for record in archive.reader().scan(PagePosition::default()) {
-        let (_, _, exchange) = record?;
+        let exchange = match record {
+            Ok((_, _, exchange)) => exchange,
+            Err(error) if is_damage(&error) => {
+                damaged.push(error.to_string());
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         records += 1;
         if exchange.revisit_of.is_none() && exchange.url.path() != "/robots.txt" {
             pages.push(exchange.url);
         }
+    }
+    if let Some(first) = damaged.first() {
+        anyhow::bail!(
+            "{} damaged pages among {} whole ones; the first: {first}",
+            damaged.len(),
+            grouped(records)
+        );
     }
     let cut = recovery
         .cut

@@ -2,6 +2,7 @@
 
 use super::Place;
 use crate::folder::Folder;
+use crate::roles::crawler::replay::is_damage;
 use anyhow::{Context, Result};
 use farol_index::Searcher;
 use std::fs::File;
@@ -81,7 +82,14 @@ fn pages(searcher: &Searcher, out: &mut dyn Write) -> Result<()> {
 fn visits(folder: &Folder, out: &mut dyn Write) -> Result<()> {
     let archive = farol_store::pages::ArchiveReader::open(crate::disk::at(&folder.pages())?)?;
     for record in archive.scan(farol_base::PagePosition::default()) {
-        let (position, _, exchange) = record?;
+        let (position, _, exchange) = match record {
+            Ok(record) => record,
+            Err(error) if is_damage(&error) => {
+                eprintln!("farol: {error}; left out");
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         writeln!(
             out,
             "{}\t{}\t{}\t{}\t{}\t{}",

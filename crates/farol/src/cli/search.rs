@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct Search {
-    /// What to look for; operators such as site: and lang: work as on the search page
-    #[arg(required = true, value_name = "WORDS", allow_hyphen_values = true)]
+    /// What to look for; site:, lang: and so on work as on the search page; quote -words: 'a -b'
+    #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
     #[command(flatten)]
     place: Place,
@@ -65,10 +65,10 @@ fn page(answer: &Value, first: u16, colours: bool) -> String {
     }
     for (i, hit) in hits.iter().enumerate() {
         let number = usize::from(first) + i + 1;
-        let title = fragments(hit.get("title"), style.title, style.title, &style);
+        let title = fragments(hit.get("title_fragments"), style.title, style.title, &style);
         out.push_str(&format!("{number:>3}. {}{title}{}\n", style.title, style.off));
         out.push_str(&format!("     {}{}{}\n", style.url, text(hit, "url"), style.off));
-        let snippet = fragments(hit.get("snippet"), style.hit, "", &style);
+        let snippet = fragments(hit.get("snippet_fragments"), style.hit, "", &style);
         if !snippet.is_empty() {
             out.push_str(&format!("     {snippet}\n"));
         }
@@ -114,8 +114,8 @@ mod tests {
     fn a_page_of_results_reads_well_and_harms_no_terminal() {
         let answer = serde_json::json!({
             "total": 1234, "suggestion": "lighthouse",
-            "hits": [{"url": "http://h/x", "title": [{"text": "A \u{1b}[31mlight", "hit": true}],
-                      "snippet": [{"text": "the ", "hit": false}, {"text": "light", "hit": true}]}]
+            "hits": [{"url": "http://h/x", "title_fragments": [{"text": "A \u{1b}[31mlight", "hit": true}],
+                      "snippet_fragments": [{"text": "the ", "hit": false}, {"text": "light", "hit": true}]}]
         });
         let plain = page(&answer, 10, false);
         assert_eq!(

@@ -47,9 +47,9 @@ fn table(status: &Value) -> String {
             grouped(number("/crawl/urls_known"))
         ),
     );
-    line("hosts", listed(status.pointer("/crawl/hosts"), "state", "hosts"));
-    line("answers", listed(status.pointer("/crawl/status_codes"), "code", "count"));
-    line("errors", listed(status.pointer("/crawl/errors"), "kind", "count"));
+    line("hosts", listed(status.pointer("/crawl/hosts")));
+    line("answers", listed(status.pointer("/crawl/status_codes")));
+    line("errors", listed(status.pointer("/crawl/errors")));
     line(
         "index",
         format!(
@@ -58,7 +58,7 @@ fn table(status: &Value) -> String {
             grouped(number("/index/generation"))
         ),
     );
-    line("languages", listed(status.pointer("/index/languages"), "language", "documents"));
+    line("languages", listed(status.pointer("/index/languages")));
     let disk = |name: &str| size(number(&format!("/disk/{name}_bytes")));
     line(
         "disk",
@@ -84,18 +84,14 @@ fn table(status: &Value) -> String {
     out
 }
 
-/// `[{"code": 200, "count": 3}]` as `200: 3`; objects by key work too.
-fn listed(value: Option<&Value>, name: &str, count: &str) -> String {
-    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), String::from);
-    let parts: Vec<String> = match value {
-        Some(Value::Array(rows)) => rows
-            .iter()
-            .filter_map(|row| Some(format!("{}: {}", plain(row.get(name)?), plain(row.get(count)?))))
-            .collect(),
-        Some(Value::Object(map)) => {
-            map.iter().map(|(key, value)| format!("{key}: {}", plain(value))).collect()
-        }
-        _ => Vec::new(),
-    };
+/// `[{"name": "200", "count": 3}]` as `200: 3`, without what is zero.
+fn listed(value: Option<&Value>) -> String {
+    let rows = value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let parts: Vec<String> = rows
+        .iter()
+        .filter_map(|row| Some((row.get("name")?.as_str()?, row.get("count")?.as_u64()?)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name}: {}", grouped(count)))
+        .collect();
     if parts.is_empty() { "none".to_string() } else { parts.join(", ") }
 }

@@ -121,7 +121,7 @@ section! {
         /// A new file is begun when one has grown to this size.
         file_max: ByteSize = ByteSize::mib(1024),
         /// gzip level, 1 (fast) to 9 (small).
-        compression: u32 = 2,
+        compression: u32 = 1,
         /// Crawling pauses while less than this is free on the disk.
         disk_reserve: ByteSize = ByteSize::mib(512),
     }

@@ -99,8 +99,11 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 fn write_with_unit(f: &mut std::fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> std::fmt::Result {
-    let (name, size) =
-        units.iter().rev().find(|(_, size)| value >= *size && value % size == 0).unwrap_or(&units[0]);
+    let (name, size) = units
+        .iter()
+        .rev()
+        .find(|(_, size)| value >= *size && value.is_multiple_of(*size))
+        .unwrap_or(&units[0]);
     write!(f, "{}{name}", value / size)
 }
 

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 /// Changes that wait for the indexer at most: 256 documents × some 30 KiB of text = 8 MiB.
@@ -34,10 +34,7 @@ impl Fabric for Local {
 
     fn receive(&self, wait: Duration) -> Option<Change> {
         let receiver = self.receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match receiver.recv_timeout(wait) {
-            Ok(change) => Some(change),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        receiver.recv_timeout(wait).ok()
     }
 
     fn put(&self, entries: &[(Table, &str, &[u8])]) -> Result<()> {

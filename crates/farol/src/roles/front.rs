@@ -11,7 +11,7 @@ use farol_base::query::{Answer, Request};
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
     Command, CrawlStatus, DiskStatus, Engine, History, HostDetail, HostList, HostRow, IndexStatus,
-    QueryStatus, RobotsTry, Settings, State, Status, StoredCopy, Trouble, Visit,
+    QueryStatus, RobotsTry, Settings, Status, StoredCopy, Trouble, Visit,
 };
 use farol_parse::robots::{Robots, Verdict};
 use farol_parse::{PageInput, Wants};
@@ -35,7 +35,8 @@ pub struct Desk {
     /// `None` where no crawl runs in this process.
     pub crawl: Option<Line>,
     pub started: Timestamp,
-    pub pages_at_start: u64,
+    /// The crawl as it was before this process.
+    pub left: View,
     pub disk_path: PathBuf,
 }
 
@@ -61,7 +62,7 @@ impl Desk {
     fn view(&self) -> View {
         match &self.crawl {
             Some(crawl) => crawl.view(),
-            None => View { state: State::Serving, ..View::default() },
+            None => self.left.clone(),
         }
     }
 
@@ -128,7 +129,7 @@ impl Engine for Desk {
         let newest = self.samples.newest();
         let searcher = self.index.searcher();
         let (p50, p99) = self.queries.percentiles();
-        let since = view.totals.pages.saturating_sub(self.pages_at_start) as f64;
+        let since = view.totals.pages.saturating_sub(self.left.totals.pages) as f64;
         let trouble = self.index.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
         Status {
             version: env!("CARGO_PKG_VERSION").to_string(),

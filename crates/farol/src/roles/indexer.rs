@@ -7,6 +7,7 @@ use crate::fabric::{Change, Fabric};
 use crate::roles::crawler::keep::{change_of, lock};
 use crate::roles::crawler::orders::Orders;
 use crate::roles::crawler::reading::Reader;
+use crate::roles::crawler::replay::is_damage;
 use anyhow::{Context, Result};
 use farol_base::{Document, PageId, PagePosition};
 use farol_index::{Searcher, Shard, ShardOptions};
@@ -189,7 +190,14 @@ impl Work {
         let orders = Orders::open(self.sources.fabric.clone())?;
         let archive = self.sources.archive.clone();
         for record in archive.scan(from) {
-            let (position, next, exchange) = record?;
+            let (position, next, exchange) = match record {
+                Ok(record) => record,
+                Err(error) if is_damage(&error) => {
+                    tracing::warn!(error = %error, "a damaged page is left out; run `farol check`");
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let removed = orders.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
             if !removed {
                 let reading = self.sources.reader.read(&exchange, 0);

@@ -101,13 +101,18 @@ fn a_flipped_bit_is_found() {
     Farol::start(&data, "crawl", &arguments).finish();
     data.run_well(&["check"]);
     let warc = files(&data.path().join("pages"), ".warc.gz").remove(0);
+    let visits = data.run_well(&["export", "visits"]).lines().count();
     let mut bytes = std::fs::read(&warc).unwrap();
+    let length = bytes.len();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 4;
     std::fs::write(&warc, bytes).unwrap();
     let output = data.run(&["check"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(!output.status.success() && text.contains("pages    DAMAGED"), "{text}");
+    assert!(!output.status.success() && text.contains("pages    DAMAGED: 1 damaged pages among"), "{text}");
+    // Nothing was cut off, and all the other pages are still there.
+    assert_eq!(std::fs::metadata(&warc).unwrap().len(), length as u64);
+    assert_eq!(data.run_well(&["export", "visits"]).lines().count(), visits - 1);
 }
 
 #[test]

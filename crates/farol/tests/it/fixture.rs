@@ -215,7 +215,6 @@ impl Drop for Farol {
 /// An answer over HTTP.
 pub struct Reply {
     pub status: u16,
-    pub head: String,
     pub body: String,
 }
 
@@ -235,7 +234,7 @@ pub fn request(address: SocketAddr, line: &str, headers: &[&str], body: &str) ->
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
-    Reply { status, head: head.to_string(), body: body.to_string() }
+    Reply { status, body: body.to_string() }
 }
 
 /// Files below a folder with this ending.

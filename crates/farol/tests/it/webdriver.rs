@@ -31,7 +31,8 @@ impl Browser {
             let line = lines.next().expect("chromedriver says its port").unwrap();
             let number =
                 line.split("port ").nth(1).and_then(|rest| rest.trim_end_matches('.').trim().parse().ok());
-            if let Some(port) = number {
+            // The first line repeats the port that was asked for, which is 0.
+            if let Some(port) = number.filter(|port| *port != 0) {
                 break port;
             }
         };

@@ -201,7 +201,8 @@ impl Archive {
     }
 }
 
-/// Reads the last file from its checkpoint on, and cuts it after its last whole exchange.
+/// Reads the last file from its checkpoint on, and cuts it after its last whole exchange. Damage before that one stays
+/// where it is; scans tell it and go on behind it.
 fn recover(disk: &Arc<dyn Disk>, file: u32) -> Result<(PagePosition, Option<Cut>), Error> {
     let name = file_name(file);
     let file_bytes = len(&**disk, file)?;
@@ -211,10 +212,22 @@ fn recover(disk: &Arc<dyn Disk>, file: u32) -> Result<(PagePosition, Option<Cut>
     loop {
         match groups.next() {
             Ok(Some(group)) => good = group.end,
-            Ok(None) => return Ok((PagePosition { file, offset: file_bytes }, None)),
-            Err(Error::Torn { .. } | Error::Damaged { .. }) => break,
+            Ok(None) => {
+                // Up to here there may still be the file's own record.
+                good = groups.position();
+                break;
+            }
+            // Whole exchanges behind it tell damage from a torn tail: nothing of them may be cut.
+            Err(Error::Torn { offset, .. } | Error::Damaged { offset, .. }) => {
+                if !groups.skip_damage(offset)? {
+                    break;
+                }
+            }
             Err(error) => return Err(error),
         }
+    }
+    if good == file_bytes {
+        return Ok((PagePosition { file, offset: good }, None));
     }
     disk.truncate(&name, good).map_err(Error::io("cut the torn tail of", &name))?;
     let cut = Cut { file: name, offset: good, bytes: file_bytes - good };

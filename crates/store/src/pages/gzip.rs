@@ -1,9 +1,10 @@
 //! One gzip member at a time, in both directions (RFC 1952).
 //!
 //! WARC puts each record in a member of its own, and a member's first byte is a record's position. The usual gzip readers
-//! hide where members begin; these two show it, and use their large tables again for the next member.
+//! hide where members begin; these two show it, and use their large tables again for the next member. Writing has a whole record
+//! at hand, which libdeflate packs faster than any compressor that must be ready for more; reading goes piece by piece.
 
-use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::{Decompress, FlushDecompress, Status};
 use std::io::{self, BufRead};
 
 /// What every member of ours begins with: deflate, no flags, no time, no hints, operating system unknown.
@@ -12,47 +13,44 @@ pub(super) const OUR_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// Longest optional field of a member's header that is read; 64 KiB is all that the format can say.
 const FIELD_BYTES_MAX: usize = 1 << 16;
 
+/// Room that is kept from one member to the next.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
 /// Writes members.
-#[derive(Debug)]
 pub(super) struct Gzip {
-    deflate: Compress,
+    deflate: libdeflater::Compressor,
+    /// The member's parts in one piece, as the compressor wants them.
+    whole: Vec<u8>,
+}
+
+impl std::fmt::Debug for Gzip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gzip").finish_non_exhaustive()
+    }
 }
 
 impl Gzip {
     /// With a level from 0 (stored) to 9 (smallest).
     pub fn new(level: u32) -> Gzip {
-        Gzip { deflate: Compress::new(Compression::new(level.min(9)), false) }
+        let level = i32::try_from(level.min(9)).unwrap_or(1);
+        let level = libdeflater::CompressionLvl::new(level).unwrap_or(libdeflater::CompressionLvl::fastest());
+        Gzip { deflate: libdeflater::Compressor::new(level), whole: Vec::new() }
     }
 
     /// Adds one member that holds these parts, one after the other.
     pub fn member(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) {
-        self.deflate.reset();
+        self.whole.clear();
+        parts.iter().for_each(|part| self.whole.extend_from_slice(part));
         out.extend_from_slice(&OUR_HEADER);
-        let mut crc = crc32fast::Hasher::new();
-        let mut size = 0u32;
-        for part in parts {
-            crc.update(part);
-            size = size.wrapping_add(part.len() as u32);
-            self.feed(part, FlushCompress::None, out);
-        }
-        self.feed(&[], FlushCompress::Finish, out);
-        out.extend_from_slice(&crc.finalize().to_le_bytes());
-        out.extend_from_slice(&size.to_le_bytes());
-    }
-
-    fn feed(&mut self, mut part: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
-        let finish = matches!(flush, FlushCompress::Finish);
-        loop {
-            out.reserve(part.len() / 2 + 1024);
-            let before = self.deflate.total_in();
-            let status = self.deflate.compress_vec(part, out, flush);
-            part = &part[(self.deflate.total_in() - before) as usize..];
-            let status = status.expect("a compressor that was reset takes any bytes");
-            let done = if finish { status == Status::StreamEnd } else { part.is_empty() };
-            if done {
-                return;
-            }
-        }
+        let start = out.len();
+        out.resize(start + self.deflate.deflate_compress_bound(self.whole.len()), 0);
+        let written = self.deflate.deflate_compress(&self.whole, &mut out[start..]);
+        out.truncate(start + written.expect("there is room for the worst case"));
+        out.extend_from_slice(&crc32fast::hash(&self.whole).to_le_bytes());
+        out.extend_from_slice(&(self.whole.len() as u32).to_le_bytes());
+        // One huge page must not hold its memory for ever.
+        self.whole.clear();
+        self.whole.shrink_to(KEPT_BYTES_MAX);
     }
 }
 
@@ -211,6 +209,7 @@ fn skip_text(input: &mut impl BufRead) -> Result<(), Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
     use proptest::prelude::*;
     use std::io::Write;
 

@@ -536,7 +536,6 @@ impl Core {
             state,
             message,
             totals: self.totals.clone(),
-            in_flight: self.in_flight,
             queue: counts.waiting,
             urls_known: counts.known,
             hosts_known: counts.hosts,

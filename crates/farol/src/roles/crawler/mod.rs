@@ -53,6 +53,24 @@ pub struct Opened {
     pub notes: Vec<String>,
 }
 
+impl Opened {
+    /// The crawl as it was left, for a process that does not crawl.
+    pub fn view(&self) -> Result<View> {
+        let counts = self.keep.urls.counts();
+        Ok(View {
+            state: farol_front::State::Serving,
+            totals: Totals::read(&*self.keep.fabric)?,
+            queue: counts.waiting,
+            urls_known: counts.known,
+            hosts_known: counts.hosts,
+            archive_bytes: self.archive.bytes(),
+            urls_bytes: counts.bytes_on_disk,
+            links_bytes: keep::lock(&self.links).counts().bytes,
+            ..View::default()
+        })
+    }
+}
+
 /// Opens everything in the folder. `indexing` says whether documents are taken from the fabric.
 pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing: bool) -> Result<Opened> {
     let mut notes = Vec::new();
@@ -111,6 +129,7 @@ fn open_archive(folder: &Folder, config: &Config) -> Result<(Archive, Recovery)>
         file_bytes_max: config.archive.file_max.get(),
         software: format!("Farol/{}", env!("CARGO_PKG_VERSION")),
         operator: config.identity.operator.clone(),
+        user_agent: config.user_agent(),
         ..ArchiveOptions::default()
     };
     Archive::open(crate::disk::at(&folder.pages())?, options)

@@ -27,7 +27,14 @@ pub fn catch_up(
         return Ok(count);
     }
     for record in archive.scan(from) {
-        let (position, _, exchange) = record.context("cannot read the archive")?;
+        let (position, _, exchange) = match record {
+            Ok(record) => record,
+            Err(error) if is_damage(&error) => {
+                tracing::warn!(error = %error, "a damaged page is left out; run `farol check`");
+                continue;
+            }
+            Err(error) => return Err(error).context("cannot read the archive"),
+        };
         let wanted =
             For { urls: position >= urls, links: position >= links, hosts: position >= hosts, index: false };
         let removed = orders.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
@@ -40,6 +47,11 @@ pub fn catch_up(
     keep.flush(end)?;
     keep.hosts.write(end)?;
     Ok(count)
+}
+
+/// Whether a record is damaged: the scan goes on behind it, and so should its reader.
+pub fn is_damage(error: &farol_store::Error) -> bool {
+    matches!(error, farol_store::Error::Damaged { .. } | farol_store::Error::Torn { .. })
 }
 
 /// Takes in one archived exchange as if it had just been fetched.

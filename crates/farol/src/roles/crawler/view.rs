@@ -48,7 +48,6 @@ pub struct View {
     /// Why it is in that state, in one sentence; may be empty.
     pub message: String,
     pub totals: Totals,
-    pub in_flight: usize,
     pub queue: u64,
     pub urls_known: u64,
     pub hosts_known: u64,

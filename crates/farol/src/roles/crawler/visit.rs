@@ -43,7 +43,6 @@ pub struct Answer {
     pub status: u16,
     pub fetched: Timestamp,
     pub bytes: u64,
-    pub connect: Option<Duration>,
     pub retry_after: Option<Duration>,
     /// Records for the archive; `None` where the server only asks us to come back later.
     pub encoded: Option<Encoded>,
@@ -124,7 +123,6 @@ impl Visitor {
             status: exchange.status,
             fetched: exchange.fetched,
             bytes: exchange.body.len() as u64,
-            connect: None,
             retry_after: header(&exchange.response_head, "retry-after")
                 .and_then(|text| retry_after(&text, exchange.fetched)),
             encoded,

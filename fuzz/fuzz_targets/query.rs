@@ -1,0 +1,9 @@
+//! Any text as a query: reading never fails, and what is written is read the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let query = farol_broker::read(text).query;
+    assert_eq!(farol_broker::read(&farol_broker::write(&query)).query, query);
+});
