@@ -255,7 +255,11 @@ impl Sim {
 
     fn finish(&mut self, lease: Lease, outcome: Outcome) {
         let (now, delay) = (self.now, self.weather.delay);
-        let mut rest = delay.max(self.sim(&lease.host).crawl_delay.unwrap_or_default());
+        // A Crawl-delay binds from the moment it is read.
+        let is_known =
+            matches!(outcome, Outcome::Robots { .. }) || self.watch.robots_read.contains_key(&lease.host);
+        let crawl_delay = self.sim(&lease.host).crawl_delay.filter(|_| is_known);
+        let mut rest = delay.max(crawl_delay.unwrap_or_default());
         if let Outcome::Throttled { retry_after } | Outcome::RobotsUnavailable { retry_after, .. } = outcome {
             rest = rest.max(retry_after.unwrap_or(SECOND));
         }

@@ -124,16 +124,17 @@ impl Frontier {
         self.place(now, id);
     }
 
-    /// Counts a failure, and lets the host pause or sets it aside. A pause that the server asked for replaces
-    /// ours, except when patience is over; none is shorter than the usual rest.
+    /// Counts a failure, and lets the host pause or sets it aside. The first pause is the one that the server asked
+    /// for; after that it is at least ours, lest a server that says "in a second" each time uses our patience up in
+    /// seconds. None is shorter than the usual rest.
     fn back_off(&mut self, now: Timestamp, id: HostId, patience: Patience, asked_for: Option<Duration>) {
         let Some(entry) = self.hosts.get_mut(id) else { return };
         entry.memory.failures = entry.memory.failures.saturating_add(1);
         let over = patience.is_over(entry.memory.failures);
         let ours = patience.pause(entry.memory.failures);
         let pause = match asked_for.map(|pause| pause.min(limits::RETRY_AFTER_MAX)) {
-            Some(asked_for) if over => ours.max(asked_for),
-            Some(asked_for) => asked_for,
+            Some(asked_for) if entry.memory.failures == 1 => asked_for,
+            Some(asked_for) => asked_for.max(ours),
             None => ours,
         };
         let facts = facts(entry, self.pages_on_densest, &self.limits);
