@@ -79,7 +79,7 @@ impl Robots {
     /// header, of which the token in front counts.
     pub fn parse(bytes: &[u8], agent: &str) -> Robots {
         let mut reading = Reading::new(agent);
-        for line in Lines::new(&bytes[..bytes.len().min(ROBOTS_BYTES_MAX)]) {
+        for line in Lines::new(within_limit(bytes)) {
             reading.take(line);
         }
         reading.finish()
@@ -118,6 +118,16 @@ impl Robots {
     /// The sitemaps that the file names, whichever group they stand in; as written, so possibly no URLs.
     pub fn sitemaps(&self) -> &[String] {
         &self.sitemaps
+    }
+}
+
+/// The lines that lie wholly within the limit: half a rule would say more than the whole one.
+fn within_limit(bytes: &[u8]) -> &[u8] {
+    match bytes.get(..ROBOTS_BYTES_MAX) {
+        Some(start) if bytes.len() > ROBOTS_BYTES_MAX => {
+            &start[..memchr::memrchr2(b'\n', b'\r', start).unwrap_or(start.len())]
+        }
+        _ => bytes,
     }
 }
 

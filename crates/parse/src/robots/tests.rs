@@ -154,6 +154,10 @@ fn only_half_a_megabyte_is_read() {
     check(&file, "FooBot", &["/late"], &[]);
     file.insert_str(0, "user-agent: FooBot\ndisallow: /early\n");
     check(&file, "FooBot", &["/late"], &["/early"]);
+    // The rule at the limit is left out rather than read as "Disallow: /".
+    let head = "user-agent: FooBot\ndisallow: /x\n";
+    let filler = "#".repeat(ROBOTS_BYTES_MAX - head.len() - "\ndisallow: /".len());
+    check(&format!("{head}{filler}\ndisallow: /some/folder\n"), "FooBot", &["/y"], &["/x"]);
     // A line that is too long is cut, not left out.
     let long = format!("user-agent: FooBot\ndisallow: /x/{}/qux\n", "a".repeat(17_000));
     check(&long, "FooBot", &["/fux"], &[&format!("/x/{}/fux", "a".repeat(17_000))]);
