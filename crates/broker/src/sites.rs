@@ -16,6 +16,8 @@ pub(crate) fn read_site(value: &str) -> Option<String> {
         return None;
     }
     let url = CanonicalUrl::parse(&format!("http://{rest}")).ok()?;
+    // Twice: where a session id was cut off, a dot segment can be left (`/.;sid=1`), which the second reading takes.
+    let url = CanonicalUrl::parse(url.as_str()).ok()?;
     let host = url.host();
     let name = host.name();
     is_host_name(name).then(|| match url.path() {
@@ -79,6 +81,8 @@ mod tests {
         check("bücher.example/ä", Some("xn--bcher-kva.example/%C3%A4"));
         check("user@example.org", Some("example.org"));
         check("127.0.0.1:8080", Some("127.0.0.1"));
+        check("h/.;sid=1", Some("h"));
+        check("h/a/..;sid=1/b", Some("h/b"));
         check("[::1]:80/x", Some("[::1]/x"));
     }
 
