@@ -1,0 +1,33 @@
+//! Farol beside its peers: same machine, same input, one after another in one run.
+//!
+//! ```text
+//! cargo build --release -p farol -p farol-sim
+//! cargo run --release --manifest-path bench/Cargo.toml -- crawlers
+//! ```
+
+mod crawlers;
+mod peers;
+mod process;
+mod web;
+
+use clap::{Parser, Subcommand};
+
+/// Measures Farol beside its peers.
+#[derive(Parser)]
+#[command(name = "farol-bench", max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Crawls a synthetic Web with each crawler in turn and prints pages per second and per CPU-second.
+    Crawlers(crawlers::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Crawlers(args) => crawlers::run(&args),
+    }
+}
