@@ -95,7 +95,7 @@ fn sample(number: u64) -> Result<Exchange, Box<dyn Error>> {
     Ok(Exchange {
         url: CanonicalUrl::parse(&format!("https://host{}.example/page/{number}", number % 13))?,
         fetched,
-        address: Some(if number % 2 == 0 { "192.0.2.10".parse()? } else { "2001:db8::a".parse()? }),
+        address: Some(if number.is_multiple_of(2) { "192.0.2.10".parse()? } else { "2001:db8::a".parse()? }),
         status,
         request_head: if number % 10 == 3 {
             Vec::new()
@@ -109,8 +109,8 @@ fn sample(number: u64) -> Result<Exchange, Box<dyn Error>> {
         .into_bytes(),
         truncated: (number % 10 == 5).then_some(Truncated::Length),
         body: body.into(),
-        protocol: if number % 2 == 0 { "h2" } else { "http/1.1" }.to_string(),
-        revisit_of: revisit.then(|| RevisitOf { fetched, digest: None }),
+        protocol: if number.is_multiple_of(2) { "h2" } else { "http/1.1" }.to_string(),
+        revisit_of: revisit.then_some(RevisitOf { fetched, digest: None }),
         metadata: vec![("via".to_string(), "https://host0.example/".to_string()), ("fetchTimeMs".to_string(), "31".to_string())],
     })
 }

@@ -26,7 +26,7 @@ fn sample(number: u64) -> Exchange {
         status,
         request_head: if number % 7 == 1 { vec![] } else { b"GET /p HTTP/1.1\r\nHost: h\r\n\r\n".to_vec() },
         response_head: format!("HTTP/1.1 {status} Fine\r\nX-Number: {number}\r\n\r\n").into_bytes(),
-        body: if not_modified { Bytes::new() } else { letters(&mut random, 3000).into() },
+        body: if not_modified { Bytes::new() } else { letters(&mut random, 400).into() },
         truncated: [None, None, Some(Truncated::Length), Some(Truncated::Time)][number as usize % 4],
         protocol: ["http/1.1", "h2", ""][number as usize % 3].to_string(),
         revisit_of: revisit.then_some(RevisitOf { fetched: Timestamp::from_millis(5), digest: None }),
@@ -97,8 +97,10 @@ fn a_file_cut_anywhere_keeps_its_whole_exchanges() {
             (len > good).then_some((good, len - good))
         );
         assert_eq!((archive.end(), archive.bytes()), (PagePosition { file: 0, offset: good }, good));
-        archive.append(&encoded(7..8)).unwrap();
-        assert_eq!(numbers(&archive).last(), Some(&7));
+        if len % 16 == 0 {
+            archive.append(&encoded(7..8)).unwrap();
+            assert_eq!(numbers(&archive).last(), Some(&7));
+        }
     }
 }
 
@@ -115,7 +117,11 @@ fn damage_is_told_and_the_scan_goes_on_behind_it() {
         damaged[at as usize] ^= 0x55;
         let mem = Mem::new();
         mem.append(&file_name(0), &damaged).unwrap();
-        let reader = ArchiveReader::open(Arc::new(mem)).unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(mem);
+        // Opening to write cuts nothing: whole exchanges follow.
+        let (opened, recovery) = open(&disk, u64::MAX);
+        assert_eq!((opened.end(), recovery.cut), (archive.end(), None), "byte {at}");
+        let reader = ArchiveReader::open(disk).unwrap();
         let items: Vec<_> = reader.scan(PagePosition::default()).collect();
         let found: Vec<PagePosition> = items.iter().flatten().map(|(at, _, _)| *at).collect();
         let others = [positions[0], positions[1], positions[3], positions[4]];
@@ -128,7 +134,7 @@ fn damage_is_told_and_the_scan_goes_on_behind_it() {
 #[test]
 fn a_reader_sees_what_is_appended_and_nothing_else() {
     let disk: Arc<dyn Disk> = Arc::new(Mem::new());
-    let (mut archive, _) = open(&disk, 4000);
+    let (mut archive, _) = open(&disk, 2500);
     let reader = archive.reader();
     let mut scan = reader.scan(PagePosition::default());
     assert!(scan.next().is_none());
@@ -201,8 +207,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Sync),
         1 => Just(Op::Reopen),
         1 => Just(Op::PowerCut),
-        2 => (0usize..9000).prop_map(|kept| Op::Die { kept }),
-        1 => (0u64..5000).prop_map(Op::FillUp),
+        2 => (0usize..3000).prop_map(|kept| Op::Die { kept }),
+        1 => (0u64..2000).prop_map(Op::FillUp),
         1 => Just(Op::MakeRoom),
     ]
 }
@@ -210,7 +216,7 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
     #[test]
-    fn what_was_answered_for_is_there(ops in proptest::collection::vec(op(), 1..25), file_bytes_max in 2000u64..20_000) {
+    fn what_was_answered_for_is_there(ops in proptest::collection::vec(op(), 1..25), file_bytes_max in 1000u64..8000) {
         let mem = Mem::new();
         let faulty = Arc::new(Faulty::new(Arc::new(mem.clone())));
         let disk: Arc<dyn Disk> = faulty.clone();

@@ -54,7 +54,7 @@ pub fn encode(exchange: &Exchange, ids: &mut dyn Random, level: u32) -> Encoded 
     Encoder::new(level).encode(exchange, ids)
 }
 
-/// Encodes exchanges, and keeps the compressor's tables (about 270 KiB) from one to the next.
+/// Encodes exchanges, and keeps the compressor's tables from one to the next.
 #[derive(Debug)]
 pub struct Encoder {
     gzip: Gzip,
@@ -63,7 +63,7 @@ pub struct Encoder {
 
 impl Encoder {
     /// The level of compression that is worth its time: see the table in `docs/formats/warc.md`.
-    pub const LEVEL: u32 = 2;
+    pub const LEVEL: u32 = 1;
 
     /// With a gzip level from 0 to 9.
     pub fn new(level: u32) -> Encoder {

@@ -234,14 +234,16 @@ mod tests {
     #[test]
     fn every_cut_and_every_flipped_byte_is_noticed() {
         let mut member = Vec::new();
-        Gzip::new(6).member(&["abcabcabd".repeat(20).as_bytes()], &mut member);
+        let text = "abcabcabd".repeat(20).into_bytes();
+        Gzip::new(6).member(&[&text], &mut member);
         for cut in 0..member.len() {
             assert!(matches!(gunzip(&member[..cut]), Err(Trouble::Short)), "{cut}");
         }
         for at in 10..member.len() {
             let mut flipped = member.clone();
             flipped[at] ^= 0x10;
-            assert!(gunzip(&flipped).is_err(), "{at}");
+            // The last byte of the compressed part has bits that mean nothing.
+            assert!(gunzip(&flipped).map_or(true, |(read, _)| read == text), "{at}");
         }
     }
 

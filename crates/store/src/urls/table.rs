@@ -24,6 +24,12 @@ type FolderNumber = u32;
 /// Stands for "no visit yet".
 const UNVISITED: u32 = u32::MAX;
 
+/// Stands for "no such URL" and "no such folder"; no number reaches it.
+const NOWHERE: u32 = u32::MAX;
+
+/// URLs that [`Table::news`] looks at together.
+pub(super) const KNOWN_MAX: usize = 64;
+
 /// All known URLs, and the agenda over them.
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -67,8 +73,19 @@ struct Slot {
     /// Place in `visits`, or [`UNVISITED`].
     visits: u32,
     depth: u16,
-    out: bool,
-    forgotten: bool,
+    standing: Standing,
+    /// Some more bits of the hash, to tell most URLs apart without looking up their texts.
+    check: u8,
+}
+
+/// Whether a URL can be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Here,
+    /// Drawn, and neither visited nor released since.
+    Out,
+    /// Not known any more; only its number is still taken.
+    Forgotten,
 }
 
 /// What a URL has once it was visited: 80 bytes.
@@ -88,13 +105,13 @@ struct Visits {
 impl Slots {
     pub fn is_fresh_at(&self, url: UrlNumber, depth: u16) -> bool {
         let slot = &self.urls[url as usize];
-        slot.visits == UNVISITED && slot.depth == depth && !slot.out && !slot.forgotten
+        slot.visits == UNVISITED && slot.depth == depth && slot.standing == Standing::Here
     }
 
     pub fn is_due_at(&self, url: UrlNumber, due: u64) -> bool {
         let slot = &self.urls[url as usize];
         let visits = self.visits.get(slot.visits as usize);
-        visits.is_some_and(|visits| visits.due.as_millis() == due) && !slot.out && !slot.forgotten
+        visits.is_some_and(|visits| visits.due.as_millis() == due) && slot.standing == Standing::Here
     }
 }
 
@@ -119,23 +136,24 @@ impl Table {
                 return Ok((url, Learnt::Nothing));
             }
             slot.depth = depth;
-            if slot.visits == UNVISITED && !slot.out {
+            if slot.visits == UNVISITED && slot.standing == Standing::Here {
                 self.agenda.raise_fresh(host, depth, url);
             }
             return Ok((url, Learnt::Nearer));
         }
         let url = number(self.slots.urls.len(), "URLs")?;
         let text = self.push_text(leaf)?;
+        let hash = url_hash(folder, leaf.as_bytes());
         self.slots.urls.push(Slot {
             folder,
             leaf: text,
             visits: UNVISITED,
             depth,
-            out: false,
-            forgotten: false,
+            standing: Standing::Here,
+            check: check_of(hash),
         });
         let (texts, urls) = (&self.texts, &self.slots.urls);
-        self.url_index.insert_unique(url_hash(folder, leaf.as_bytes()), url, |url| {
+        self.url_index.insert_unique(hash, url, |url| {
             let slot = &urls[*url as usize];
             url_hash(slot.folder, texts.bytes(slot.leaf))
         });
@@ -144,6 +162,40 @@ impl Table {
         self.counts.waiting += 1;
         self.agenda.add_fresh(host, depth, url);
         Ok((url, Learnt::New))
+    }
+
+    /// Says of each of up to [`KNOWN_MAX`] URLs whether finding it at this depth would tell something.
+    ///
+    /// Most links lead to what is known, and each lookup waits three times for memory that is in no cache: for the hash table,
+    /// the slot and the text. Going through many URLs one step at a time lets these waits overlap, which makes the
+    /// check about twice as fast as [`Table::learn`] one by one.
+    pub fn news(&self, urls: &[(&str, &str, u16)]) -> u64 {
+        let urls = &urls[..urls.len().min(KNOWN_MAX)];
+        let mut steps = [(0, 0, 0); KNOWN_MAX];
+        let mut last_host = ("", None);
+        for ((host, path, _), step) in urls.iter().zip(&mut steps) {
+            if last_host.0 != *host {
+                last_host = (host, self.find_host(host));
+            }
+            let (folder, leaf) = split(path);
+            let folder = last_host.1.and_then(|host| self.find_folder(host, folder)).unwrap_or(NOWHERE);
+            *step = (folder, url_hash(folder, leaf.as_bytes()), NOWHERE);
+        }
+        for (folder, hash, url) in &mut steps[..urls.len()] {
+            let same = |url: &UrlNumber| {
+                let slot = &self.slots.urls[*url as usize];
+                slot.folder == *folder && slot.check == check_of(*hash)
+            };
+            *url = self.url_index.find(*hash, same).copied().unwrap_or(NOWHERE);
+        }
+        let mut news = 0;
+        for (i, ((_, path, depth), (_, _, url))) in urls.iter().zip(&steps).enumerate() {
+            let is_known = self.slots.urls.get(*url as usize).is_some_and(|slot| {
+                *depth >= slot.depth && self.texts.bytes(slot.leaf) == split(path).1.as_bytes()
+            });
+            news |= u64::from(!is_known) << i;
+        }
+        news
     }
 
     /// Makes a visited URL due earlier where the hint is newer than its last visit, and says whether it did.
@@ -186,13 +238,13 @@ impl Table {
             self.slots.visits.push(visits);
             self.counts.waiting -= 1;
             self.agenda.count_visited(host);
-            if !slot.out {
+            if slot.standing == Standing::Here {
                 self.agenda.drop_fresh(host);
             }
         } else {
             self.slots.visits[slot.visits as usize] = visits;
         }
-        slot.out = false;
+        slot.standing = Standing::Here;
         self.hosts[host as usize].counts.moved(before, record.state);
         let collected = |state: State| u64::from(state == State::Collected);
         self.counts.collected = self.counts.collected + collected(record.state) - collected(before);
@@ -207,7 +259,7 @@ impl Table {
         while drawn.urls.len() < limit
             && let Some(url) = self.agenda.take(number, now.as_millis(), &self.slots)
         {
-            self.slots.urls[url as usize].out = true;
+            self.slots.urls[url as usize].standing = Standing::Out;
             let slot = &self.slots.urls[url as usize];
             let folder = &self.folders[slot.folder as usize];
             let text = [host.as_str(), self.texts.get(folder.text), self.texts.get(slot.leaf)].concat();
@@ -228,10 +280,10 @@ impl Table {
     pub fn release(&mut self, url: &CanonicalUrl) {
         let Some(number) = self.number_of(url) else { return };
         let slot = &mut self.slots.urls[number as usize];
-        if !slot.out {
+        if slot.standing != Standing::Out {
             return;
         }
-        slot.out = false;
+        slot.standing = Standing::Here;
         let (host, depth) = (self.folders[slot.folder as usize].host, slot.depth);
         match self.slots.visits.get(slot.visits as usize).map(|visits| visits.due.as_millis()) {
             None => self.agenda.add_fresh(host, depth, number),
@@ -265,10 +317,10 @@ impl Table {
         let Some(host) = self.find_host(host) else { return 0 };
         let mut count = 0;
         for (url, slot) in self.slots.urls.iter_mut().enumerate() {
-            if self.folders[slot.folder as usize].host != host || slot.forgotten {
+            if self.folders[slot.folder as usize].host != host || slot.standing == Standing::Forgotten {
                 continue;
             }
-            slot.forgotten = true;
+            slot.standing = Standing::Forgotten;
             count += 1;
             let hash = url_hash(slot.folder, self.texts.bytes(slot.leaf));
             if let Ok(entry) = self.url_index.find_entry(hash, |other| *other as usize == url) {
@@ -321,7 +373,7 @@ impl Table {
     /// Every known URL as (host, folder, last part, number), hosts in the order in which they were met, URLs of
     /// a host in the order in which they were found.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str, &str, UrlNumber)> {
-        let live = |url: &UrlNumber| !self.slots.urls[*url as usize].forgotten;
+        let live = |url: &UrlNumber| self.slots.urls[*url as usize].standing != Standing::Forgotten;
         let host_of = |url: UrlNumber| self.folders[self.slots.urls[url as usize].folder as usize].host;
         let mut order: Vec<UrlNumber> = (0..self.slots.urls.len() as UrlNumber).filter(live).collect();
         order.sort_unstable_by_key(|url| (host_of(*url), *url));
@@ -444,6 +496,11 @@ fn folder_hash(host: HostNumber, text: &[u8]) -> u64 {
 
 fn url_hash(folder: FolderNumber, leaf: &[u8]) -> u64 {
     spread(hash64(leaf), folder)
+}
+
+fn check_of(hash: u64) -> u8 {
+    // The hash table itself uses the lowest bits for the place and the top seven for its tag.
+    (hash >> 48) as u8
 }
 
 /// Mixes a parent's number into a hash, so that `index.html` differs from folder to folder.

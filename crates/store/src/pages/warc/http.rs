@@ -54,16 +54,18 @@ pub fn http_response(block: &[u8]) -> Option<HttpResponse> {
     Some(HttpResponse { status, headers, body, is_cut })
 }
 
-/// The status that a response's first line tells: `HTTP/1.1 200 OK`, also without reason or with odd spaces.
+/// The status that a response's first line tells: `HTTP/1.1 200 OK`, also without reason, with odd spaces, or with the
+/// version twice.
 pub fn http_status(head: &[u8]) -> Option<u16> {
     let line = &head[..memchr::memchr(b'\n', &head[..head.len().min(1024)]).unwrap_or(head.len().min(1024))];
     let line = std::str::from_utf8(line.get(..line.len().min(32))?).unwrap_or_else(|error| {
         // A reason phrase in some other charset: up to there it is ASCII.
         std::str::from_utf8(&line[..error.valid_up_to()]).unwrap_or("")
     });
-    let mut words = line.split_ascii_whitespace();
-    words.next().filter(|version| version.starts_with("HTTP/"))?;
-    let digits = words.next().filter(|digits| digits.len() == 3)?;
+    let mut words = line.split_ascii_whitespace().peekable();
+    words.peek().filter(|version| version.starts_with("HTTP/"))?;
+    // Some recorders wrote the version twice.
+    let digits = words.find(|word| !word.starts_with("HTTP/")).filter(|digits| digits.len() == 3)?;
     digits.parse().ok().filter(|status| (100..1000).contains(status))
 }
 
@@ -232,6 +234,7 @@ mod tests {
         check(b"HTTP/2 404", Some(404));
         check(b"HTTP/1.0  301\tMoved\n", Some(301));
         check(b"HTTP/1.1 200 \xe9t\xe9\r\n", Some(200));
+        check(b"HTTP/1.1 HTTP/1.1 200 OK\r\n", Some(200)); // warcio, for a while.
         check(b"HTTP/1.1 OK\r\n", None);
         check(b"GET / HTTP/1.1\r\n", None);
         check(b"HTTP/1.1 99999", None);

@@ -46,7 +46,11 @@ fn resource(record: &Record) -> HttpResponse {
 
 fn status_line(block: &[u8]) -> String {
     let line = block.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    String::from_utf8_lossy(line.trim_ascii()).into_owned()
+    let line = String::from_utf8_lossy(line.trim_ascii());
+    match line.split_once(' ') {
+        Some((version, rest)) if rest.starts_with(version) => rest.to_string(),
+        _ => line.into_owned(),
+    }
 }
 
 fn head(status_line: &str, response: &HttpResponse) -> Vec<u8> {
@@ -78,7 +82,7 @@ mod tests {
         let exchange = one(
             "WARC-Type: response\r\nWARC-Target-URI: <HTTP://Example.org/#x>\r\nWARC-Date: 2020-01-02T03:04:05.250Z\r\n\
              WARC-IP-Address: 192.0.2.1\r\nWARC-Record-ID: <urn:x>",
-            "HTTP/1.1 404 Not there\r\nTransfer-Encoding: chunked\r\nA: b\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+            "HTTP/1.1 HTTP/1.1 404 Not there\r\nTransfer-Encoding: chunked\r\nA: b\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         )
         .unwrap();
         assert_eq!(exchange.url.as_str(), "http://example.org/");

@@ -13,7 +13,7 @@
 
 mod ops;
 
-use super::table::{Learnt, Table};
+use super::table::{KNOWN_MAX, Learnt, Table};
 use super::{Counts, Drawn, Found, HostCounts, Record, State, UrlStore, Visit};
 use crate::reading::DiskReader;
 use crate::{Cut, Error};
@@ -32,10 +32,8 @@ const BLOCK_HEADER_BYTES: usize = 8;
 
 /// A batch that grows beyond this is written before the next call adds to it: 16 MiB hold some 250,000 new URLs.
 const PENDING_BYTES_MAX: usize = 16 << 20;
-/// URLs that [`Journal::found`] adds at a time before it looks at the batch's size again.
-const FOUND_MAX: usize = 10_000;
-/// Largest block that is believed when reading. The largest written is a full batch and 10,000 URLs more:
-/// 16 MiB + 10,000 × 2 × (2 KiB + 32 B) = 57 MiB.
+/// Largest block that is believed when reading. The largest written is a full batch and 64 URLs with hints more:
+/// 16 MiB + 64 × 3 × (2 KiB + 32 B) < 17 MiB.
 const BLOCK_BYTES_MAX: usize = 64 << 20;
 /// Size of the blocks of a snapshot.
 const SNAPSHOT_BLOCK_BYTES: usize = 1 << 20;
@@ -235,18 +233,25 @@ impl Journal {
     }
 
     fn found_some(&mut self, found: &[Found]) -> Result<usize, Error> {
-        self.ready()?;
-        let mut new = 0;
-        for Found { url, depth, hint } in found {
+        let mut parts = [("", "", 0); KNOWN_MAX];
+        for (Found { url, depth, .. }, part) in found.iter().zip(&mut parts) {
             let (host, path) = split_url(url);
-            let (number, learnt) = self.table.learn(host, path, *depth)?;
+            *part = (host, path, *depth);
+        }
+        let news = self.table.news(&parts[..found.len()]);
+        let mut new = 0;
+        for (i, (Found { hint, .. }, (host, path, depth))) in found.iter().zip(parts).enumerate() {
+            if news >> i & 1 == 0 && hint.is_none() {
+                continue;
+            }
+            let (number, learnt) = self.table.learn(host, path, depth)?;
             let moved = hint.filter(|hint| self.table.hint(number, *hint));
             if learnt == Learnt::Nothing && moved.is_none() {
                 continue;
             }
             self.name_host(host);
             if learnt != Learnt::Nothing {
-                self.pending.found([path, ""], *depth);
+                self.pending.found([path, ""], depth);
             }
             if let Some(at) = moved {
                 self.pending.hint([path, ""], at);
@@ -354,7 +359,10 @@ impl Journal {
 
 impl UrlStore for Journal {
     fn found(&mut self, found: &[Found]) -> Result<usize, Error> {
-        found.chunks(FOUND_MAX).try_fold(0, |new, some| Ok(new + self.found_some(some)?))
+        found.chunks(KNOWN_MAX).try_fold(0, |new, some| {
+            self.ready()?;
+            Ok(new + self.found_some(some)?)
+        })
     }
 
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error> {
