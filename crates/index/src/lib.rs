@@ -29,6 +29,8 @@ mod text;
 mod vocabulary;
 
 #[cfg(test)]
+mod shard_tests;
+#[cfg(test)]
 mod testing;
 
 pub use error::Error;

@@ -28,8 +28,8 @@ pub(crate) const PHRASE_TOKENS_MAX: usize = 16;
 /// Bytes of a typed term that are read.
 const TERM_BYTES_MAX: usize = 1024;
 
-/// Languages whose stems are tried for a word.
-const LANGUAGES_MAX: usize = 6;
+/// Languages whose stems are tried for a word: each costs a look into every segment, about 1 µs.
+const LANGUAGES_MAX: usize = 12;
 
 /// A language is tried when at least one page in this many is written in it.
 const LANGUAGE_SHARE: u64 = 200;
@@ -134,20 +134,19 @@ struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     fn new(view: &'a View, hint: Option<Language>) -> Planner<'a> {
-        let mut languages: Vec<Language> = hint.into_iter().collect();
-        for (language, pages) in &view.languages {
-            if languages.len() < LANGUAGES_MAX
-                && !languages.contains(language)
-                && pages.saturating_mul(LANGUAGE_SHARE) >= view.documents
-            {
-                languages.push(*language);
-            }
-        }
+        let common =
+            view.languages.iter().filter(|(_, pages)| pages.saturating_mul(LANGUAGE_SHARE) >= view.documents);
+        let common = common.map(|(language, _)| *language).filter(|language| Some(*language) != hint);
+        let languages: Vec<Language> = hint.into_iter().chain(common).collect();
         let slots = view.searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
         Planner {
             view,
             fields: view.fields,
-            stemmers: languages.iter().filter_map(|language| Stemmer::new(*language)).collect(),
+            stemmers: languages
+                .iter()
+                .filter_map(|language| Stemmer::new(*language))
+                .take(LANGUAGES_MAX)
+                .collect(),
             spoken: languages.into_iter().take(2).collect(),
             slots,
         }
@@ -217,8 +216,15 @@ impl<'a> Planner<'a> {
     fn word(&self, form: String, lowered: &str, place: Place) -> Result<Unit, Error> {
         let mut stems: Vec<String> = Vec::new();
         if let Some(field) = place.stems {
-            stems = self.stemmers.iter().map(|stemmer| stemmer.stem_once(lowered)).collect();
-            stems.retain(|stem| !stem.is_empty());
+            for stemmer in &self.stemmers {
+                for stem in
+                    [Some(stemmer.stem_once(lowered)), stemmer.stem_of_bare(lowered)].into_iter().flatten()
+                {
+                    if !stem.is_empty() && !stems.contains(&stem) {
+                        stems.push(stem);
+                    }
+                }
+            }
             let mut present = Vec::new();
             for stem in stems {
                 let pages = self.pages(field, &stem)?;

@@ -3,7 +3,7 @@
 //! | field | holds | for |
 //! |---|---|---|
 //! | `words` | all texts as folded words, weighted by repetition, with positions | matching, phrases, BM25F |
-//! | `stems` | all texts as marked stems, same weights | matching across forms |
+//! | `stems` | all texts as marked stems, same weights, no positions | matching across forms |
 //! | `title`, `url` | words and stems of the title; words of the URL | `intitle:`, `inurl:`, reranking |
 //! | `page` | the page's id | upsert, link rank |
 //! | `host`, `site`, `path` | the host; its name and parent domains; hashes of path prefixes | deleting a host, crowding, `site:` |
@@ -78,8 +78,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     let number = NumericOptions::default;
     let fields = Fields {
         words: builder.add_text_field("words", text("forms", IndexRecordOption::WithFreqsAndPositions, true)),
-        stems: builder
-            .add_text_field("stems", text("stems", IndexRecordOption::WithFreqsAndPositions, false)),
+        stems: builder.add_text_field("stems", text("stems", IndexRecordOption::WithFreqs, false)),
         title: builder.add_text_field("title", text("both", IndexRecordOption::WithFreqsAndPositions, false)),
         url: builder.add_text_field("url", text("forms", IndexRecordOption::WithFreqsAndPositions, false)),
         page: builder.add_u64_field("page", number().set_indexed().set_fast()),

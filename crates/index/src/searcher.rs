@@ -9,6 +9,7 @@
 
 use crate::error::Error;
 use crate::plan::Plan;
+use crate::rank::links::Hosts;
 use crate::rank::{self, Ranks};
 use crate::schema::{self, Fields};
 use crate::shard::{open_index, reader_of};
@@ -21,6 +22,7 @@ use farol_base::{CanonicalUrl, Document, Language, PageId};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
+use tantivy::index::SegmentId;
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{DocAddress, DocSet, Index, IndexReader, TERMINATED, TantivyDocument, Term};
 
@@ -48,6 +50,8 @@ pub(crate) struct View {
     pub words_mean: f32,
     /// Languages of the pages, most pages first; deleted pages may still be counted.
     pub languages: Vec<(Language, u64)>,
+    /// The hosts of each segment.
+    pub hosts: Vec<Arc<Hosts>>,
 }
 
 impl Shared {
@@ -58,14 +62,14 @@ impl Shared {
         fields: Fields,
     ) -> Result<Arc<Shared>, Error> {
         let meta = index.load_metas().map_err(Error::engine("read its list of segments"))?;
-        let view = RwLock::new(Arc::new(View::new(reader.searcher(), fields, meta.opstamp)?));
+        let view = RwLock::new(Arc::new(View::new(reader.searcher(), fields, meta.opstamp, None)?));
         let vocabulary = VocabularySlot::default();
         Ok(Arc::new(Shared { dir: dir.to_path_buf(), index, reader, fields, view, vocabulary }))
     }
 
     pub(crate) fn reload(&self, generation: u64) -> Result<(), Error> {
         self.reader.reload().map_err(Error::engine("show its newest commit"))?;
-        let view = Arc::new(View::new(self.reader.searcher(), self.fields, generation)?);
+        let view = Arc::new(View::new(self.reader.searcher(), self.fields, generation, Some(&self.view()))?);
         *self.view.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = view;
         Ok(())
     }
@@ -85,11 +89,21 @@ impl Shared {
 }
 
 impl View {
-    fn new(searcher: tantivy::Searcher, fields: Fields, generation: u64) -> Result<View, Error> {
+    fn new(
+        searcher: tantivy::Searcher,
+        fields: Fields,
+        generation: u64,
+        before: Option<&View>,
+    ) -> Result<View, Error> {
+        let mut hosts = Vec::new();
         let mut tokens = 0;
         let mut slots = 0;
         let mut languages: Vec<(Language, u64)> = Vec::new();
         for segment in searcher.segment_readers() {
+            hosts.push(match before.and_then(|view| view.hosts_of(segment.segment_id())) {
+                Some(known) => known,
+                None => Arc::new(Hosts::read(segment)?),
+            });
             let words = segment.inverted_index(fields.words).map_err(Error::engine("open a segment"))?;
             tokens += words.total_num_tokens();
             slots += u64::from(segment.max_doc());
@@ -108,7 +122,13 @@ impl View {
         languages.sort_by_key(|(language, pages)| (std::cmp::Reverse(*pages), *language));
         let documents = searcher.num_docs();
         let words_mean = (tokens as f32 / slots.max(1) as f32).max(1.0);
-        Ok(View { searcher, fields, generation, documents, words_mean, languages })
+        Ok(View { searcher, fields, generation, documents, words_mean, languages, hosts })
+    }
+
+    /// The hosts of a segment that this commit has too.
+    fn hosts_of(&self, segment: SegmentId) -> Option<Arc<Hosts>> {
+        let mut segments = self.searcher.segment_readers().iter();
+        segments.position(|known| known.segment_id() == segment).map(|at| self.hosts[at].clone())
     }
 
     /// The stored bytes of a page.
@@ -166,7 +186,7 @@ impl Searcher {
 
     /// Answers a question.
     ///
-    /// A page must contain all words, save function words; where fewer than [`matching::FEW`] pages do, pages
+    /// A page must contain all words, save function words; where fewer than ten pages do, pages
     /// with most of the words follow. An empty question has an empty answer; a question of filters alone lists
     /// the best-ranked and newest pages. `first + count` is cut at [`HITS_MAX`].
     pub fn search(&self, request: &Request, ranks: &dyn Ranks) -> Result<Answer, Error> {
@@ -200,7 +220,7 @@ impl Searcher {
                 });
             }
             if plan.may_be_misspelt() {
-                answer.suggestion = spell::suggest(&view, &plan, &self.shared.vocabulary(&view))?;
+                answer.suggestion = spell::suggest(&plan, &self.shared.vocabulary(&view));
             }
         }
         answer.took = started.elapsed();

@@ -53,6 +53,8 @@ pub struct Shard {
     shared: Arc<Shared>,
     fields: Fields,
     watermark: PagePosition,
+    /// Tantivy's stamp of the last commit.
+    generation: u64,
     /// Something was put or deleted since the last commit.
     changed: bool,
     /// Bytes of text handed over since the indexing threads were last known to be idle.
@@ -86,7 +88,17 @@ impl Shard {
         let watermark = meta.payload.as_deref().map_or(Ok(PagePosition::default()), parse_watermark)?;
         let reader = reader_of(&index, options.cached_blocks)?;
         let shared = Shared::new(dir, index, reader, fields)?;
-        Ok(Shard { writer, shared, fields, watermark, changed: false, waiting_bytes: 0, poisoned: false })
+        let generation = meta.opstamp;
+        Ok(Shard {
+            writer,
+            shared,
+            fields,
+            watermark,
+            generation,
+            changed: false,
+            waiting_bytes: 0,
+            poisoned: false,
+        })
     }
 
     /// Takes a page in; a page with the same URL is replaced.
@@ -125,17 +137,20 @@ impl Shard {
     pub fn commit(&mut self, watermark: PagePosition) -> Result<u64, Error> {
         self.check()?;
         if self.changed || watermark != self.watermark {
+            // Takes a stamp and deletes nothing: the first stamp after opening is that of the last commit, and
+            // a new commit must have a new one.
+            self.writer.delete_term(Term::from_field_text(self.fields.host, ""));
             let committed = self.writer.prepare_commit().and_then(|mut prepared| {
                 prepared.set_payload(&format_watermark(watermark));
                 prepared.commit()
             });
-            self.guard("commit", committed)?;
+            self.generation = self.guard("commit", committed)?;
             self.watermark = watermark;
             self.changed = false;
             self.waiting_bytes = 0;
         }
-        self.shared.reload(self.writer.commit_opstamp())?;
-        Ok(self.shared.view().generation)
+        self.shared.reload(self.generation)?;
+        Ok(self.generation)
     }
 
     /// Commits, merges all segments into one and waits for it: the smallest and fastest index, for a shard

@@ -10,7 +10,9 @@ use crate::plan::{Plan, What};
 use crate::schema::cut;
 use crate::stored::Stored;
 use crate::text::spans::{Script, Spans};
-use crate::text::{Analyser, Role, Tokens};
+use crate::text::stem::{STEM_MARK, Stemmer};
+use crate::text::{Analyser, Role, Tokens, fold};
+use farol_base::Language;
 use farol_base::query::Fragment;
 use std::collections::HashMap;
 
@@ -26,6 +28,9 @@ const SEARCHED_BYTES_MAX: usize = 64 * 1024;
 /// Marked words of a body that are compared.
 const MARKS_MAX: usize = 1_000;
 
+/// Languages whose stemmers cut beginnings too.
+const CUTS_BEGINNINGS: &[&str] = &["ar", "nl", "ta"];
+
 /// What stands between two passages, and where a text was cut.
 const DOTS: &str = "…";
 
@@ -40,6 +45,16 @@ pub(crate) struct Marker {
     forms: HashMap<String, usize>,
     stems: HashMap<String, usize>,
     weights: Vec<f32>,
+}
+
+/// Reads the texts of one page.
+struct Reader {
+    analyser: Analyser,
+    /// Where any stem was asked for.
+    stemmer: Option<Stemmer>,
+    /// First letters of the stems asked for; a word that begins otherwise need not be stemmed. Empty where the
+    /// language's stemmer also cuts beginnings.
+    initials: Vec<char>,
 }
 
 /// A word of the question in a text.
@@ -75,17 +90,17 @@ impl Marker {
 
     /// Title and snippet of a page.
     pub(crate) fn show(&self, page: &Stored<'_>) -> Shown {
-        let mut analyser = Analyser::new(page.language.filter(|_| !self.stems.is_empty()));
+        let mut reader = self.reader(page.language);
         let title = if page.title.trim().is_empty() { page.url } else { page.title };
         let title_end = end_after_chars(title, 0, TITLE_CHARS_MAX);
-        let title_marks = self.marks(&title[..title_end], &mut analyser);
+        let title_marks = self.marks(&title[..title_end], &mut reader);
         let mut shown = Shown { title: vec![], snippet: vec![] };
         push_passage(&mut shown.title, title, 0, title_end, &title_marks);
         if title_end < title.len() {
             push(&mut shown.title, DOTS, false);
         }
         let body = cut(page.body, SEARCHED_BYTES_MAX);
-        let marks = self.marks(body, &mut analyser);
+        let marks = self.marks(body, &mut reader);
         if !marks.is_empty() {
             shown.snippet = self.passages(page.body, body.len(), &marks);
         } else {
@@ -93,7 +108,7 @@ impl Marker {
             if let Some(text) = texts.into_iter().find(|text| !text.trim().is_empty()) {
                 let start = text.len() - text.trim_start().len();
                 let end = end_after_chars(text, start, SNIPPET_CHARS_MAX);
-                let marks = self.marks(&text[..end], &mut analyser);
+                let marks = self.marks(&text[..end], &mut reader);
                 push_passage(&mut shown.snippet, text, start, end, &marks);
                 if !text[end..].trim().is_empty() {
                     push(&mut shown.snippet, DOTS, false);
@@ -103,17 +118,42 @@ impl Marker {
         shown
     }
 
+    fn reader(&self, language: Option<Language>) -> Reader {
+        let code = language.as_ref().map_or("", Language::code);
+        let prefix = format!("{STEM_MARK}{code}");
+        let initials = self.stems.keys().filter_map(|stem| stem.strip_prefix(&prefix)?.chars().next());
+        let mut initials: Vec<char> = initials.collect();
+        let stemmer = language.filter(|_| !initials.is_empty()).and_then(Stemmer::new);
+        if CUTS_BEGINNINGS.contains(&code) {
+            initials.clear();
+        }
+        Reader { analyser: Analyser::new(None), stemmer, initials }
+    }
+
+    /// The unit that a word of a text belongs to by its stem.
+    fn unit_by_stem(&self, reader: &mut Reader, word: &str, form: &str) -> Option<&usize> {
+        let stemmer = reader.stemmer.as_mut()?;
+        let initial = form.chars().next()?;
+        if !reader.initials.is_empty() && !reader.initials.contains(&initial) {
+            return None;
+        }
+        let mut lowered = String::new();
+        fold::lower(word, &mut lowered);
+        self.stems.get(stemmer.stem(&lowered))
+    }
+
     /// The words of the question in a text, in order, not overlapping.
-    fn marks(&self, text: &str, analyser: &mut Analyser) -> Vec<Mark> {
+    fn marks(&self, text: &str, reader: &mut Reader) -> Vec<Mark> {
         let mut marks: Vec<Mark> = Vec::new();
         let mut tokens = Tokens::default();
         for span in Spans::new(text) {
             tokens.clear();
-            analyser.read(text, span, 0, &mut tokens);
+            reader.analyser.read(text, span, 0, &mut tokens);
             for token in tokens.as_slice() {
                 let known = match (span.script, token.role) {
                     (Script::Spaced, Role::Whole) => {
-                        self.forms.get(&token.text).or_else(|| self.stems.get(&token.stem))
+                        let word = &text[token.start..token.end];
+                        self.forms.get(&token.text).or_else(|| self.unit_by_stem(reader, word, &token.text))
                     }
                     _ => self.forms.get(&token.text),
                 };

@@ -2,9 +2,7 @@
 //!
 //! INVARIANT: a word is only replaced by one that clearly more pages have.
 
-use crate::error::Error;
 use crate::plan::Plan;
-use crate::searcher::View;
 use crate::vocabulary::{Vocabulary, letters};
 
 /// A word on more pages than this is taken as meant.
@@ -17,7 +15,7 @@ const CLEARLY: u64 = 10;
 const SECOND_SLIP: u64 = 50;
 
 /// The wanted terms with rare words replaced, where any can be.
-pub(crate) fn suggest(view: &View, plan: &Plan, vocabulary: &Vocabulary) -> Result<Option<String>, Error> {
+pub(crate) fn suggest(plan: &Plan, vocabulary: &Vocabulary) -> Option<String> {
     let mut changed = false;
     let words: Vec<&str> = plan
         .typed
@@ -28,8 +26,7 @@ pub(crate) fn suggest(view: &View, plan: &Plan, vocabulary: &Vocabulary) -> Resu
             better.unwrap_or(&typed.text)
         })
         .collect();
-    let _ = view;
-    Ok(changed.then(|| words.join(" ")))
+    changed.then(|| words.join(" "))
 }
 
 /// A likelier spelling of a folded word that is on so many pages.

@@ -6,15 +6,14 @@
 use crate::text::fold;
 use crate::text::spans::Spans;
 use crate::vocabulary::{Entry, Vocabulary};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Bytes of typed text that are looked at.
 const TYPED_BYTES_MAX: usize = 200;
 
 /// Completions given at most.
 const COUNT_MAX: usize = 50;
-
-/// A phrase counts this many times its titles, beside words that count their pages.
-const PHRASE_WEIGHT: u64 = 4;
 
 /// Completions of a text, best first, none of them the text itself.
 pub(crate) fn complete(vocabulary: &Vocabulary, typed: &str, count: usize) -> Vec<String> {
@@ -26,6 +25,7 @@ pub(crate) fn complete(vocabulary: &Vocabulary, typed: &str, count: usize) -> Ve
         .collect();
     let finished = typed.ends_with(char::is_whitespace);
     let mut out: Vec<String> = Vec::new();
+    let mut known: Vec<String> = Vec::new();
     let whole = key(&words, finished);
     // Everything typed, then its last two words, then its last one.
     let mut tails: Vec<usize> = vec![0, words.len().saturating_sub(2), words.len().saturating_sub(1)];
@@ -38,7 +38,9 @@ pub(crate) fn complete(vocabulary: &Vocabulary, typed: &str, count: usize) -> Ve
         for entry in best(vocabulary, &key(&words[tail..], finished), count + 1) {
             let text =
                 if before.is_empty() { entry.shown.to_string() } else { format!("{before} {}", entry.shown) };
-            if fold::folded(&text) != whole.trim_end() && !out.contains(&text) && out.len() < count {
+            let form = folded_words(&text);
+            if form != whole.trim_end() && !known.contains(&form) && out.len() < count {
+                known.push(form);
                 out.push(text);
             }
         }
@@ -47,6 +49,12 @@ pub(crate) fn complete(vocabulary: &Vocabulary, typed: &str, count: usize) -> Ve
         }
     }
     out
+}
+
+/// The folded words of a text, however it is spelt.
+fn folded_words(text: &str) -> String {
+    let words = Spans::new(text).map(|span| fold::folded(&text[span.start..span.end]));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn key(words: &[(String, &str)], finished: bool) -> String {
@@ -64,19 +72,18 @@ fn best<'v>(vocabulary: &'v Vocabulary, prefix: &str, count: usize) -> Vec<&'v E
     }
     let entries = &vocabulary.entries;
     let start = entries.partition_point(|entry| *entry.key < *prefix);
-    let mut found: Vec<&Entry> =
-        entries[start..].iter().take_while(|entry| entry.key.starts_with(prefix)).collect();
-    let weight = |entry: &Entry| {
-        let phrase = entry.key.contains(' ');
-        u64::from(entry.weight) * if phrase { PHRASE_WEIGHT } else { 1 }
-    };
-    let order = |a: &&Entry, b: &&Entry| weight(b).cmp(&weight(a)).then_with(|| a.key.cmp(&b.key));
-    if found.len() > count {
-        found.select_nth_unstable_by(count, order);
-        found.truncate(count);
+    let len = entries[start..].partition_point(|entry| entry.key.starts_with(prefix));
+    // A short prefix has tens of thousands of entries, of which only the weights are looked at.
+    let mut heap: BinaryHeap<Reverse<(u32, Reverse<usize>)>> = BinaryHeap::with_capacity(count + 1);
+    for (at, entry) in entries[start..start + len].iter().enumerate() {
+        if heap.len() < count || heap.peek().is_some_and(|Reverse((least, _))| entry.weight > *least) {
+            heap.push(Reverse((entry.weight, Reverse(at))));
+            if heap.len() > count {
+                heap.pop();
+            }
+        }
     }
-    found.sort_unstable_by(order);
-    found
+    heap.into_sorted_vec().into_iter().map(|Reverse((_, Reverse(at)))| &entries[start + at]).collect()
 }
 
 #[cfg(test)]
@@ -94,7 +101,7 @@ mod tests {
         let check = |typed: &str, want: &[&str]| {
             assert_eq!(shard.searcher().suggest(typed, 3), want, "{typed:?}");
         };
-        check("insta", &["instalação do", "instalação do debian", "instalação do farol"]);
+        check("insta", &["instalação do debian", "instalação do farol", "instalação"]);
         check("instalacao do f", &["instalação do farol"]);
         check("Guia do Far", &["guia do farol"]);
         check("lighth", &["lighthouse keeper", "lighthouse"]);

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::searcher::View;
 use crate::text::fold;
 use crate::text::spans::{Script, Spans};
+use crate::text::stop;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -24,6 +25,9 @@ const LOOKED_AT_MAX: usize = 2_000_000;
 
 /// Words of a phrase.
 const PHRASE_WORDS_MAX: usize = 5;
+
+/// A phrase counts this many times its titles, beside words that count their pages.
+const PHRASE_WEIGHT: u32 = 4;
 
 /// Up to this many pages a vocabulary is built while its asker waits: some 20 ms.
 const SMALL_PAGES: u64 = 2_000;
@@ -50,6 +54,7 @@ pub(crate) struct Entry {
     /// Folded words with a space between them.
     pub key: Box<str>,
     pub shown: Box<str>,
+    /// How likely it is meant: pages of a word, four times the titles of a phrase.
     pub weight: u32,
 }
 
@@ -87,7 +92,11 @@ impl Vocabulary {
         words.sort_unstable_by(|a, b| a.form.cmp(&b.form));
         let mut phrases: Vec<Entry> = phrases
             .into_iter()
-            .map(|(key, (shown, weight))| Entry { key: key.into(), shown: shown.into(), weight })
+            .map(|(key, (shown, titles))| Entry {
+                key: key.into(),
+                shown: shown.into(),
+                weight: titles.saturating_mul(PHRASE_WEIGHT),
+            })
             .collect();
         phrases.sort_unstable_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.key.cmp(&b.key)));
         phrases.truncate(PHRASES_MAX);
@@ -99,11 +108,6 @@ impl Vocabulary {
         let mut entries: Vec<Entry> = single.chain(phrases).collect();
         entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         Ok(Vocabulary { generation: view.generation, documents: view.documents, words, entries })
-    }
-
-    /// The word with this folded form.
-    pub(crate) fn word(&self, form: &str) -> Option<&Word> {
-        self.words.binary_search_by(|word| (*word.form).cmp(form)).ok().map(|at| &self.words[at])
     }
 }
 
@@ -219,7 +223,8 @@ fn read_title(title: &str, count: u32, shown: &mut Shown, phrases: &mut HashMap<
             }
             key.push_str(form);
             text.push_str(lowered);
-            if number == 0 {
+            // "guide to the" completes nothing.
+            if number == 0 || stop::is_stop_word_anywhere(lowered) {
                 continue;
             }
             let room = phrases.len() < LOOKED_AT_MAX / 2;

@@ -11,7 +11,7 @@ use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 
 /// The pages of one unit, one after the other.
 pub(crate) enum Cursor {
-    Word(WordCursor),
+    Word(Box<WordCursor>),
     Phrase(PhraseCursor),
 }
 
@@ -27,7 +27,7 @@ impl Cursor {
                         others.extend(open(segment, field, stem, IndexRecordOption::WithFreqs)?);
                     }
                 }
-                Ok(WordCursor::new(forms, others).map(Cursor::Word))
+                Ok(WordCursor::new(forms, others).map(|word| Cursor::Word(Box::new(word))))
             }
             What::Phrase { parts } => {
                 let mut open_parts = Vec::new();

@@ -27,9 +27,9 @@ use tantivy::{DocAddress, DocId, SegmentReader, TERMINATED};
 /// With fewer pages than this, those that lack some words are let in.
 pub(crate) const FEW: usize = 10;
 
-/// Candidates kept for ranking: 4,000 × 24 bytes = 96 KiB. They fill [`crate::HITS_MAX`] hits even where
-/// three of four are duplicates.
-const CANDIDATES_MAX: usize = 4_000;
+/// Candidates kept for ranking: 2,000 × 32 bytes = 64 KiB. They fill [`crate::HITS_MAX`] hits even where
+/// every other one is a duplicate.
+const CANDIDATES_MAX: usize = 2_000;
 
 /// Pages whose scores add up at a time: 16,384 × 6 bytes = 96 KiB, which stays in the processor's cache.
 const WINDOW: u32 = 16_384;
@@ -81,8 +81,6 @@ pub(crate) struct Found {
     pub total: usize,
     /// The best of them, best first.
     pub candidates: Vec<Candidate>,
-    /// Pages that lack some words were let in.
-    pub loose: bool,
 }
 
 /// Finds the best candidates for a plan.
@@ -103,7 +101,7 @@ pub(crate) fn find(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Found,
     let mut candidates = strict.candidates;
     candidates.extend(further);
     candidates.truncate(CANDIDATES_MAX);
-    Ok(Found { total: strict.total.max(loose.total), candidates, loose: true })
+    Ok(Found { total: strict.total.max(loose.total), candidates })
 }
 
 /// Pages that have every required unit.
@@ -192,11 +190,11 @@ fn list(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Found, Error> {
         let column =
             |name| segment.fast_fields().u64(name).map_err(Error::engine("read what it knows of pages"));
         let (pages, dated, fetched) = (column("page")?, column("dated")?, column("fetched")?);
-        let mut hosts = links::HostRanks::new(segment)?;
+        let mut hosts = links::HostRanks::new(view, ordinal)?;
         for doc in 0..segment.max_doc() {
             if filter.allows(doc) {
                 let page = PageId(pages.first(doc).unwrap_or(0));
-                let text = links::prior(ranks.page(page), hosts.rank(doc, ranks));
+                let text = links::prior(ranks.page(page), hosts.host(doc, ranks).1);
                 let tie = dated.first(doc).or_else(|| fetched.first(doc)).unwrap_or(0);
                 let at = DocAddress::new(ordinal as u32, doc);
                 best.push(Candidate { at, strict: true, text, tie });
@@ -273,6 +271,6 @@ impl Best {
     fn into_found(self) -> Found {
         let candidates =
             self.heap.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate).collect();
-        Found { total: self.total, candidates, loose: false }
+        Found { total: self.total, candidates }
     }
 }

@@ -11,22 +11,22 @@ const NEAR_BITS: u32 = 3;
 /// Hits of one host in an answer.
 const HOST_HITS: u32 = 2;
 
-/// Pages kept that a page is compared with for similarity: 4,000 × 1,000 × 1 ns = 4 ms at worst.
-const COMPARED_MAX: usize = 1_000;
+/// Fingerprints that differ in at most three bits agree in at least one of four blocks of this many bits.
+const BLOCK_BITS: u32 = 64 / (NEAR_BITS + 1);
+
+/// Fingerprints in one block that a page is compared with; only pages made to collide have so many.
+const COMPARED_MAX: usize = 64;
 
 /// Thins a list; hosts are thinned only where `by_host` says so and more than one host answers.
 pub(crate) fn thin(known: Vec<Known>, by_host: bool) -> Vec<Ranked> {
     let several_hosts = known.windows(2).any(|pair| pair[0].host != pair[1].host);
     let host_hits = if by_host && several_hosts { HOST_HITS } else { u32::MAX };
     let mut list: Vec<Ranked> = Vec::new();
-    let mut simhashes: Vec<(u64, usize)> = Vec::new();
+    let mut similar = Similar::default();
     let mut contents: HashMap<u64, usize> = HashMap::new();
     let mut hosts: HashMap<u64, Vec<usize>> = HashMap::new();
     for page in known {
-        let twin = contents.get(&page.content).copied().or_else(|| {
-            let near = |(simhash, _): &&(u64, usize)| (simhash ^ page.simhash).count_ones() <= NEAR_BITS;
-            simhashes.iter().take(COMPARED_MAX).find(near).map(|(_, at)| *at)
-        });
+        let twin = contents.get(&page.content).copied().or_else(|| similar.find(page.simhash));
         if let Some(at) = twin {
             list[at].duplicates += 1;
             continue;
@@ -43,7 +43,7 @@ pub(crate) fn thin(known: Vec<Known>, by_host: bool) -> Vec<Ranked> {
             contents.insert(page.content, at);
         }
         if page.simhash != 0 {
-            simhashes.push((page.simhash, at));
+            similar.add(page.simhash, at);
         }
         let score = page.score;
         list.push(Ranked { at: page.candidate.at, score, duplicates: 0, more_from_host: false });
@@ -51,12 +51,41 @@ pub(crate) fn thin(known: Vec<Known>, by_host: bool) -> Vec<Ranked> {
     list
 }
 
+/// Finds fingerprints by any block that they share.
+#[derive(Default)]
+struct Similar {
+    blocks: HashMap<(u32, u64), Vec<(u64, usize)>>,
+}
+
+impl Similar {
+    fn add(&mut self, simhash: u64, at: usize) {
+        for block in blocks(simhash) {
+            self.blocks.entry(block).or_default().push((simhash, at));
+        }
+    }
+
+    fn find(&self, simhash: u64) -> Option<usize> {
+        let near = |known: u64| (known ^ simhash).count_ones() <= NEAR_BITS;
+        let sharing = blocks(simhash).filter_map(|block| self.blocks.get(&block));
+        sharing
+            .flat_map(|list| list.iter().take(COMPARED_MAX))
+            .find(|(known, _)| near(*known))
+            .map(|(_, at)| *at)
+    }
+}
+
+fn blocks(simhash: u64) -> impl Iterator<Item = (u32, u64)> {
+    (0..64 / BLOCK_BITS).map(move |block| (block, simhash >> (block * BLOCK_BITS) & ((1 << BLOCK_BITS) - 1)))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::testing::{TestShard, page, paths, query};
     use crate::{NoRanks, Searcher};
     use farol_base::Document;
     use farol_base::query::{Filters, Request};
+    use proptest::prelude::*;
 
     fn lighthouse(host: &str, path: usize) -> Document {
         page(&format!("http://{host}/{path}"), &format!("Lighthouse {path}"), &format!("the light {path}"))
@@ -72,6 +101,16 @@ mod tests {
         let answer = shard.ask("lighthouse");
         assert_eq!((answer.total, answer.hits.len()), (4, 2));
         assert_eq!(answer.hits.iter().map(|hit| hit.duplicates).sum::<u32>(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn near_fingerprints_are_found(simhash in 1u64.., flips in prop::collection::btree_set(0u32..64, 0..6)) {
+            let mut similar = Similar::default();
+            similar.add(simhash, 7);
+            let other = flips.iter().fold(simhash, |hash, bit| hash ^ 1 << bit);
+            prop_assert_eq!(similar.find(other), (flips.len() <= 3).then_some(7));
+        }
     }
 
     #[test]

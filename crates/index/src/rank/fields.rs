@@ -10,7 +10,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{DocId, SegmentReader};
 
 /// Weights of the fields, 1 to 9; changing one changes the format of the index.
-pub(crate) const TITLE: u8 = 4;
+pub(crate) const TITLE: u8 = 3;
 pub(crate) const HEADINGS: u8 = 2;
 pub(crate) const ANCHORS: u8 = 2;
 pub(crate) const URL: u8 = 2;
@@ -19,10 +19,10 @@ pub(crate) const BODY: u8 = 1;
 
 /// How much of a word's frequency its other forms can give: a page with another form of the word counts
 /// this much of one with the form that was asked for.
-pub(crate) const STEM_SHARE: f32 = 0.8;
+pub(crate) const STEM_SHARE: f32 = 0.9;
 
 /// How slowly repetition saturates.
-pub(crate) const K1: f32 = 1.2;
+pub(crate) const K1: f32 = 1.6;
 
 /// How much a long page is held against it.
 pub(crate) const B: f32 = 0.75;

@@ -1,10 +1,14 @@
 //! What links say about a page, as a bounded factor.
 //!
 //! Ranks come from outside at query time, in `0..=1`. However high they are, they never outweigh a text score
-//! that is [`MAX`] times better.
+//! that is 1.7 times better.
 
 use crate::error::Error;
-use tantivy::columnar::StrColumn;
+use crate::searcher::View;
+use farol_base::fingerprint::hash64;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tantivy::columnar::Column;
 use tantivy::{DocId, SegmentReader};
 
 /// How much the best-linked page gains over an unknown one.
@@ -12,9 +16,6 @@ const PAGE: f32 = 0.5;
 
 /// How much the pages of the best-linked host gain.
 const HOST: f32 = 0.2;
-
-/// The greatest factor that links can give.
-pub(crate) const MAX: f32 = 1.0 + PAGE + HOST;
 
 /// Link ranks, known outside the index: `0.0` for unknown to `1.0` for the best.
 pub trait Ranks: Send + Sync {
@@ -38,40 +39,59 @@ impl Ranks for NoRanks {
     }
 }
 
-/// The factor of a page: 1 where nothing is known, [`MAX`] at most.
+/// The factor of a page: 1 where nothing is known, `1 + PAGE + HOST` at most.
 pub(crate) fn prior(page: f32, host: f32) -> f32 {
-    // A rank that is not a number counts as unknown: `max` answers the other one.
-    (1.0 + PAGE * page.max(0.0).min(1.0) + HOST * host.max(0.0).min(1.0)).clamp(1.0, MAX)
+    // A rank that is not a number counts as unknown.
+    let known = |rank: f32| if rank.is_nan() { 0.0 } else { rank.clamp(0.0, 1.0) };
+    1.0 + PAGE * known(page) + HOST * known(host)
+}
+
+/// The hosts of a segment by their ordinals, read once when the segment is first seen: tantivy unpacks a block for
+/// every name otherwise. About 60 bytes for each host of each segment.
+#[derive(Debug, Default)]
+pub(crate) struct Hosts {
+    /// Name and fingerprint.
+    by_ordinal: Vec<(Box<str>, u64)>,
+}
+
+impl Hosts {
+    pub(crate) fn read(segment: &SegmentReader) -> Result<Hosts, Error> {
+        let column = segment.fast_fields().str("host").map_err(Error::engine("read the hosts of pages"))?;
+        let mut hosts = Hosts::default();
+        if let Some(column) = column {
+            let mut stream = column.dictionary().stream().map_err(Error::engine("list its hosts"))?;
+            while stream.advance() {
+                let name = String::from_utf8_lossy(stream.key());
+                hosts.by_ordinal.push((name.as_ref().into(), hash64(stream.key())));
+            }
+        }
+        Ok(hosts)
+    }
 }
 
 /// Hosts of the pages of a segment, with ranks asked for once per host.
 pub(crate) struct HostRanks {
-    column: Option<StrColumn>,
-    known: std::collections::HashMap<u64, (String, f32)>,
+    ordinals: Option<Column<u64>>,
+    hosts: Arc<Hosts>,
+    known: HashMap<u64, f32>,
 }
 
 impl HostRanks {
-    pub(crate) fn new(segment: &SegmentReader) -> Result<HostRanks, Error> {
-        let column = segment.fast_fields().str("host").map_err(Error::engine("read the hosts of pages"))?;
-        Ok(HostRanks { column, known: Default::default() })
+    pub(crate) fn new(view: &View, segment: usize) -> Result<HostRanks, Error> {
+        let reader = view.searcher.segment_reader(segment as u32);
+        let column = reader.fast_fields().str("host").map_err(Error::engine("read the hosts of pages"))?;
+        let ordinals = column.map(|column| column.ords().clone());
+        let hosts = view.hosts.get(segment).cloned().unwrap_or_default();
+        Ok(HostRanks { ordinals, hosts, known: HashMap::new() })
     }
 
-    /// Name and rank of a page's host.
-    pub(crate) fn host(&mut self, doc: DocId, ranks: &dyn Ranks) -> (&str, f32) {
-        let Some(column) = &self.column else { return ("", 0.0) };
-        let Some(ordinal) = column.ords().first(doc) else { return ("", 0.0) };
-        let (name, rank) = self.known.entry(ordinal).or_insert_with(|| {
-            let mut name = String::new();
-            // A name that cannot be read is a host of its own without rank.
-            let read = column.ord_to_str(ordinal, &mut name).unwrap_or(false);
-            let rank = if read { ranks.host(&name) } else { 0.0 };
-            (name, rank)
-        });
-        (name, *rank)
-    }
-
-    pub(crate) fn rank(&mut self, doc: DocId, ranks: &dyn Ranks) -> f32 {
-        self.host(doc, ranks).1
+    /// Fingerprint and rank of a page's host.
+    pub(crate) fn host(&mut self, doc: DocId, ranks: &dyn Ranks) -> (u64, f32) {
+        let Some(ordinal) = self.ordinals.as_ref().and_then(|ordinals| ordinals.first(doc)) else {
+            return (0, 0.0);
+        };
+        let Some((name, key)) = self.hosts.by_ordinal.get(ordinal as usize) else { return (0, 0.0) };
+        (*key, *self.known.entry(ordinal).or_insert_with(|| ranks.host(name)))
     }
 }
 
@@ -86,8 +106,8 @@ mod tests {
     fn the_factor_is_bounded() {
         let check = |page: f32, host: f32, want: f32| assert_eq!(prior(page, host), want);
         check(0.0, 0.0, 1.0);
-        check(1.0, 1.0, MAX);
-        check(9.0, f32::INFINITY, MAX);
+        check(1.0, 1.0, 1.7);
+        check(9.0, f32::INFINITY, 1.7);
         check(f32::NAN, -3.0, 1.0);
     }
 

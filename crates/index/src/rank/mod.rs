@@ -75,11 +75,12 @@ fn know(
     order.sort_unstable_by_key(|at| candidates[*at].at);
     let mut known: Vec<Option<Known>> = vec![None; candidates.len()];
     for group in order.chunk_by(|a, b| candidates[*a].at.segment_ord == candidates[*b].at.segment_ord) {
-        let segment = view.searcher.segment_reader(candidates[group[0]].at.segment_ord);
+        let ordinal = candidates[group[0]].at.segment_ord;
+        let segment = view.searcher.segment_reader(ordinal);
         let column =
             |name| segment.fast_fields().u64(name).map_err(Error::engine("read what it knows of pages"));
         let (pages, contents, simhashes) = (column("page")?, column("content")?, column("simhash")?);
-        let mut hosts = HostRanks::new(segment)?;
+        let mut hosts = HostRanks::new(view, ordinal as usize)?;
         let mut nearness = Nearness::new(segment, plan)?;
         let mut titles = Titles::new(segment, plan)?;
         let bm25 = Bm25::new(view, segment)?;
@@ -88,7 +89,6 @@ fn know(
             let doc = candidate.at.doc_id;
             let page = pages.first(doc).unwrap_or(0);
             let (host, host_rank) = hosts.host(doc, ranks);
-            let host = farol_base::fingerprint::hash64(host.as_bytes());
             let mut score = candidate.text;
             if at < NEAR && !listing {
                 if let Some(nearness) = &mut nearness {

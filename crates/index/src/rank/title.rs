@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::matching::Cursor;
-use crate::plan::{Place, Plan, Unit, What};
+use crate::plan::{Place, Plan, Unit};
 use tantivy::{DocId, SegmentReader};
 
 /// How much a page gains whose title holds every word.
@@ -21,9 +21,7 @@ impl Titles {
         for unit in plan.units.iter().filter(|unit| unit.place.everywhere) {
             titles.weight_all += unit.idf;
             let place = Place { forms: title, stems: Some(title), everywhere: false };
-            let unit = match &unit.what {
-                What::Word { .. } | What::Phrase { .. } => Unit { place, ..unit.clone() },
-            };
+            let unit = Unit { place, ..unit.clone() };
             if let Some(cursor) = Cursor::open(segment, &unit)? {
                 titles.cursors.push((cursor, unit.idf));
             }

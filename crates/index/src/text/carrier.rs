@@ -64,6 +64,8 @@ impl Tokenizer for CarrierTokenizer {
             _ => (None, 0, ""),
         };
         self.tokens.clear();
+        // Stems cost most of the work; who keeps forms alone does without.
+        let language = language.filter(|_| self.keep != Keep::Forms);
         CarrierStream {
             keep: self.keep,
             analyser: self.analysers.entry(language).or_insert_with(|| Analyser::new(language)),

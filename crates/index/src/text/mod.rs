@@ -17,9 +17,10 @@ use spans::{Script, Span, is_mark};
 use stem::Stemmer;
 
 /// What a token is of its span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A word, whole.
+    #[default]
     Whole,
     /// A part of an identifier: `name` of `fn_name`, `c` of `c++`.
     Part,
@@ -41,12 +42,6 @@ pub(crate) struct Token {
     /// Counted in words.
     pub position: u32,
     pub role: Role,
-}
-
-impl Default for Role {
-    fn default() -> Role {
-        Role::Whole
-    }
 }
 
 /// A list of tokens that keeps its memory between spans.
@@ -104,7 +99,8 @@ impl Analyser {
         }
     }
 
-    /// All tokens of a text, for short texts.
+    /// All tokens of a text.
+    #[cfg(test)]
     pub(crate) fn read_all(&mut self, text: &str) -> Tokens {
         let mut out = Tokens::default();
         let mut position = 0;

@@ -91,14 +91,9 @@ impl Spans<'_> {
 
     fn dense(&mut self) -> Span {
         let start = self.at;
-        let mut chars = 0;
-        for c in self.text[start..].chars() {
-            if chars == DENSE_CHARS_MAX || !matches!(class(c), Class::Dense | Class::Mark) {
-                break;
-            }
-            chars += 1;
-            self.at += c.len_utf8();
-        }
+        let run = self.text[start..].chars().take(DENSE_CHARS_MAX);
+        let run = run.take_while(|c| matches!(class(*c), Class::Dense | Class::Mark));
+        self.at += run.map(char::len_utf8).sum::<usize>();
         Span { start, end: self.at, script: Script::Dense }
     }
 

@@ -14,8 +14,9 @@ use frostem::Algorithm;
 /// First character of every stem, so that a stem can share a field with words.
 pub(crate) const STEM_MARK: char = '\u{1}';
 
-/// Remembered stems per language: 4,096 × about 80 bytes = 320 KiB, at most 21 languages = 7 MiB a thread.
-const REMEMBERED: usize = 4096;
+/// Remembered stems per language: 8,192 × about 80 bytes = 640 KiB, at most 21 languages = 14 MiB for each of the
+/// two analysers of a thread.
+const REMEMBERED: usize = 8192;
 
 /// Words longer than this have no stem: they are no words of a language.
 const WORD_BYTES_MAX: usize = 48;
@@ -45,6 +46,35 @@ const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("tr", Algorithm::Turkish),
 ];
 
+/// Endings that people type without their accents, by language; the longest comes first. Without the accent the
+/// algorithms do not know them as endings.
+const BARE_ENDINGS: &[(&str, &str, &str)] = &[
+    ("pt", "encias", "ências"),
+    ("pt", "ancias", "âncias"),
+    ("pt", "encia", "ência"),
+    ("pt", "ancia", "ância"),
+    ("pt", "aveis", "áveis"),
+    ("pt", "iveis", "íveis"),
+    ("pt", "logico", "lógico"),
+    ("pt", "logica", "lógica"),
+    ("pt", "ario", "ário"),
+    ("pt", "aria", "ária"),
+    ("pt", "orio", "ório"),
+    ("pt", "oria", "ória"),
+    ("pt", "avel", "ável"),
+    ("pt", "ivel", "ível"),
+    ("pt", "coes", "ções"),
+    ("pt", "cao", "ção"),
+    ("pt", "oes", "ões"),
+    ("pt", "aes", "ães"),
+    ("pt", "ois", "óis"),
+    ("pt", "ao", "ão"),
+    ("es", "logia", "logía"),
+    ("es", "logias", "logías"),
+    ("es", "cion", "ción"),
+    ("es", "sion", "sión"),
+];
+
 /// Stems the words of one language, and remembers what it did.
 #[derive(Clone)]
 pub(crate) struct Stemmer {
@@ -69,6 +99,16 @@ impl Stemmer {
             self.write_stem(lowered, &mut stem);
         }
         stem
+    }
+
+    /// The stem of the word that was meant where an ending was typed without its accent.
+    pub(crate) fn stem_of_bare(&self, lowered: &str) -> Option<String> {
+        let code = self.language.code();
+        let (_, bare, accented) = BARE_ENDINGS
+            .iter()
+            .find(|(language, bare, _)| *language == code && lowered.ends_with(bare) && lowered.is_ascii())?;
+        let root = &lowered[..lowered.len() - bare.len()];
+        Some(self.stem_once(&format!("{root}{accented}")))
     }
 
     /// The marked, folded stem of a lower-cased word; empty where the word has none.
@@ -127,6 +167,19 @@ mod tests {
         check("sv", &["flicka", "flickor"]);
         check("tr", &["kitap", "kitaplar"]);
         check("el", &["γατα", "γατες"]);
+    }
+
+    #[test]
+    fn endings_may_lack_their_accents() {
+        let check = |code: &str, bare: &str, accented: &str| {
+            let stemmer = Stemmer::new(Language::parse(code).unwrap()).unwrap();
+            assert_eq!(stemmer.stem_of_bare(bare), Some(stemmer.stem_once(accented)), "{bare}");
+        };
+        check("pt", "instalacao", "instalações");
+        check("pt", "paes", "pães");
+        check("pt", "disponiveis", "disponíveis");
+        check("es", "cancion", "canciones");
+        assert_eq!(Stemmer::new(Language::ENGLISH).unwrap().stem_of_bare("cao"), None);
     }
 
     #[test]

@@ -81,11 +81,19 @@ const LISTS: &[(&str, &str)] = &[
 
 /// Whether a lower-cased word only holds sentences of this language together.
 pub(crate) fn is_stop_word(language: Language, lowered: &str) -> bool {
+    sets().get(language.code()).is_some_and(|set| set.contains(lowered))
+}
+
+/// Whether a lower-cased word is a function word of any language.
+pub(crate) fn is_stop_word_anywhere(lowered: &str) -> bool {
+    sets().values().any(|set| set.contains(lowered))
+}
+
+fn sets() -> &'static HashMap<&'static str, HashSet<&'static str>> {
     static SETS: OnceLock<HashMap<&'static str, HashSet<&'static str>>> = OnceLock::new();
-    let sets = SETS.get_or_init(|| {
+    SETS.get_or_init(|| {
         LISTS.iter().map(|(code, words)| (*code, words.split_ascii_whitespace().collect())).collect()
-    });
-    sets.get(language.code()).is_some_and(|set| set.contains(lowered))
+    })
 }
 
 #[cfg(test)]
