@@ -120,7 +120,12 @@ impl CanonicalUrl {
         let path_start = url[..url::Position::BeforePath].len();
         let mut text = String::from(url);
         if text[path_start..].bytes().any(|b| matches!(b, b'%' | b';' | b'?')) {
-            text = clean_path_and_query(&text, path_start);
+            let clean = clean_path_and_query(&text, path_start);
+            // What was cut off may have hidden a dot segment: `/a/..;sid=1`.
+            if clean.len() < text.len() && clean[path_start..].contains("/.") {
+                return Self::from_url(Url::parse(&clean).map_err(UrlError::Syntax)?);
+            }
+            text = clean;
         }
         if text.len() > URL_BYTES_MAX {
             return Err(UrlError::TooLong);
@@ -406,6 +411,7 @@ mod tests {
         check("http://h/?gclid=1", "http://h/");
         check("http://h/a;jsessionid=12AB?x=1", "http://h/a?x=1");
         check("http://h/a;v=1/b", "http://h/a;v=1/b"); // A matrix parameter that means something.
+        check("http://h/x/..;sid=1", "http://h/"); // A dot segment that a session id had hidden.
         check("http://h/?PHPSESSID=abc&b=2", "http://h/?b=2");
         check("http://h/?b=2&a=1", "http://h/?b=2&a=1"); // Order may matter.
         check("http://bücher.example/ä", "http://xn--bcher-kva.example/%C3%A4");

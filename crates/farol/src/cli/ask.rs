@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest answer read.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// Asks for each of these paths and gives the answers as JSON.
+/// Asks for a path of the API and gives the answer as JSON.
 pub fn ask(place: &Place, path: &str) -> Result<serde_json::Value> {
     let folder = Folder::open(&place.data)?;
     if folder.is_held() {
@@ -23,10 +23,11 @@ pub fn ask(place: &Place, path: &str) -> Result<serde_json::Value> {
                 place.data.display()
             );
         };
-        return get(address, path);
+        return get(address, path, &place.settings()?.serve.admin_token);
     }
     let mut config = place.settings()?;
     config.serve.listen = "127.0.0.1:0".to_string();
+    let token = config.serve.admin_token.clone();
     let running = Running::start(
         folder,
         config,
@@ -40,17 +41,19 @@ pub fn ask(place: &Place, path: &str) -> Result<serde_json::Value> {
     while !running.caught_up() && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let answer = get(address, path);
+    let answer = get(address, path, &token);
     running.stop()?;
     answer
 }
 
 /// A plain GET over HTTP/1.0, to our own server on this machine.
-fn get(address: SocketAddr, path: &str) -> Result<serde_json::Value> {
+fn get(address: SocketAddr, path: &str, token: &str) -> Result<serde_json::Value> {
     let gone = || format!("the engine at http://{address} does not answer");
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(3)).with_context(gone)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n")
+    // Behind a proxy, being on this machine does not open the numbers; the token does.
+    let token = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n{token}\r\n")
         .with_context(gone)?;
     let mut bytes = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).with_context(gone)?;

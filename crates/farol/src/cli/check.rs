@@ -92,7 +92,7 @@ fn check_archive(
     }
     if let Some(first) = damaged.first() {
         anyhow::bail!(
-            "{} damaged pages among {} whole ones; the first: {first}",
+            "damage in {} places among {} whole pages; the first: {first}",
             damaged.len(),
             grouped(records)
         );

@@ -66,6 +66,7 @@ fn search_next_page_suggestion_admin_and_a_hostile_title() {
     assert!(browser.text("main").contains("300"), "{}", browser.text("main"));
     browser.click("form[action*=pause] button");
     farol.wait_for("the pause", |status| status["state"] == "paused");
+    browser.open(&format!("{home}/admin"));
     browser.wait("the way back", |browser| browser.count("form[action*=resume] button") > 0);
     browser.click("form[action*=resume] button");
     farol.wait_for("the crawl to go on", |status| status["state"] != "paused");

@@ -375,7 +375,14 @@ impl Core {
 
     fn bring_hosts(&mut self) -> Result<()> {
         let now = SystemClock.now();
-        let room = self.config.crawl.hosts_max.saturating_sub(self.frontier.counts().hosts);
+        let mut room = self.config.crawl.hosts_max.saturating_sub(self.frontier.counts().hosts);
+        // Hosts that sleep long make room for those that are due.
+        while room < HOSTS_PER_TURN {
+            let Some((host, memory, pages)) = self.frontier.retire(now + STAY_MAX) else { break };
+            self.give_back(&host, pages)?;
+            self.left(&host, &memory);
+            room += 1;
+        }
         if room == 0 {
             return Ok(());
         }
