@@ -49,41 +49,83 @@ fn shingle(window: &[u64; SHINGLE]) -> u64 {
 
 /// Calls `found` with the hash of each word.
 fn each_word(bytes: &[u8], mut found: impl FnMut(u64)) {
-    const SEED: u64 = 0xCBF2_9CE4_8422_2325;
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
-    let mut hash = SEED;
+    let mut word = Word::default();
     let mut at = 0;
-    while at < bytes.len() {
-        let byte = bytes[at];
-        match byte {
-            b'a'..=b'z' | b'0'..=b'9' => hash = step(hash, byte),
-            b'A'..=b'Z' => hash = step(hash, byte | 0x20),
-            // General punctuation, U+2000 to U+2FFF: dashes, quotes, arrows.
-            0..=0x7F | 0xE2 => {
-                if hash != SEED {
-                    found(hash);
-                    hash = SEED;
-                }
-                at += if byte == 0xE2 { 2 } else { 0 };
-            }
-            // U+3000 to U+DFFF in three bytes: kana, ideographs, Hangul.
-            0xE3..=0xED => {
-                if hash != SEED {
-                    found(hash);
-                }
-                let end = bytes.len().min(at + 3);
-                found(bytes[at..end].iter().fold(SEED, |hash, byte| step(hash, *byte)));
-                hash = SEED;
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match CLASS[usize::from(byte)] {
+            Class::Letter => word.push(byte),
+            Class::Capital => word.push(byte | 0x20),
+            Class::Between => word.end(&mut found),
+            Class::BetweenOfThree => {
+                word.end(&mut found);
                 at += 2;
             }
-            _ => hash = step(hash, byte),
+            Class::WordOfThree => {
+                word.end(&mut found);
+                bytes[at - 1..bytes.len().min(at + 2)].iter().for_each(|byte| word.push(*byte));
+                word.end(&mut found);
+                at += 2;
+            }
         }
-        at += 1;
     }
-    if hash != SEED {
-        found(hash);
+    word.end(&mut found);
+}
+
+/// A word being read, eight bytes to a step of its hash.
+#[derive(Default)]
+struct Word {
+    hash: u64,
+    packed: u64,
+    len: usize,
+}
+
+impl Word {
+    fn push(&mut self, byte: u8) {
+        self.packed = self.packed << 8 | u64::from(byte);
+        self.len += 1;
+        if self.len.is_multiple_of(8) {
+            self.hash = (self.hash ^ self.packed).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+            self.packed = 0;
+        }
+    }
+
+    fn end(&mut self, found: &mut impl FnMut(u64)) {
+        if self.len > 0 {
+            found(mix(self.hash ^ self.packed ^ (self.len as u64) << 57));
+            *self = Word::default();
+        }
     }
 }
+
+/// What a byte means when words are cut.
+#[derive(Clone, Copy)]
+enum Class {
+    Letter,
+    Capital,
+    Between,
+    /// First of the three bytes of U+2000 to U+2FFF: dashes, quotes, arrows.
+    BetweenOfThree,
+    /// First of the three bytes of U+3000 to U+DFFF: kana, ideographs, Hangul.
+    WordOfThree,
+}
+
+static CLASS: [Class; 256] = {
+    let mut class = [Class::Between; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        class[byte] = match byte as u8 {
+            b'a'..=b'z' | b'0'..=b'9' => Class::Letter,
+            b'A'..=b'Z' => Class::Capital,
+            0..=0x7F => Class::Between,
+            0xE2 => Class::BetweenOfThree,
+            0xE3..=0xED => Class::WordOfThree,
+            _ => Class::Letter,
+        };
+        byte += 1;
+    }
+    class
+};
 
 /// 64 counters side by side: plane k holds bit k of every counter. Votes are added eight at a time by a tree
 /// of full adders (Harley and Seal), so that one vote costs about ten word operations instead of 64 additions.
@@ -157,15 +199,27 @@ mod tests {
         assert_ne!(simhash("one"), simhash("two"));
     }
 
+    /// One word in 400 changes three of 398 shingles. A bit turns where the vote was that close: by the normal
+    /// approximation 2 of 64 on average. Other texts differ in half of the bits.
     #[test]
     fn near_is_near_and_far_is_far() {
-        let text: String = (0..400).map(|i| format!("w{} ", i * i % 1009)).collect();
-        let other: String = (0..400).map(|i| format!("v{} ", i * i % 1013)).collect();
-        let edited = text.replacen("w81 ", "changed ", 1);
-        assert!(distance(&text, &edited) <= 4, "{}", distance(&text, &edited));
-        assert!(distance(&text, &other) >= 16, "{}", distance(&text, &other));
+        let words: Vec<String> = (0..400).map(|i| format!("w{}", i * i % 1009)).collect();
+        let text = words.join(" ");
+        let edits = 3..397;
+        let near: u32 = edits
+            .clone()
+            .map(|at| {
+                let mut edited = words.clone();
+                edited[at] = format!("changed{at}");
+                distance(&text, &edited.join(" "))
+            })
+            .sum();
+        let mean = f64::from(near) / edits.len() as f64;
+        assert!((1.0..4.0).contains(&mean), "{mean}");
+        let far: u32 = (0..100).map(|k| distance(&text, &text.replace('w', &format!("v{k}x")))).sum();
+        assert!((28.0..36.0).contains(&(f64::from(far) / 100.0)), "{far}");
         let japanese = "検索エンジンはウェブページを何度も訪れる機械を必要とします。".repeat(5);
-        assert!(distance(&japanese, &japanese.replacen("何度", "毎日", 1)) <= 6);
+        assert!(distance(&japanese, &japanese.replacen("何度", "毎日", 1)) <= 10);
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Names the language of a text.
 //!
-//! Two policies, cheapest first. [`words`] counts the small words of the commonest languages (`the`, `und`,
-//! `que`) and answers only where one of them is far ahead: a few microseconds. Otherwise [`trigrams`] asks
+//! Two policies, cheapest first. `words` counts the small words of the commonest languages (`the`, `und`,
+//! `que`) and answers only where one of them is far ahead: a few microseconds. Otherwise `trigrams` asks
 //! whatlang, which knows many more languages and takes twenty times as long. Both look at a bounded sample,
 //! and an answer counts only where it is sure, so short and mixed texts have no language here and the
 //! page's own claim is used.

@@ -29,5 +29,7 @@ mod text;
 
 pub use fingerprint::simhash_distance;
 pub use html::directives::Directives;
+pub use html::links::{ANCHOR_BYTES_MAX, LINKS_MAX};
 pub use kind::{Kind, file_type, sniff};
 pub use page::{BODY_BYTES_MAX, Complaint, PageInput, Parsed, Wants, page};
+pub use text::{DEPTH_MAX, TEXT_BYTES_MAX};

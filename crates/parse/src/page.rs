@@ -3,15 +3,13 @@
 //! Decides what to do by [`Kind`]; the work itself is done by the modules it calls.
 
 use crate::html::{self, directives::Directives};
-use crate::{charset, fingerprint, kind, language, text};
+use crate::{Kind, charset, fingerprint, kind, language, text};
 use farol_base::{CanonicalUrl, ContentHash, Language, Link, Timestamp};
-
-pub use crate::kind::Kind;
 
 /// Bytes of a body that are read; what follows is left out, with a [`Complaint::BodyCut`].
 ///
 /// Decoding may triple a single-byte encoding (three bytes for `€`), so a page takes at most 3 × 16 MiB
-/// of decoded text, plus [`text::TEXT_BYTES_MAX`] of laid-out text, plus the links.
+/// of decoded text, plus [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) of laid-out text, plus the links.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// A fetched page, with what its server said about it.
@@ -54,7 +52,8 @@ pub struct Parsed {
     pub description: String,
     /// From the text where it is long enough to tell, else what the page claims.
     pub language: Option<Language>,
-    /// Each address once, in the order of first mention; see [`html::links`] for which elements count.
+    /// Each address once, in the order of first mention: `a`, `area`, `iframe`, `frame`, and `<link>` to next,
+    /// previous and translated pages.
     pub links: Vec<Link>,
     /// `rel=canonical`: the address that the author wants this page to be known by.
     pub canonical: Option<CanonicalUrl>,
@@ -74,7 +73,7 @@ pub struct Parsed {
     pub content_hash: ContentHash,
     /// Similarity fingerprint of the main text; 0 where there is none.
     pub simhash: u64,
-    /// Name of the encoding that was used to decode the page.
+    /// Name of the encoding that was used to decode the page; empty where there was no text to decode.
     pub charset: &'static str,
     /// Kind of file for `filetype:`: `html`, `txt`, `xml`, `pdf`, …
     pub file_type: String,
@@ -93,11 +92,11 @@ pub enum Complaint {
     CharsetWrong,
     /// Some bytes have no meaning in the page's charset.
     UnreadableBytes,
-    /// More links than [`html::links::LINKS_MAX`]; the rest was left out.
+    /// More links than [`LINKS_MAX`](crate::LINKS_MAX); the rest was left out.
     LinksCut,
-    /// More text than [`text::TEXT_BYTES_MAX`]; the rest was left out.
+    /// More text than [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX); the rest was left out.
     TextCut,
-    /// Elements are nested deeper than [`text::DEPTH_MAX`]; deeper ones were read as if flat.
+    /// Elements are nested deeper than [`DEPTH_MAX`](crate::DEPTH_MAX); deeper ones were read as if flat.
     DeepNesting,
     /// The page ends inside a tag or comment.
     Unfinished,

@@ -95,13 +95,13 @@ impl<'a> Page<'a> {
         // navigation, whatever it is called.
         page.sums = page.sum_up();
         let most = page.sums[0].weight / 2;
-        for i in 1..nodes.len() {
-            let left_out = match nodes[i].hint {
+        for (i, node) in nodes.iter().enumerate().skip(1) {
+            let left_out = match node.hint {
                 Hint::Bad => page.sums[i].weight <= most,
                 Hint::Hidden => true,
                 Hint::None | Hint::Good | Hint::Main => false,
             };
-            page.out[i] = left_out || page.out[nodes[i].parent as usize];
+            page.out[i] = left_out || page.out[node.parent as usize];
         }
         page.sums = page.sum_up();
         page

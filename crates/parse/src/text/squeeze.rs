@@ -10,9 +10,13 @@ pub fn push(out: &mut String, start: usize, text: &str, space: bool) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        // Words: up to white space, or a lead byte that may begin a special character.
+        // Words with single spaces between them, copied in one go: up to other white space, or to a lead byte
+        // that may begin a special character.
         let word = at;
-        while at < bytes.len() && bytes[at] > b' ' && bytes[at] != 0xC2 && bytes[at] != 0x7F {
+        while at < bytes.len()
+            && (is_plain(bytes[at])
+                || (bytes[at] == b' ' && at > word && bytes.get(at + 1).is_some_and(|next| is_plain(*next))))
+        {
             at += 1;
         }
         if at > word {
@@ -48,6 +52,11 @@ pub fn push(out: &mut String, start: usize, text: &str, space: bool) -> bool {
         }
     }
     space
+}
+
+/// Whether a byte stands for itself.
+fn is_plain(byte: u8) -> bool {
+    byte > b' ' && byte != 0xC2 && byte != 0x7F
 }
 
 /// One line with its white space squeezed, at most `bytes_max` long, cut between characters.
