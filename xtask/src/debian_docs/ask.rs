@@ -1,6 +1,7 @@
 //! Asks the written questions through the JSON API and notes where the first sensible answer stands.
 
 use super::http;
+use super::json::Json;
 use super::queries::{QUERIES, Query};
 use std::net::SocketAddr;
 
@@ -10,11 +11,19 @@ const COUNT: usize = 5;
 /// What came back for one question.
 pub struct Answer {
     pub query: &'static Query,
-    /// Titles and URLs, the best first.
-    pub results: Vec<(String, String)>,
+    /// The best first.
+    pub results: Vec<Hit>,
     /// Place of the first sensible result, from 1.
     pub rank: Option<usize>,
     pub milliseconds: f64,
+}
+
+/// One result.
+pub struct Hit {
+    pub title: String,
+    pub url: String,
+    /// The page's language, as Farol sees it.
+    pub language: String,
 }
 
 pub fn ask_all(address: SocketAddr) -> Result<Vec<Answer>, String> {
@@ -25,13 +34,14 @@ fn ask(address: SocketAddr, query: &'static Query) -> Result<Answer, String> {
     let words = http::escaped(query.words);
     let path = format!("/api/v1/search?q={words}&count={COUNT}&hl={}", query.language);
     let json = http::get(address, &path)?;
-    let results: Vec<(String, String)> = json
-        .get("hits")
-        .list()
-        .iter()
-        .map(|hit| (hit.get("title").text().to_string(), hit.get("url").text().to_string()))
-        .collect();
-    let sensible = results.iter().position(|(title, url)| query.is_answered_by(title, url));
+    let field = |hit: &Json, name: &str| hit.get(name).text().to_string();
+    let hits = json.get("hits").list().iter().map(|hit| Hit {
+        title: field(hit, "title"),
+        url: field(hit, "url"),
+        language: field(hit, "language"),
+    });
+    let results: Vec<Hit> = hits.collect();
+    let sensible = results.iter().position(|hit| query.is_answered_by(&hit.title, &hit.url, &hit.language));
     Ok(Answer {
         query,
         rank: sensible.map(|place| place + 1),

@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn check(lines: &str, broken: &[&str]) {
-        let walk = Walk { pages: BTreeSet::new(), others: BTreeMap::new(), seconds: 0.0 };
+        let walk = Walk { pages: BTreeSet::new(), others: BTreeMap::new(), seconds: None };
         let verdict = judge(&walk, &requests(lines));
         let found: Vec<&str> =
             verdict.rules.iter().filter(|(_, broken)| !broken.is_empty()).map(|(rule, _)| *rule).collect();
@@ -206,7 +206,7 @@ mod tests {
     fn a_page_of_the_walk_that_was_not_fetched_is_missing() {
         let url = |path: &str| format!("http://apache.docs.test{path}");
         let pages = BTreeSet::from([url("/a"), url("/b")]);
-        let walk = Walk { pages, others: BTreeMap::new(), seconds: 0.0 };
+        let walk = Walk { pages, others: BTreeMap::new(), seconds: None };
         let verdict = judge(&walk, &requests("apache /robots.txt 0 5; apache /a 15 20"));
         assert_eq!(verdict.missing, [url("/b")]);
         assert_eq!(verdict.beyond["200 text/html"].0, 1);

@@ -95,7 +95,7 @@ pub fn prove(arguments: &[&str]) -> Result<(), String> {
     let server = nginx::Server::start(&options.dir)?;
     run::announce("link walk");
     let walk = walk::walk(&options.dir, &server, options.reuse_walk)?;
-    println!("{} pages by links in {:.0} s", walk.pages.len(), walk.seconds);
+    println!("{} pages by links", walk.pages.len());
     run::announce("crawl");
     let mut crawl = crawl::crawl(&options, &server)?;
     println!("idle after {:.0} s", crawl.seconds);

@@ -1,8 +1,8 @@
 //! Thirty questions, each with what a sensible answer must be.
 //!
 //! The expectations come from reading the packages' pages, and were written before any answer was seen. They name
-//! pages, not ranks: a result is sensible when its URL or its title holds one of the marks. A question in one
-//! language wants a page in that language wherever there is one.
+//! pages, not ranks: a result is sensible when its URL or its title holds one of the marks and its text is in the
+//! language of the question.
 
 /// A question with its sensible answers.
 pub struct Query {
@@ -65,11 +65,11 @@ const fn en(words: &'static str, hosts: &'static [&'static str], marks: &'static
 }
 
 impl Query {
-    pub fn is_answered_by(&self, title: &str, url: &str) -> bool {
+    pub fn is_answered_by(&self, title: &str, url: &str, language: &str) -> bool {
         let label = url.trim_start_matches("http://").split('.').next().unwrap_or_default();
         let (title, url) = (title.to_lowercase(), url.to_lowercase());
-        self.hosts.contains(&label)
-            && self.marks.iter().any(|mark| title.contains(mark) || url.contains(mark))
+        let is_marked = self.marks.iter().any(|mark| title.contains(mark) || url.contains(mark));
+        self.hosts.contains(&label) && is_marked && language == self.language
     }
 
     /// What is expected, for the report.
@@ -99,17 +99,17 @@ mod tests {
     }
 
     #[test]
-    fn host_and_mark_must_both_fit() {
-        let query = &QUERIES[0];
-        assert!(
-            query
-                .is_answered_by("Funções", "http://office-pt-br.docs.test/pt-BR/text/scalc/01/04060109.html")
-        );
-        assert!(
-            !query.is_answered_by("Funciones", "http://office-es.docs.test/es/text/scalc/01/04060109.html")
-        );
-        assert!(
-            !query.is_answered_by("Funções", "http://office-pt.docs.test/pt/text/scalc/01/04060110.html")
-        );
+    fn host_mark_and_language_must_all_fit() {
+        let check = |path: &str, language: &str, want: bool| {
+            assert_eq!(
+                QUERIES[0].is_answered_by("Funções", &format!("http://{path}"), language),
+                want,
+                "{path}"
+            );
+        };
+        check("office-pt-br.docs.test/pt-BR/text/scalc/01/04060109.html", "pt", true);
+        check("office-pt-br.docs.test/pt-BR/text/scalc/01/04060109.html", "en", false);
+        check("office-es.docs.test/es/text/scalc/01/04060109.html", "pt", false);
+        check("office-pt.docs.test/pt/text/scalc/01/04060110.html", "pt", false);
     }
 }

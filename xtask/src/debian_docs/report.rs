@@ -1,6 +1,6 @@
 //! Writes the verdict down as Markdown.
 
-use super::ask::Answer;
+use super::ask::{Answer, Hit};
 use super::crawl::{Crawled, DELAY_MS};
 use super::judge::Verdict;
 use super::packages::SITES;
@@ -63,7 +63,10 @@ fn figures(text: &mut String, walk: &Walk, crawl: &Crawled, verdict: &Verdict) {
         ("documents in the index", format!("{:.0}", number("index.documents"))),
         ("archive on disk", mebibytes(number("disk.archive_bytes"))),
         ("index on disk", mebibytes(number("disk.index_bytes"))),
-        ("time of the walk", format!("{:.0} s", walk.seconds)),
+        (
+            "time of the walk",
+            walk.seconds.map_or("of an earlier run".to_string(), |time| format!("{time:.0} s")),
+        ),
     ];
     for (what, figure) in rows {
         let _ = writeln!(text, "| {what} | {figure} |");
@@ -162,20 +165,22 @@ fn questions(text: &mut String, answers: &[Answer]) {
     let _ = writeln!(text, "| | question | place | first result | ms |\n|---|---|---:|---|---:|");
     for answer in answers {
         let place = answer.rank.map_or("-".to_string(), |rank| rank.to_string());
-        let first = answer.results.first().map_or("none".to_string(), |(title, url)| {
-            format!("{} ({})", cell(title), cell(url.trim_start_matches("http://")))
-        });
+        let first = answer.results.first().map_or("none".to_string(), result);
         let (language, words) = (answer.query.language, answer.query.words);
         let _ = writeln!(text, "| {language} | {words} | {place} | {first} | {:.0} |", answer.milliseconds);
     }
     let _ = writeln!(text);
     for answer in answers.iter().filter(|answer| answer.rank != Some(1)) {
         let _ = writeln!(text, "\"{}\" wants {}; got:\n", answer.query.words, answer.query.wanted());
-        for (title, url) in &answer.results {
-            let _ = writeln!(text, "1. {} ({})", cell(title), cell(url.trim_start_matches("http://")));
+        for hit in &answer.results {
+            let _ = writeln!(text, "1. {}", result(hit));
         }
         let _ = writeln!(text);
     }
+}
+
+fn result(hit: &Hit) -> String {
+    format!("{} ({}, {})", cell(&hit.title), cell(hit.url.trim_start_matches("http://")), cell(&hit.language))
 }
 
 /// A text that cannot break a table.

@@ -47,18 +47,50 @@ class Links(HTMLParser):
 
 
 def resolve(base, reference):
-    """The absolute URL that a reference means, without its fragment; None where it means none of the Web."""
+    """The absolute URL that a reference means (RFC 3986, section 5.2), without its fragment.
+
+    None where it means none of the Web. Python's own urljoin is not used: it drops empty segments, which
+    browsers keep.
+    """
     reference = re.sub(r"[\t\n\r]", "", reference).strip()
+    # Browsers read a backslash before the query as a slash.
+    before = re.match(r"[^?#]*", reference).group()
+    reference = before.replace("\\", "/") + reference[len(before) :]
     try:
-        parts = urllib.parse.urlsplit(urllib.parse.urljoin(base, reference))
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        ours, theirs = urllib.parse.urlsplit(base), urllib.parse.urlsplit(reference)
+        scheme = theirs.scheme or ours.scheme
+        if scheme not in ("http", "https") or (theirs.scheme not in ("", ours.scheme) and not theirs.netloc):
             return None
-        port = f":{parts.port}" if parts.port not in (None, 80) else ""
+        place, path, query = theirs, theirs.path, theirs.query
+        if not theirs.netloc:
+            place = ours
+            if not path:
+                path, query = ours.path, query or ours.query
+            elif not path.startswith("/"):
+                path = ours.path[: ours.path.rfind("/") + 1] + path
+        if not place.hostname:
+            return None
+        port = f":{place.port}" if place.port not in (None, 80) else ""
     except ValueError:
         return None
-    path = urllib.parse.quote(parts.path or "/", safe=SAFE)
-    query = "?" + urllib.parse.quote(parts.query, safe=SAFE + "?") if parts.query else ""
-    return f"{parts.scheme}://{parts.hostname.lower()}{port}{path}{query}"
+    path = urllib.parse.quote(without_dots(path), safe=SAFE)
+    query = "?" + urllib.parse.quote(query, safe=SAFE + "?") if query else ""
+    return f"{scheme}://{place.hostname.lower()}{port}{path}{query}"
+
+
+def without_dots(path):
+    kept = []
+    segments = path.split("/")[1:] or [""]
+    for number, segment in enumerate(segments, 1):
+        plain = segment.lower().replace("%2e", ".")
+        if plain not in (".", ".."):
+            kept.append(segment)
+            continue
+        if plain == ".." and kept:
+            kept.pop()
+        if number == len(segments):
+            kept.append("")
+    return "/" + "/".join(kept)
 
 
 def references(url, body):

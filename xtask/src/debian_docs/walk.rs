@@ -18,20 +18,21 @@ pub struct Walk {
     pub pages: BTreeSet<String>,
     /// How often there was which other answer, as `404 text/html`.
     pub others: BTreeMap<String, usize>,
-    pub seconds: f64,
+    /// How long it took; `None` where it is taken from an earlier run.
+    pub seconds: Option<f64>,
 }
 
 pub fn walk(dir: &Path, server: &Server, reuse: bool) -> Result<Walk, String> {
     let file = dir.join("walk.tsv");
     let begun = Instant::now();
-    if !(reuse && file.is_file()) {
+    let again = !(reuse && file.is_file());
+    if again {
         run_script(dir, server, &file)?;
     }
+    let seconds = again.then(|| begun.elapsed().as_secs_f64());
     let text =
         std::fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let mut walk = read(&text)?;
-    walk.seconds = begun.elapsed().as_secs_f64();
-    Ok(walk)
+    Ok(Walk { seconds, ..read(&text)? })
 }
 
 fn run_script(dir: &Path, server: &Server, file: &Path) -> Result<(), String> {
@@ -60,7 +61,7 @@ fn run_script(dir: &Path, server: &Server, file: &Path) -> Result<(), String> {
 }
 
 fn read(text: &str) -> Result<Walk, String> {
-    let mut walk = Walk { pages: BTreeSet::new(), others: BTreeMap::new(), seconds: 0.0 };
+    let mut walk = Walk { pages: BTreeSet::new(), others: BTreeMap::new(), seconds: None };
     for line in text.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         match fields[..] {
