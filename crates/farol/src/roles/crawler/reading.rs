@@ -152,6 +152,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
     found.extend(moved.map(|url| Found { url, depth, hint: None }));
     let indexable = matches!(parsed.kind, Kind::Html | Kind::PlainText)
         && !parsed.noindex
+        && parsed.unavailable_after.is_none_or(|end| exchange.fetched < end)
         && elsewhere.is_none()
         && !(parsed.title.is_empty() && parsed.body.is_empty());
     let content_hash = parsed.content_hash;
@@ -269,6 +270,8 @@ mod tests {
         assert!(stays_out("X-Robots-Tag: noindex", "<title>a</title>words"));
         assert!(stays_out("", "<meta name=robots content=noindex><title>a</title>words"));
         assert!(stays_out("", "<link rel=canonical href=/other><title>a</title>words"));
+        assert!(stays_out("X-Robots-Tag: unavailable_after: 2020-01-01", "<title>a</title>words"));
+        assert!(!stays_out("X-Robots-Tag: unavailable_after: 2999-01-01", "<title>a</title>words"));
         assert!(!stays_out("", "<link rel=canonical href=/><title>a</title>words"));
         // Another site cannot be spoken for.
         assert!(!stays_out("", "<link rel=canonical href=http://victim.org/><title>a</title>words"));
