@@ -12,12 +12,34 @@
 //! INVARIANT: one [`Shard`] writes, any number of [`Searcher`]s read, and neither waits for the other.
 //! INVARIANT: ranks of links are asked for at query time through [`Ranks`]; they change without re-indexing.
 //! This crate does not read the text of a question (`farol_broker` does) and knows nothing of the Web.
+//!
+//! ```
+//! # use farol_base::{CanonicalUrl, ContentHash, Document, Language, PagePosition, Timestamp};
+//! # use farol_base::query::{Field, Query, Request, Term};
+//! use farol_index::{NoRanks, Shard, ShardOptions};
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let page = Document {
+//! #     url: CanonicalUrl::parse("https://example.org/").unwrap(),
+//! #     title: "Lighthouses".into(), headings: String::new(), body: "They shine.".into(),
+//! #     description: String::new(), anchors: String::new(), language: Some(Language::ENGLISH),
+//! #     file_type: "html".into(), fetched: Timestamp::EPOCH, dated: None,
+//! #     content_hash: ContentHash::default(), simhash: 0, position: PagePosition::default(),
+//! # };
+//! let mut shard = Shard::open(dir.path(), ShardOptions::default())?;
+//! shard.put(&page)?;
+//! shard.commit(PagePosition { file: 0, offset: 1 })?;
+//! # let word = Term { text: "lighthouse".into(), field: Field::Any, phrase: false };
+//! # let query = Query { wanted: vec![word], ..Query::default() };
+//! let answer = shard.searcher().search(&Request { query, first: 0, count: 10, language: None }, &NoRanks)?;
+//! assert_eq!(answer.hits[0].url, page.url);
+//! # Ok::<(), farol_index::Error>(())
+//! ```
 
 mod error;
 mod filter;
 mod matching;
 mod plan;
-pub mod rank;
+mod rank;
 mod schema;
 mod searcher;
 mod shard;

@@ -59,6 +59,8 @@ pub struct Shard {
     changed: bool,
     /// Bytes of text handed over since the indexing threads were last known to be idle.
     waiting_bytes: usize,
+    /// [`WAITING_BYTES_MAX`], smaller in tests.
+    waiting_bytes_max: usize,
     poisoned: bool,
 }
 
@@ -88,15 +90,15 @@ impl Shard {
         let watermark = meta.payload.as_deref().map_or(Ok(PagePosition::default()), parse_watermark)?;
         let reader = reader_of(&index, options.cached_blocks)?;
         let shared = Shared::new(dir, index, reader, fields)?;
-        let generation = meta.opstamp;
         Ok(Shard {
             writer,
             shared,
             fields,
             watermark,
-            generation,
+            generation: meta.opstamp,
             changed: false,
             waiting_bytes: 0,
+            waiting_bytes_max: WAITING_BYTES_MAX,
             poisoned: false,
         })
     }
@@ -107,7 +109,7 @@ impl Shard {
         self.changed = true;
         let bytes = document.body.len() + document.headings.len() + document.anchors.len() + 1024;
         self.waiting_bytes += bytes;
-        if self.waiting_bytes > WAITING_BYTES_MAX {
+        if self.waiting_bytes > self.waiting_bytes_max {
             // Preparing a commit waits until the threads have taken everything in, and commits nothing.
             let caught_up = self.writer.prepare_commit().map(drop);
             self.guard("catch up with waiting pages", caught_up)?;
@@ -268,4 +270,38 @@ fn parse_watermark(payload: &str) -> Result<PagePosition, Error> {
         Some(PagePosition { file: file.parse().ok()?, offset: offset.parse().ok()? })
     });
     parsed.ok_or_else(|| Error::Damaged { what: format!("its watermark reads {payload:?}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestShard, page};
+
+    #[test]
+    fn catching_up_commits_nothing() {
+        let mut test = TestShard::new(&[]);
+        test.shard.waiting_bytes_max = 2_000; // Every second page waits for the first.
+        for round in 0..3 {
+            for number in 0..7 {
+                let url = format!("http://a/{number}");
+                test.shard.put(&page(&url, "Light", &format!("round{round} {number}"))).unwrap();
+            }
+            test.shard.delete(&CanonicalUrl::parse("http://a/3").unwrap());
+        }
+        test.shard.put(&page("http://a/8", "Light", "last")).unwrap();
+        let reader = Searcher::open(test.dir.path()).unwrap();
+        assert_eq!((reader.documents(), test.searcher().documents()), (0, 0));
+        test.shard.commit(PagePosition::default()).unwrap();
+        assert_eq!((test.ask("round1").total, test.ask("round2").total, test.ask("last").total), (0, 6, 1));
+        assert_eq!(test.searcher().verify().unwrap(), 7);
+    }
+
+    #[test]
+    fn watermarks_are_read_as_written() {
+        let at = PagePosition { file: u32::MAX, offset: u64::MAX };
+        assert_eq!(parse_watermark(&format_watermark(at)).unwrap(), at);
+        for payload in ["", "7", "1/x", "1/2/3"] {
+            assert!(matches!(parse_watermark(payload), Err(Error::Damaged { .. })), "{payload}");
+        }
+    }
 }

@@ -131,15 +131,15 @@ impl Marker {
     }
 
     /// The unit that a word of a text belongs to by its stem.
-    fn unit_by_stem(&self, reader: &mut Reader, word: &str, form: &str) -> Option<&usize> {
-        let stemmer = reader.stemmer.as_mut()?;
+    fn unit_by_stem(&self, reader: &Reader, word: &str, form: &str) -> Option<&usize> {
+        let stemmer = reader.stemmer.as_ref()?;
         let initial = form.chars().next()?;
         if !reader.initials.is_empty() && !reader.initials.contains(&initial) {
             return None;
         }
         let mut lowered = String::new();
         fold::lower(word, &mut lowered);
-        self.stems.get(stemmer.stem(&lowered))
+        self.stems.get(&stemmer.stem_once(&lowered))
     }
 
     /// The words of the question in a text, in order, not overlapping.

@@ -15,7 +15,9 @@ pub(crate) const TOKEN_BYTES_MAX: usize = 64;
 /// Appends the word in lower case and normal form, accents kept: what stemmers read.
 pub(crate) fn lower(word: &str, out: &mut String) {
     if word.is_ascii() {
-        out.extend(word.bytes().filter(|b| *b != b'\'').map(|b| b.to_ascii_lowercase() as char));
+        let start = out.len();
+        word.split('\'').for_each(|part| out.push_str(part));
+        out[start..].make_ascii_lowercase();
         return;
     }
     let normal = ComposingNormalizerBorrowed::new_nfkc().normalize(word);

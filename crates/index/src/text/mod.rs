@@ -123,7 +123,7 @@ impl Analyser {
         if let Some(stemmer) = &mut self.stemmer {
             token.stem.push_str(stemmer.stem(&self.lowered));
         }
-        if !word.contains(['_', '+', '#']) {
+        if !word.bytes().any(|b| matches!(b, b'_' | b'+' | b'#')) {
             return position + 1;
         }
         let mut next = position;

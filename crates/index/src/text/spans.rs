@@ -49,8 +49,9 @@ impl Iterator for Spans<'_> {
 
     fn next(&mut self) -> Option<Span> {
         loop {
-            let rest = &self.text[self.at..];
-            let c = rest.chars().next()?;
+            // Most of a text is ASCII, and most of what is no word is a space.
+            self.at += self.text.as_bytes()[self.at..].iter().take_while(|b| **b == b' ').count();
+            let c = self.text[self.at..].chars().next()?;
             match class(c) {
                 Class::Word => return Some(self.word()),
                 Class::Dense => return Some(self.dense()),
@@ -119,8 +120,9 @@ fn trailing_signs(rest: &str) -> Option<usize> {
 
 /// End of the run of a class that starts at `start`, joints and marks included.
 fn run(text: &str, start: usize, wanted: Class, bytes_max: usize) -> usize {
-    let mut end = start;
-    for c in text[start..].chars() {
+    let plain = |b: &&u8| b.is_ascii_alphanumeric() || **b == b'_';
+    let mut end = start + text.as_bytes()[start..].iter().take(bytes_max).take_while(plain).count();
+    for c in text[end..].chars() {
         let class = class(c);
         if end - start >= bytes_max || !(class == wanted || matches!(class, Class::Mark | Class::Joint)) {
             break;
