@@ -43,6 +43,9 @@ pub struct Running {
 impl Running {
     /// Opens the folder and starts the roles.
     pub fn start(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles) -> Result<Running> {
+        if roles.serve {
+            crate::process::answers_people();
+        }
         let config = Arc::new(config);
         let held = folder.hold()?;
         let fabric: Arc<dyn Fabric> = Arc::new(Local::open(&folder.tables())?);

@@ -1,9 +1,21 @@
 //! This process: memory, open files, and threads that step back for others.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether people are answered by this process.
+static ANSWERS: AtomicBool = AtomicBool::new(false);
+
+/// Says that people are answered by this process: its other threads then step back.
+pub fn answers_people() {
+    ANSWERS.store(true, Ordering::SeqCst);
+}
 
 /// Lets threads that answer people go first. Where the system refuses, nothing changes.
 pub fn be_nice() {
+    if !ANSWERS.load(Ordering::SeqCst) {
+        return;
+    }
     let thread = rustix::thread::gettid();
     let _ = rustix::process::setpriority_process(Some(thread), 10);
 }
