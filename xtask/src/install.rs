@@ -32,13 +32,21 @@ fn apt(packages: &[&str]) -> Result<(), String> {
     }
     // Only root may install; others go through sudo where it is there.
     let (program, prefix): (&str, &[&str]) =
-        if run::exists("sudo") && !run::quietly("test", &["-w", "/var/lib/dpkg"]) { ("sudo", &["apt-get"]) } else { ("apt-get", &[]) };
+        if run::exists("sudo") && !run::quietly("test", &["-w", "/var/lib/dpkg"]) {
+            ("sudo", &["apt-get"])
+        } else {
+            ("apt-get", &[])
+        };
     let with = |rest: &[&str]| [prefix, rest].concat().into_iter().map(String::from).collect::<Vec<_>>();
     let update = with(&["update", "-qq"]);
     let mut install = with(&["install", "-y", "-qq", "--no-install-recommends"]);
     install.extend(packages.iter().map(|package| package.to_string()));
     run::step("package lists", program, &update.iter().map(String::as_str).collect::<Vec<_>>())?;
-    run::step(&format!("installing {wanted}"), program, &install.iter().map(String::as_str).collect::<Vec<_>>())
+    run::step(
+        &format!("installing {wanted}"),
+        program,
+        &install.iter().map(String::as_str).collect::<Vec<_>>(),
+    )
 }
 
 fn python() -> Result<(), String> {

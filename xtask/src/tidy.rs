@@ -60,13 +60,22 @@ fn check_map(root: &Path, problems: &mut Vec<String>) {
 fn check_source(file: &Path, text: &str, problems: &mut Vec<String>) {
     let lines = text.lines().count();
     if lines > LINES_MAX {
-        problems.push(format!("{} has {lines} lines; more than {LINES_MAX} want to be two ideas", file.display()));
+        problems.push(format!(
+            "{} has {lines} lines; more than {LINES_MAX} want to be two ideas",
+            file.display()
+        ));
     }
     if !text.starts_with("//!") && !text.starts_with("#!") {
         problems.push(format!("{} does not open with a word on its job (//!)", file.display()));
     }
     // Written in two pieces, so that this file passes its own check.
-    for mark in [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("dbg", "!("), concat!("/", "root/"), concat!("../", "shared")] {
+    for mark in [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("dbg", "!("),
+        concat!("/", "root/"),
+        concat!("../", "shared"),
+    ] {
         if text.contains(mark) {
             problems.push(format!("{} contains {mark:?}", file.display()));
         }

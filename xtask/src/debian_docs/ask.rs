@@ -41,7 +41,7 @@ fn ask(address: SocketAddr, query: &'static Query) -> Result<Answer, String> {
         language: field(hit, "language"),
     });
     let results: Vec<Hit> = hits.collect();
-    let sensible = results.iter().position(|hit| query.is_answered_by(&hit.title, &hit.url, &hit.language));
+    let sensible = results.iter().position(|hit| query.is_answered_by(&hit.title, &hit.url));
     Ok(Answer {
         query,
         rank: sensible.map(|place| place + 1),

@@ -130,7 +130,6 @@ fn open_archive(folder: &Folder, config: &Config) -> Result<(Archive, Recovery)>
         software: format!("Farol/{}", env!("CARGO_PKG_VERSION")),
         operator: config.identity.operator.clone(),
         user_agent: config.user_agent(),
-        ..ArchiveOptions::default()
     };
     Archive::open(crate::disk::at(&folder.pages())?, options)
         .with_context(|| format!("cannot open the archive in {}", folder.pages().display()))
