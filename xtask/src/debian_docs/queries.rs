@@ -2,7 +2,8 @@
 //!
 //! The expectations come from reading the packages' pages, and were written before any answer was seen. They name
 //! pages, not ranks: a result is sensible when its URL or its title holds one of the marks. A question is answered by
-//! the manual in its language: marks name that manual's folder where a host holds several.
+//! the manual in its language: marks name that manual's folder where a host holds several. (Two questions about Apache
+//! were narrowed to the English manual later, when a Turkish page had passed.)
 
 /// A question with its sensible answers.
 pub struct Query {

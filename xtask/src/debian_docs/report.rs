@@ -82,7 +82,7 @@ fn rules(text: &mut String, verdict: &Verdict) {
     let _ = writeln!(
         text,
         "## Rules, by nginx's log\n\nDelay {DELAY_MS} ms (the servers are ours); 3 ms of slack for the log's clock. \
-         Two packages share one address. Five robots.txt rules are in force: see the hosts below.\n"
+         Two packages share one address. Four hosts have rules in a robots.txt: see below.\n"
     );
     let _ = writeln!(text, "| rule | broken |\n|---|---:|");
     for (rule, broken) in &verdict.rules {
@@ -153,7 +153,7 @@ fn questions(text: &mut String, answers: &[Answer]) {
     let share = |count: usize| 100.0 * count as f64 / answers.len().max(1) as f64;
     let _ = writeln!(
         text,
-        "## Thirty questions\n\nSensible answers were written down from the packages' pages, before asking \
+        "## Thirty questions\n\nSensible answers were written down from the packages' pages, not from Farol's answers \
          (`xtask/src/debian_docs/queries.rs`).\n\n\
          - sensible first result: {} of {} ({:.0} %)\n- sensible result among the first three: {} ({:.0} %)\n",
         within(1),
