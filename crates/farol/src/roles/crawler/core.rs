@@ -22,12 +22,16 @@ use farol_frontier::{
 };
 use farol_parse::robots::Verdict;
 use farol_store::pages::Archive;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Answers written down in one go.
-const BATCH_MAX: usize = 128;
+const BATCH_MAX: usize = 256;
+/// With so many visits under way, answers are gathered rather than waited for.
+const BUSY: usize = 32;
+/// How long they are gathered.
+const GATHER: Duration = Duration::from_millis(1);
 /// Hosts brought into the frontier in one go.
 const HOSTS_PER_TURN: usize = 256;
 /// Sleep at most this long, so that orders and clocks are looked at.
@@ -109,10 +113,13 @@ impl Core {
     /// Waits for something to happen and takes all that has.
     fn gather(&mut self, wait: Duration, turn: &mut Turn) -> Result<Vec<Visited>> {
         let mut batch = Vec::new();
-        let mut next = match self.events.recv_timeout(wait) {
-            Ok(event) => Some(event),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => None,
+        let mut next = if self.in_flight >= BUSY {
+            // So much is under way that something will have come: being woken for each answer would cost more
+            // than the answer's own work.
+            std::thread::sleep(wait.min(GATHER));
+            self.events.try_recv().ok()
+        } else {
+            self.events.recv_timeout(wait).ok()
         };
         while let Some(event) = next {
             match event {
