@@ -8,6 +8,7 @@
 mod crawlers;
 mod peers;
 mod process;
+mod queries;
 mod web;
 
 use clap::{Parser, Subcommand};
@@ -24,10 +25,13 @@ struct Cli {
 enum Command {
     /// Crawls a synthetic Web with each crawler in turn and prints pages per second and per CPU-second.
     Crawlers(crawlers::Args),
+    /// Asks a running engine at a steady rate and prints how long answers took.
+    Queries(queries::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Crawlers(args) => crawlers::run(&args),
+        Command::Queries(args) => queries::run(&args),
     }
 }

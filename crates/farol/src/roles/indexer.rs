@@ -26,6 +26,8 @@ const ANCHOR_BYTES_MAX: usize = 4096;
 /// Changes between two commits at most, while catching up.
 const CATCH_UP_BATCH: u64 = 20_000;
 
+/// With less room than this on the disk, a failed write needs no other explanation.
+const ROOM_MIN: u64 = 16 << 20;
 /// How often the position alone is committed while pages come in that change nothing.
 const POSITION_EVERY: Duration = Duration::from_secs(60);
 
@@ -249,14 +251,26 @@ impl Work {
         Ok(text)
     }
 
+    /// Says why indexing waits, in the log only when the reason is new.
+    fn complain(&self, error: &anyhow::Error) {
+        let free = crate::disk::free_bytes(&self.sources.dir).unwrap_or(u64::MAX);
+        let message = match free < ROOM_MIN {
+            true => "indexing waits for room on the disk; make room and it goes on by itself".to_string(),
+            false => format!("indexing waits: {error:#}"),
+        };
+        let mut trouble = self.progress.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if *trouble != message {
+            tracing::error!(error = %format!("{error:#}"), "{message}");
+            *trouble = message;
+        }
+    }
+
     /// Does a piece of work; when it fails (a full disk, say), opens the shard again as it was last committed
     /// and reads on from there, as often as needed. Pages wait safely in the archive meanwhile.
     fn or_mend(&mut self, work: impl FnOnce(&mut Work) -> Result<()>) {
         let Err(mut error) = work(self) else { return };
         loop {
-            let message = format!("indexing waits: {error:#}");
-            tracing::error!(error = %format!("{error:#}"), "indexing waits");
-            *self.progress.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = message;
+            self.complain(&error);
             if self.stop.load(Ordering::SeqCst) {
                 return;
             }
