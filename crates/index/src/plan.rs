@@ -82,6 +82,8 @@ pub(crate) struct Plan {
     pub unwanted: Vec<Unit>,
     pub filters: Filters,
     pub typed: Vec<Typed>,
+    /// The asker's language.
+    pub hint: Option<Language>,
 }
 
 impl Plan {
@@ -93,6 +95,7 @@ impl Plan {
             unwanted: Vec::new(),
             filters: query.filters.clone(),
             typed: Vec::new(),
+            hint,
         };
         for term in query.wanted.iter().take(UNITS_MAX) {
             planner.add_wanted(term, &mut plan)?;

@@ -79,7 +79,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     let fields = Fields {
         words: builder.add_text_field("words", text("forms", IndexRecordOption::WithFreqsAndPositions, true)),
         stems: builder.add_text_field("stems", text("stems", IndexRecordOption::WithFreqs, false)),
-        title: builder.add_text_field("title", text("both", IndexRecordOption::WithFreqsAndPositions, false)),
+        title: builder.add_text_field("title", text("both", IndexRecordOption::WithFreqsAndPositions, true)),
         url: builder.add_text_field("url", text("forms", IndexRecordOption::WithFreqsAndPositions, false)),
         page: builder.add_u64_field("page", number().set_indexed().set_fast()),
         host: builder.add_text_field("host", raw().set_fast("raw")),

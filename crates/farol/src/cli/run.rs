@@ -55,6 +55,7 @@ pub fn stay(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles
         .enable_all()
         .build()
         .context("cannot start threads")?;
+    let anonymous = config.identity.contact.is_empty() && config.identity.public_url.is_empty();
     let begun = Instant::now();
     let mut progress = Progress::new();
     let running = Running::start(folder, config, seeds, roles)?;
@@ -69,6 +70,11 @@ pub fn stay(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles
     if let Some(address) = listening {
         progress
             .say(&format!("Search at http://{address} — dashboard at http://{address}/admin — Ctrl-C stops"));
+    }
+    if roles.crawl && anonymous {
+        progress.say(
+            "Site owners cannot see who you are: set contact or public_url under [identity] in farol.toml",
+        );
     }
     let before = running.view().totals.pages;
     runtime.block_on(watch(&running, &mut progress));

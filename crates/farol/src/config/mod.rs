@@ -207,13 +207,14 @@ impl Config {
         Ok(())
     }
 
-    /// The user agent as servers see it.
+    /// The user agent as servers see it: with the about page where that can be reached, else with the contact.
     pub fn user_agent(&self) -> String {
-        let about = match self.identity.public_url.trim_end_matches('/') {
-            "" => format!("http://{}/about", self.serve.listen),
-            url => format!("{url}/about"),
-        };
-        format!("{}/{} (+{about})", self.crawl.agent, env!("CARGO_PKG_VERSION"))
+        let product = format!("{}/{}", self.crawl.agent, env!("CARGO_PKG_VERSION"));
+        match (self.identity.public_url.trim_end_matches('/'), self.identity.contact.as_str()) {
+            ("", "") => product,
+            ("", contact) => format!("{product} (+{contact})"),
+            (url, _) => format!("{product} (+{url}/about)"),
+        }
     }
 
     /// Every key with its documentation and default, as a TOML file that could be used as it is.
@@ -318,6 +319,16 @@ mod tests {
     fn the_explanation_is_a_config_file_with_the_defaults() {
         let read = Config::parse(&Config::explain()).expect("the explanation is valid");
         assert_eq!(format!("{read:?}"), format!("{:?}", Config::default()));
+    }
+
+    #[test]
+    fn the_user_agent_says_where_to_ask() {
+        let agent = |toml: &str| Config::parse(toml).unwrap().user_agent();
+        let product = format!("farol/{}", env!("CARGO_PKG_VERSION"));
+        assert_eq!(agent(""), product);
+        assert_eq!(agent("[identity]\ncontact = 'a@b.org'"), format!("{product} (+a@b.org)"));
+        let both = "[identity]\ncontact = 'a@b.org'\npublic_url = 'https://s.org/'";
+        assert_eq!(agent(both), format!("{product} (+https://s.org/about)"));
     }
 
     #[test]

@@ -23,6 +23,40 @@ use std::time::{Duration, Instant};
 const ANCHORS_PER_TURN: usize = 200;
 /// Anchor text of one page that is indexed.
 const ANCHOR_BYTES_MAX: usize = 4096;
+/// Anchor texts that say where a link stands, not what it leads to.
+const NAVIGATION: &[&str] = &[
+    "next",
+    "prev",
+    "previous",
+    "up",
+    "home",
+    "top",
+    "back",
+    "contents",
+    "here",
+    "more",
+    "click here",
+    "read more",
+    "siguiente",
+    "anterior",
+    "subir",
+    "inicio",
+    "arriba",
+    "volver",
+    "aquí",
+    "más",
+    "leer más",
+    "próximo",
+    "próxima",
+    "seguinte",
+    "acima",
+    "início",
+    "voltar",
+    "topo",
+    "aqui",
+    "mais",
+    "leia mais",
+];
 /// Changes between two commits at most, while catching up.
 const CATCH_UP_BATCH: u64 = 20_000;
 
@@ -239,14 +273,20 @@ impl Work {
     /// The anchor texts of a page, the most frequent first, one per line.
     fn anchors(&self, page: PageId) -> Result<String> {
         let mut text = String::new();
-        for (anchor, _) in lock(&self.sources.links).anchors(page)? {
-            if text.len() + anchor.len() > ANCHOR_BYTES_MAX {
-                break;
+        for (anchor, count) in lock(&self.sources.links).anchors(page)? {
+            if NAVIGATION.contains(&anchor.to_lowercase().as_str()) {
+                continue;
             }
-            if !text.is_empty() {
-                text.push('\n');
+            // What many pages call it says more than what one does, but not as many times more.
+            for _ in 0..=count.max(1).ilog2().min(3) {
+                if text.len() + anchor.len() > ANCHOR_BYTES_MAX {
+                    return Ok(text);
+                }
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&anchor);
             }
-            text.push_str(&anchor);
         }
         Ok(text)
     }

@@ -6,6 +6,7 @@
 
 mod crowd;
 pub(crate) mod fields;
+mod language;
 pub(crate) mod links;
 pub(crate) mod proximity;
 mod title;
@@ -18,6 +19,7 @@ use crate::plan::Plan;
 use crate::searcher::View;
 use farol_base::PageId;
 use fields::Bm25;
+use language::Spoken;
 use links::HostRanks;
 use proximity::Nearness;
 use tantivy::DocAddress;
@@ -83,6 +85,7 @@ fn know(
         let mut hosts = HostRanks::new(view, ordinal as usize)?;
         let mut nearness = Nearness::new(segment, plan)?;
         let mut titles = Titles::new(segment, plan)?;
+        let mut spoken = Spoken::new(segment, plan)?;
         let bm25 = Bm25::new(view, segment)?;
         for &at in group {
             let candidate = candidates[at];
@@ -97,7 +100,7 @@ fn know(
                 score *= titles.factor(doc);
             }
             if at < RERANKED && !listing {
-                score *= links::prior(ranks.page(PageId(page)), host_rank);
+                score *= links::prior(ranks.page(PageId(page)), host_rank) * spoken.factor(doc);
             }
             known[at] = Some(Known {
                 candidate,

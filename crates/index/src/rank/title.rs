@@ -3,21 +3,30 @@
 use crate::error::Error;
 use crate::matching::Cursor;
 use crate::plan::{Place, Plan, Unit};
+use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{DocId, SegmentReader};
 
 /// How much a page gains whose title holds every word.
 const WEIGHT: f32 = 0.2;
 
+/// How much more it gains where the title holds nothing else.
+const NOTHING_ELSE: f32 = 0.1;
+
+/// Tokens that a word of a title takes: its form and its stem.
+const TOKENS_PER_WORD: f32 = 2.0;
+
 /// Looks words up in the titles of one segment, asked for in growing order of pages.
 pub(crate) struct Titles {
     cursors: Vec<(Cursor, f32)>,
     weight_all: f32,
+    lengths: Option<FieldNormReader>,
 }
 
 impl Titles {
     pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<Titles, Error> {
-        let mut titles = Titles { cursors: Vec::new(), weight_all: 0.0 };
+        let mut titles = Titles { cursors: Vec::new(), weight_all: 0.0, lengths: None };
         let Ok(title) = segment.schema().get_field("title") else { return Ok(titles) };
+        titles.lengths = segment.get_fieldnorms_reader(title).ok();
         for unit in plan.units.iter().filter(|unit| unit.place.everywhere) {
             titles.weight_all += unit.idf;
             let place = Place { forms: title, stems: Some(title), everywhere: false };
@@ -34,11 +43,31 @@ impl Titles {
         if self.weight_all <= 0.0 {
             return 1.0;
         }
-        let held: f32 = self
-            .cursors
-            .iter_mut()
-            .map(|(cursor, idf)| if cursor.seek(doc) == doc { *idf } else { 0.0 })
-            .sum();
-        1.0 + WEIGHT * held / self.weight_all
+        let (mut held, mut words) = (0.0, 0.0);
+        for (cursor, idf) in &mut self.cursors {
+            if cursor.seek(doc) == doc {
+                held += *idf;
+                words += 1.0;
+            }
+        }
+        let tokens = self.lengths.as_ref().map_or(0, |lengths| lengths.fieldnorm(doc)) as f32;
+        let share = (TOKENS_PER_WORD * words / tokens.max(1.0)).min(1.0);
+        1.0 + (WEIGHT + NOTHING_ELSE * share) * held / self.weight_all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{TestShard, page};
+
+    #[test]
+    fn a_title_of_just_these_words_beats_one_of_more() {
+        let body = "the journal of changes is written ahead of the pages";
+        let shard = TestShard::new(&[
+            page("http://a/long", "Changes of the journal and other hooks of the library", body),
+            page("http://b/just", "Journal changes", body),
+            page("http://c/none", "Something else", body),
+        ]);
+        assert_eq!(shard.paths("journal changes")[0], "/just");
     }
 }

@@ -59,7 +59,7 @@ impl Opened {
         let counts = self.keep.urls.counts();
         Ok(View {
             state: farol_front::State::Serving,
-            totals: Totals::read(&*self.keep.fabric)?,
+            totals: Totals::read(&*self.keep.fabric, counts.collected)?,
             queue: counts.waiting,
             urls_known: counts.known,
             hosts_known: counts.hosts,
@@ -181,7 +181,7 @@ impl Crawler {
             compression: config.archive.compression,
             ids: AtomicU64::new(now.as_millis() << 20 ^ u64::from(std::process::id())),
         };
-        let totals = Totals::read(&*keep.fabric)?;
+        let totals = Totals::read(&*keep.fabric, keep.urls.counts().collected)?;
         let shown = view.clone();
         keep.on_full_disk = Box::new(move |message| View::set_full(&shown, message));
         let mut core = Core {

@@ -21,9 +21,14 @@ pub struct Totals {
 const KEY: &str = "totals";
 
 impl Totals {
-    pub fn read(fabric: &dyn Fabric) -> Result<Totals> {
+    /// Reads the sums as last written. A crash takes those of the last seconds; the URL store knows how many pages
+    /// there are at least.
+    pub fn read(fabric: &dyn Fabric, collected: u64) -> Result<Totals> {
         let bytes = fabric.get(Table::Marks, KEY)?;
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
+        let mut totals: Totals =
+            bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        totals.pages = totals.pages.max(collected);
+        Ok(totals)
     }
 
     pub fn write(&self, fabric: &dyn Fabric) -> Result<()> {
