@@ -76,11 +76,11 @@ impl Visitor {
             address: Some(lease.address()),
         };
         let response = self.fetcher.get_following(request, ROBOTS_HOPS_MAX).await?.response;
-        let body = response.body.to_vec();
+        let (body, retry_after) = (response.body.to_vec(), response.retry_after);
         let mut exchange = exchange_of(&url, response, SystemClock.now());
         // Archived under the address that was asked, wherever redirects led: it is this host's rules.
         exchange.metadata.push(("via".to_string(), lease.host().to_string()));
-        Ok(Answer { robots: Some(body), ..self.answer(exchange, 0) })
+        Ok(Answer { robots: Some(body), ..self.answer(exchange, 0, retry_after) })
     }
 
     async fn ask_page(&self, lease: &Lease, previous: Option<PagePosition>) -> Result<Answer, FetchError> {
@@ -97,6 +97,7 @@ impl Visitor {
             address: Some(lease.address()),
         };
         let response = self.fetcher.get(request).await?;
+        let retry_after = response.retry_after;
         let mut exchange = exchange_of(&page.url, response, SystemClock.now());
         if let Some(kept) = kept {
             let same =
@@ -105,11 +106,11 @@ impl Visitor {
                 .then(|| RevisitOf { fetched: kept.fetched, digest: Some(PayloadDigest::of(&kept.body)) });
         }
         exchange.metadata.push(("hopsFromSeed".to_string(), page.depth.to_string()));
-        Ok(self.answer(exchange, page.depth))
+        Ok(self.answer(exchange, page.depth, retry_after))
     }
 
     /// Reads and packs; the costly part of a visit.
-    fn answer(&self, exchange: Exchange, depth: u16) -> Answer {
+    fn answer(&self, exchange: Exchange, depth: u16, retry_after: Option<Duration>) -> Answer {
         let reading = self.reader.read(&exchange, depth);
         let comes_back = exchange.status == 429 || exchange.status >= 500;
         let encoded = (!comes_back).then(|| {
@@ -123,8 +124,7 @@ impl Visitor {
             status: exchange.status,
             fetched: exchange.fetched,
             bytes: exchange.body.len() as u64,
-            retry_after: header(&exchange.response_head, "retry-after")
-                .and_then(|text| retry_after(&text, exchange.fetched)),
+            retry_after,
             encoded,
             reading,
             robots: None,
@@ -178,13 +178,5 @@ fn exchange_of(url: &farol_base::CanonicalUrl, response: Response, fetched: Time
         protocol: response.protocol.into(),
         revisit_of: None,
         metadata: vec![("fetchTimeMs".to_string(), response.total.as_millis().to_string())],
-    }
-}
-
-/// Reads a Retry-After: seconds or a date.
-fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
-    match text.trim().parse() {
-        Ok(secs) => Some(Duration::from_secs(secs)),
-        Err(_) => Timestamp::parse(text).map(|at| at.since(now)),
     }
 }
