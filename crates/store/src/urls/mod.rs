@@ -17,6 +17,7 @@ pub mod naive;
 mod record;
 mod table;
 mod texts;
+mod verifier;
 
 #[cfg(test)]
 mod race;
@@ -27,6 +28,7 @@ use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 pub use journal::{Journal, JournalOptions};
 pub use naive::Naive;
 pub use record::{Counts, HostCounts, Record, State, Visit, VisitOutcome};
+pub use verifier::Verifier;
 
 /// A URL that was seen somewhere: in a link, a sitemap, a feed, or among the seeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,14 +63,14 @@ pub struct Drawn {
 /// Calls between two [`flush`](UrlStore::flush)es are one batch: after a crash all of it is there or none.
 /// That suits stores that merge in bulk as well as those that write a journal.
 pub trait UrlStore: Send {
-    /// Learns URLs, and says how many of them were new.
-    fn found(&mut self, found: &[Found]) -> Result<usize, Error>;
+    /// Learns URLs. Those that are known already stay as they are, but for a smaller depth and a hint.
+    fn found(&mut self, found: &[Found]) -> Result<(), Error>;
 
     /// Notes a visit; a URL that was not known becomes known, at depth 0. The URL is no longer out.
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error>;
 
-    /// Takes URLs of a host to visit now: first those never visited (lower depth first, then in the order in
-    /// which they were found), then those that are due again (longest due first).
+    /// Takes URLs of a host to visit now: first those never visited, in the order that the store stands for, then
+    /// those that are due again, longest due first.
     ///
     /// They are out, and no later draw gives them, until they are visited or released. Also holds the host, as
     /// [`hosts_due`](UrlStore::hosts_due) does. Neither outlives the process: after opening again all are back.
@@ -101,8 +103,12 @@ pub trait UrlStore: Send {
     /// skipping `first`.
     fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)>;
 
-    /// Sums over everything.
+    /// Sums over everything. A store that merges in bulk may be behind what was noted last, until
+    /// [`settle`](UrlStore::settle).
     fn counts(&self) -> Counts;
+
+    /// Waits until all that was noted is in its place, so that the next answers take it into account.
+    fn settle(&mut self) -> Result<(), Error>;
 
     /// End of what was taken in of the archive.
     fn watermark(&self) -> PagePosition;

@@ -65,8 +65,7 @@ fn due(entry: &Entry) -> Timestamp {
 }
 
 impl UrlStore for Naive {
-    fn found(&mut self, found: &[Found]) -> Result<usize, Error> {
-        let before = self.urls.len();
+    fn found(&mut self, found: &[Found]) -> Result<(), Error> {
         for found in found {
             let record = &mut self.learn(&found.url, found.depth).record;
             record.depth = record.depth.min(found.depth);
@@ -76,7 +75,7 @@ impl UrlStore for Naive {
                 record.due = hint;
             }
         }
-        Ok(self.urls.len() - before)
+        Ok(())
     }
 
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error> {
@@ -177,6 +176,10 @@ impl UrlStore for Naive {
         }
     }
 
+    fn settle(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn watermark(&self) -> PagePosition {
         self.watermark
     }
@@ -233,8 +236,9 @@ mod tests {
         let mut store = Naive::new();
         let links =
             [found("http://h/c", 2), found("http://h/a", 1), found("http://h/b", 1), found("http://g/", 0)];
-        assert_eq!(store.found(&links).unwrap(), 4);
-        assert_eq!(store.found(&[found("http://h/c", 3)]).unwrap(), 0);
+        store.found(&links).unwrap();
+        store.found(&[found("http://h/c", 3)]).unwrap();
+        assert_eq!(store.counts().known, 4);
         store.visited(&url("http://h/old"), &page(1, 50)).unwrap();
         assert_eq!(draw(&mut store, "http://h/", 2, 60), (vec!["/a".into(), "/b".into()], Some(60)));
         assert_eq!(draw(&mut store, "http://h/", 9, 60), (vec!["/c".into(), "/old".into()], None));

@@ -114,7 +114,8 @@ impl Race {
                         hint: hint.map(|hint| Timestamp::from_secs(90 + u64::from(hint))),
                     })
                     .collect();
-                assert_eq!(self.journal.found(&found).unwrap(), self.naive.found(&found).unwrap());
+                self.journal.found(&found).unwrap();
+                self.naive.found(&found).unwrap();
             }
             Op::Visited { url: number, outcome, due } => {
                 let visit = visit(*outcome, now, *due);

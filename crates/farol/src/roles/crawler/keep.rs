@@ -140,7 +140,7 @@ impl Keep {
     }
 
     /// Notes addresses to visit: those in scope that do not look like a trap.
-    pub fn find(&mut self, mut found: Vec<Found>) -> Result<usize> {
+    pub fn find(&mut self, mut found: Vec<Found>) -> Result<()> {
         found.retain(|found| {
             (self.depth_max == 0 || found.depth <= self.depth_max) && self.scope.contains(&found.url)
         });

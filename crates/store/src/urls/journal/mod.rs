@@ -232,14 +232,13 @@ impl Journal {
         }
     }
 
-    fn found_some(&mut self, found: &[Found]) -> Result<usize, Error> {
+    fn found_some(&mut self, found: &[Found]) -> Result<(), Error> {
         let mut parts = [("", "", 0); KNOWN_MAX];
         for (Found { url, depth, .. }, part) in found.iter().zip(&mut parts) {
             let (host, path) = split_url(url);
             *part = (host, path, *depth);
         }
         let news = self.table.news(&parts[..found.len()]);
-        let mut new = 0;
         for (i, (Found { hint, .. }, (host, path, depth))) in found.iter().zip(parts).enumerate() {
             if news >> i & 1 == 0 && hint.is_none() {
                 continue;
@@ -256,9 +255,8 @@ impl Journal {
             if let Some(at) = moved {
                 self.pending.hint([path, ""], at);
             }
-            new += usize::from(learnt == Learnt::New);
         }
-        Ok(new)
+        Ok(())
     }
 
     fn append_pending(&mut self) -> Result<(), Error> {
@@ -358,10 +356,10 @@ impl Journal {
 }
 
 impl UrlStore for Journal {
-    fn found(&mut self, found: &[Found]) -> Result<usize, Error> {
-        found.chunks(KNOWN_MAX).try_fold(0, |new, some| {
+    fn found(&mut self, found: &[Found]) -> Result<(), Error> {
+        found.chunks(KNOWN_MAX).try_for_each(|some| {
             self.ready()?;
-            Ok(new + self.found_some(some)?)
+            self.found_some(some)
         })
     }
 
@@ -426,6 +424,10 @@ impl UrlStore for Journal {
 
     fn counts(&self) -> Counts {
         Counts { bytes_on_disk: self.len, ..self.table.counts() }
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        Ok(())
     }
 
     fn watermark(&self) -> PagePosition {
