@@ -9,7 +9,10 @@
 //! INVARIANT: [`web::World`] is pure. Only [`web::serve`] and [`web::LogSink`] touch sockets, files and the clock.
 
 pub mod check;
+pub mod urls;
 pub mod web;
+
+use std::path::{Path, PathBuf};
 
 /// What can go wrong in the lab.
 #[derive(Debug, thiserror::Error)]
@@ -21,4 +24,18 @@ pub enum Error {
     Log { line: u64, source: serde_json::Error },
     #[error("the request log cannot be read")]
     Read(#[source] std::io::Error),
+    #[error("cannot {action} {}", path.display())]
+    File { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("the URL store failed")]
+    Store(#[from] farol_store::Error),
+    #[error("there is no store {name}; known are {known}")]
+    NoStore { name: String, known: String },
+    #[error("the process that ran {store} failed")]
+    Child { store: String, source: Option<std::io::Error> },
+}
+
+impl Error {
+    fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+        move |source| Error::File { action, path: path.to_path_buf(), source }
+    }
 }

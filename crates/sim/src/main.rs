@@ -3,6 +3,7 @@
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use farol_sim::check::{CheckRules, check};
+use farol_sim::urls::{ChildArgs, STORES, UrlsArgs, compare, run_one};
 use farol_sim::web::{LogSink, Page, Scope, Walk, WebConfig, World, read_log, serve};
 use std::fs::File;
 use std::io::BufReader;
@@ -15,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A synthetic Web to crawl, and a checker of how it was crawled.
+/// A synthetic Web to crawl, a checker of how it was crawled, and experiments.
 #[derive(Parser)]
 #[command(name = "farol-sim", version, max_term_width = 110)]
 struct Cli {
@@ -31,6 +32,11 @@ enum Command {
     ///
     /// Exit code 1 means that the crawl was not clean, 2 that it could not be judged.
     Check(CheckArgs),
+    /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
+    Urls(UrlsArgs),
+    /// Runs one store for `urls`.
+    #[command(hide = true, name = farol_sim::urls::CHILD)]
+    UrlsOneStore(ChildArgs),
 }
 
 #[derive(clap::Args)]
@@ -101,6 +107,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Web(args) => web(args).map(|()| ExitCode::SUCCESS),
         Command::Check(args) => judge(args),
+        Command::Urls(args) => compare(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::UrlsOneStore(args) => run_one(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("farol-sim: {error:#}");

@@ -1,0 +1,34 @@
+//! URL stores side by side: the experiment of VEUNI's thesis (W. F. Henrique, UFMG 2011), and what to compare with.
+//!
+//! A run's life: [`load`] makes the cycles of a crawl from a seed, [`driver`] hands them to a store and measures, and
+//! [`experiment`] runs each store in a process of its own and puts their figures side by side.
+//!
+//! Yardsticks, each honest and tuned, all of them exact on this load:
+//!
+//! - [`drum`]: IRLbot's DRUM with a plain sorted central file;
+//! - [`mercator`]: one sorted file of URLs, merged with a batch;
+//! - [`central`]: one repository with servers in order, rewritten every cycle; what VEUNI's author gave up for VEUNI.
+//!
+//! They implement [`Verifier`] and no more: not one of them opens again after a crash.
+
+pub mod atlas;
+pub mod driver;
+pub mod drum;
+pub mod experiment;
+mod facts;
+mod keys;
+pub mod lines;
+pub mod load;
+mod meter;
+mod plot;
+pub mod queue;
+pub mod report;
+pub mod spell;
+pub mod stores;
+
+#[cfg(test)]
+mod race;
+
+pub use experiment::{CHILD, ChildArgs, UrlsArgs, compare, run_one};
+pub use facts::{FACTS_BYTES, Facts, Tally};
+pub use stores::{STORES, StoreKind};
