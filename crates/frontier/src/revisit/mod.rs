@@ -1,10 +1,24 @@
-//! When a page is visited again: a small trait, one file per policy.
+//! When a page is visited again: a small trait, one file per policy; and the theory of doing it best.
+//!
+//! [`Interval`] is the naive rule behind [`RevisitPolicy`]. The rest knows of all pages at once: [`Change`] says how a
+//! page changes and what a visit is worth, [`estimate`] learns it, [`allocate`] says how often each page is visited,
+//! [`select`] which page of a server is next. [`Schedule`] puts them together for a crawler.
 //!
 //! Does not decide when the *host* may be asked; see [`crate::Frontier`].
 
+pub mod allocate;
+mod change;
+pub mod estimate;
+mod heap;
 mod interval;
+mod schedule;
+pub mod select;
+mod space;
 
+pub use change::Change;
 pub use interval::Interval;
+pub use schedule::{Schedule, Turn};
+pub use space::{Servers, Spaced, excess_probability};
 
 use farol_base::Timestamp;
 use std::time::Duration;

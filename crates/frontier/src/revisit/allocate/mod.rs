@@ -1,0 +1,213 @@
+//! How often each page is visited: frequencies under a channel and under politeness (revisit spec, §1).
+//!
+//! The channel carries `C` visits a second in all; a server takes one every `delay` seconds. [`polite()`] finds the
+//! frequencies with the greatest freshness, [`unpolite()`] the same as if servers were patient; [`uniform()`] and
+//! [`proportional()`] are the yardsticks, polite too. One file each.
+//!
+//! A server is a slice of pages, so that 14.5 million pages cost 12 bytes each here. The answer is one [`Share`] per
+//! server, a formula from which [`Share::frequency`] gives the frequency of a page.
+//!
+//! Does not say when a page is visited; see [`super::select`]. Does not use threads: 14.5 million pages take seconds.
+
+mod check;
+mod level;
+mod polite;
+mod proportional;
+#[cfg(test)]
+mod slow;
+mod uniform;
+mod unpolite;
+
+pub use check::{Kkt, check};
+pub use level::Level;
+pub(crate) use level::{level_for, useful};
+pub use polite::polite;
+pub use proportional::proportional;
+pub use uniform::uniform;
+pub use unpolite::unpolite;
+
+use super::Change;
+
+/// A page as the allocation sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Page {
+    pub change: Change,
+    /// Importance: what an hour of its freshness counts. Not negative; 0 is never visited.
+    pub weight: f32,
+}
+
+/// A server: its pages and how often it may be asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Server<'a> {
+    /// Least seconds between two requests; 0 sets no limit.
+    pub delay: f64,
+    pub pages: &'a [Page],
+}
+
+/// The part of the channel that falls to the pages of one server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Share {
+    /// Each page as often as makes one more visit worth the same.
+    Level(Level),
+    /// Each active page equally often.
+    Equal(f64),
+    /// Each page so many visits per change.
+    PerChange(f64),
+}
+
+/// Frequencies of all pages.
+#[derive(Clone, Debug)]
+pub struct Allocation {
+    /// What one more visit per second of channel would be worth, in weighted freshness; 0 where there is too much.
+    pub price: f64,
+    pub shares: Vec<Share>,
+    /// Visits per second of each server.
+    pub rates: Vec<f64>,
+}
+
+/// What cannot be allocated.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The channel is negative, not a number, or without limit while a server sets none either.
+    Channel(f64),
+    /// A server's delay is negative or not a number.
+    Delay { server: usize },
+    /// A page's weight is negative, infinite or not a number.
+    Weight { server: usize, page: usize },
+}
+
+impl std::error::Error for Error {}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Channel(channel) => {
+                write!(f, "no schedule fills a channel of {channel} visits per second")
+            }
+            Error::Delay { server } => write!(f, "the delay of server {server} is not a length of time"),
+            Error::Weight { server, page } => {
+                write!(f, "the weight of page {page} of server {server} is not a weight")
+            }
+        }
+    }
+}
+
+impl Page {
+    /// Whether visits can do it any good.
+    pub fn is_active(&self) -> bool {
+        self.weight > 0.0 && self.change.is_active()
+    }
+
+    fn weight(&self) -> f64 {
+        f64::from(self.weight)
+    }
+
+    /// How often it is visited when one more visit must be worth `level`.
+    pub fn frequency_at(&self, level: f64) -> f64 {
+        1.0 / self.interval_at(level)
+    }
+
+    /// How long after a visit the next is worth `level`; infinite where it never is.
+    pub fn interval_at(&self, level: f64) -> f64 {
+        if self.weight > 0.0 { self.change.interval_at(level / self.weight()) } else { f64::INFINITY }
+    }
+}
+
+impl Share {
+    /// Visits per second of a page.
+    pub fn frequency(&self, page: &Page) -> f64 {
+        match self {
+            Share::Level(level) => level.frequency(page),
+            Share::Equal(each) => {
+                if page.is_active() {
+                    *each
+                } else {
+                    0.0
+                }
+            }
+            Share::PerChange(visits) => {
+                if page.is_active() {
+                    visits * page.change.rate()
+                } else {
+                    0.0
+                }
+            }
+        }
+    }
+}
+
+impl Allocation {
+    /// Weighted freshness if every page were visited at equal intervals, per unit of weight: for [`polite()`] the
+    /// POLITE bound, for [`unpolite()`] the UNPOLITE bound. `None` counts pages that never change as well.
+    pub fn bound(&self, servers: &[Server<'_>], among: Among) -> f64 {
+        let (mut fresh, mut weight) = (0.0, 0.0);
+        for (server, share) in servers.iter().zip(&self.shares) {
+            for page in server.pages.iter().filter(|page| among.counts(page)) {
+                fresh += page.weight() * page.change.freshness(share.frequency(page));
+                weight += page.weight();
+            }
+        }
+        if weight > 0.0 { fresh / weight } else { 0.0 }
+    }
+}
+
+/// Which pages a freshness is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    All,
+    /// Those that change at all; the others are always fresh and flatter every policy.
+    Changing,
+}
+
+impl Among {
+    pub fn counts(self, page: &Page) -> bool {
+        self == Among::All || page.change.rate() > 0.0
+    }
+}
+
+fn validate(servers: &[Server<'_>], channel: f64) -> Result<(), Error> {
+    if channel.is_nan() || channel < 0.0 {
+        return Err(Error::Channel(channel));
+    }
+    for (s, server) in servers.iter().enumerate() {
+        if server.delay.is_nan() || server.delay < 0.0 {
+            return Err(Error::Delay { server: s });
+        }
+        if let Some(page) =
+            server.pages.iter().position(|page| !(page.weight >= 0.0 && page.weight.is_finite()))
+        {
+            return Err(Error::Weight { server: s, page });
+        }
+        let endless = channel.is_infinite() && server.delay == 0.0;
+        if endless && server.pages.iter().any(Page::is_active) {
+            return Err(Error::Channel(channel));
+        }
+    }
+    Ok(())
+}
+
+/// Fills a channel in fixed proportions: the greatest k with `Σ min(cap_s, k·share_s) ≤ channel`, for each server as
+/// its own k. Servers whose cap binds get less.
+fn fill(servers: &[Server<'_>], wants: &[f64], channel: f64) -> Vec<f64> {
+    let cap = |s: usize| 1.0 / servers[s].delay / wants[s];
+    let mut order: Vec<usize> = (0..servers.len()).filter(|s| wants[*s] > 0.0).collect();
+    order.sort_by(|a, b| cap(*a).total_cmp(&cap(*b)));
+    let mut left = channel;
+    let mut want: f64 = order.iter().map(|s| wants[*s]).sum();
+    let mut scale = vec![0.0; servers.len()];
+    for (at, s) in order.iter().enumerate() {
+        let k = left / want;
+        if k <= cap(*s) {
+            order[at..].iter().for_each(|s| scale[*s] = k);
+            break;
+        }
+        scale[*s] = cap(*s);
+        left = (left - 1.0 / servers[*s].delay).max(0.0);
+        want = (want - wants[*s]).max(f64::MIN_POSITIVE);
+    }
+    scale
+}
+
+#[cfg(test)]
+mod tests;

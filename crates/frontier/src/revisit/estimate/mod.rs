@@ -1,0 +1,27 @@
+//! How often pages change, learnt from visits (revisit spec, §6).
+//!
+//! A visit only tells whether a page has changed since the one before, and visits come at irregular intervals.
+//! [`Observed`] is what one visit tells. [`bayes`] keeps a page's rate as a Gamma distribution in 8 bytes and starts
+//! from a [`Prior`] per server, which learns from all its pages; the crawler uses it. [`corrected`] is the bias-corrected estimator of
+//! Cho and Garcia-Molina on a whole history, the yardstick. [`signal`] reads Last-Modified, sitemaps and feeds.
+//!
+//! *Changed* means that the main text is another: the caller compares hashes of the main text, never bytes. Dates,
+//! advertisements and tokens do not count. Where a server answers 304 the page has not changed.
+
+pub mod bayes;
+pub mod corrected;
+mod prior;
+pub mod signal;
+
+pub use prior::Prior;
+
+/// What a visit tells about the time since the one before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Observed {
+    /// The page is what it was.
+    Unchanged,
+    /// It changed at least once.
+    Changed,
+    /// It changed, the last time so many seconds ago.
+    ChangedAgo(f64),
+}
