@@ -122,7 +122,12 @@ impl Encoder {
         }
         self.connection(exchange);
         self.field("Content-Type", "application/http; msgtype=response");
-        self.end(&[&head, body], out);
+        match (body, digest) {
+            // The payload's digest and gzip's checksum guard a body well enough: digesting it again with its head would cost as much
+            // as parsing it.
+            ([_, ..], Some(_)) => self.end_undigested(&[&head, body], out),
+            _ => self.end(&[&head], out),
+        }
         digest
     }
 
@@ -154,8 +159,12 @@ impl Encoder {
     }
 
     fn end(&mut self, block: &[&[u8]], out: &mut Vec<u8>) {
-        let len: usize = block.iter().map(|part| part.len()).sum();
         self.field("WARC-Block-Digest", PayloadDigest::of_parts(block));
+        self.end_undigested(block, out);
+    }
+
+    fn end_undigested(&mut self, block: &[&[u8]], out: &mut Vec<u8>) {
+        let len: usize = block.iter().map(|part| part.len()).sum();
         self.field("Content-Length", len);
         self.header.push_str("\r\n");
         let mut parts: Vec<&[u8]> = vec![self.header.as_bytes()];

@@ -2,8 +2,10 @@
 //!
 //! WARC puts each record in a member of its own, and a member's first byte is a record's position. The usual gzip readers
 //! hide where members begin; these two show it, and use their large tables again for the next member. Writing has a whole record
-//! at hand, which libdeflate packs faster than any compressor that must be ready for more; reading goes piece by piece.
+//! at hand, which our own compressor (level 1) and libdeflate (the others) pack faster than any that must be ready for more;
+//! reading goes piece by piece.
 
+use super::deflate::Deflate;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::{self, BufRead};
 
@@ -18,9 +20,15 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// Writes members.
 pub(super) struct Gzip {
-    deflate: libdeflater::Compressor,
+    level: Level,
     /// The member's parts in one piece, as the compressor wants them.
     whole: Vec<u8>,
+}
+
+enum Level {
+    /// Level 1.
+    Quick(Box<Deflate>),
+    Other(libdeflater::Compressor),
 }
 
 impl std::fmt::Debug for Gzip {
@@ -32,9 +40,13 @@ impl std::fmt::Debug for Gzip {
 impl Gzip {
     /// With a level from 0 (stored) to 9 (smallest).
     pub fn new(level: u32) -> Gzip {
+        let whole = Vec::new();
+        if level == 1 {
+            return Gzip { level: Level::Quick(Box::new(Deflate::new())), whole };
+        }
         let level = i32::try_from(level.min(9)).unwrap_or(1);
         let level = libdeflater::CompressionLvl::new(level).unwrap_or(libdeflater::CompressionLvl::fastest());
-        Gzip { deflate: libdeflater::Compressor::new(level), whole: Vec::new() }
+        Gzip { level: Level::Other(libdeflater::Compressor::new(level)), whole }
     }
 
     /// Adds one member that holds these parts, one after the other.
@@ -42,10 +54,15 @@ impl Gzip {
         self.whole.clear();
         parts.iter().for_each(|part| self.whole.extend_from_slice(part));
         out.extend_from_slice(&OUR_HEADER);
-        let start = out.len();
-        out.resize(start + self.deflate.deflate_compress_bound(self.whole.len()), 0);
-        let written = self.deflate.deflate_compress(&self.whole, &mut out[start..]);
-        out.truncate(start + written.expect("there is room for the worst case"));
+        match &mut self.level {
+            Level::Quick(deflate) => deflate.compress(&self.whole, out),
+            Level::Other(deflate) => {
+                let start = out.len();
+                out.resize(start + deflate.deflate_compress_bound(self.whole.len()), 0);
+                let written = deflate.deflate_compress(&self.whole, &mut out[start..]);
+                out.truncate(start + written.expect("there is room for the worst case"));
+            }
+        }
         out.extend_from_slice(&crc32fast::hash(&self.whole).to_le_bytes());
         out.extend_from_slice(&(self.whole.len() as u32).to_le_bytes());
         // One huge page must not hold its memory for ever.

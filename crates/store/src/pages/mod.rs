@@ -10,6 +10,7 @@
 
 mod archive;
 mod checkpoint;
+mod deflate;
 mod encode;
 mod group;
 mod gzip;

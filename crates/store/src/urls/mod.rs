@@ -18,6 +18,7 @@ mod record;
 mod table;
 mod texts;
 mod verifier;
+pub mod veuni;
 
 #[cfg(test)]
 mod race;
@@ -29,6 +30,7 @@ pub use journal::{Journal, JournalOptions};
 pub use naive::Naive;
 pub use record::{Counts, HostCounts, Record, State, Visit, VisitOutcome};
 pub use verifier::Verifier;
+pub use veuni::{Veuni, VeuniOptions};
 
 /// A URL that was seen somewhere: in a link, a sitemap, a feed, or among the seeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,8 +92,12 @@ pub trait UrlStore: Send {
     /// where it has one already, `None` where all is held or nothing waits.
     fn next_host_due(&mut self) -> Option<Timestamp>;
 
-    /// What is known of a URL; `None` where it is not known.
+    /// What is known of a URL; `None` where it is not known. Depth and due time of one that is out may be as they
+    /// were when it was drawn.
     fn get(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error>;
+
+    /// Whether the URL is surely known. "No" may be wrong: only [`get`](UrlStore::get) knows, and takes longer.
+    fn knows(&self, url: &CanonicalUrl) -> bool;
 
     /// Forgets a host and all of its URLs, and says how many they were.
     fn forget_host(&mut self, host: &Host) -> Result<u64, Error>;
@@ -109,6 +115,11 @@ pub trait UrlStore: Send {
 
     /// Waits until all that was noted is in its place, so that the next answers take it into account.
     fn settle(&mut self) -> Result<(), Error>;
+
+    /// Waits for work that goes on beside the caller, if there is any, and says whether there was.
+    fn wait(&mut self) -> Result<bool, Error> {
+        Ok(false)
+    }
 
     /// End of what was taken in of the archive.
     fn watermark(&self) -> PagePosition;

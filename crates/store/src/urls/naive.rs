@@ -142,6 +142,10 @@ impl UrlStore for Naive {
         Ok(self.urls.get(url).map(|entry| entry.record.clone()))
     }
 
+    fn knows(&self, url: &CanonicalUrl) -> bool {
+        self.urls.contains_key(url)
+    }
+
     fn forget_host(&mut self, host: &Host) -> Result<u64, Error> {
         let before = self.urls.len();
         self.urls.retain(|url, _| url.host() != *host);
@@ -172,6 +176,7 @@ impl UrlStore for Naive {
             known: self.urls.len() as u64,
             collected: of(State::Collected),
             waiting: of(State::Known),
+            unsettled: 0,
             bytes_on_disk: 0,
         }
     }

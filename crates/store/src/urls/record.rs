@@ -158,6 +158,8 @@ pub struct Counts {
     pub collected: u64,
     /// Never visited so far, drawn or not.
     pub waiting: u64,
+    /// URLs noted whose place is not settled yet: they may be new or known.
+    pub unsettled: u64,
     pub bytes_on_disk: u64,
 }
 

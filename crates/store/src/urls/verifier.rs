@@ -43,7 +43,7 @@ impl<S: UrlStore> Verifier for S {
         let mut taken = Vec::with_capacity(limit);
         while taken.len() < limit {
             let hosts = self.hosts_due(now, 64)?;
-            if hosts.is_empty() {
+            if hosts.is_empty() && !self.wait()? {
                 break;
             }
             for host in hosts {

@@ -404,6 +404,10 @@ impl UrlStore for Journal {
         Ok(self.table.number_of(url).map(|number| self.table.record(number)))
     }
 
+    fn knows(&self, url: &CanonicalUrl) -> bool {
+        self.table.number_of(url).is_some()
+    }
+
     fn forget_host(&mut self, host: &Host) -> Result<u64, Error> {
         self.ready()?;
         let count = self.table.forget_host(host.as_str());

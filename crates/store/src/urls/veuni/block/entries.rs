@@ -1,0 +1,257 @@
+//! URLs of a block, as they stand in one piece of its file.
+//!
+//! A piece holds consecutive URLs, of one server or of many. Like stands with like, which is what compresses:
+//!
+//! ```text
+//! number of URLs
+//! length, front coding: per URL the bytes shared with the path before it, and the bytes of its own
+//! length, the paths' own bytes, one after the other
+//! one byte per URL: its state
+//! length, depths
+//! per visited URL: length, what its visits left behind
+//! ```
+//! The first path of a piece and the first of a server share nothing, so reading can begin at either.
+
+use crate::urls::veuni::codec::{Bytes, Misfit, put};
+use std::ops::Range;
+
+/// A piece is closed when its raw bytes reach this: about a thousand URLs.
+const RAW_BYTES: usize = 32 << 10;
+
+/// A URL of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Path and query.
+    pub path: &'a [u8],
+    pub depth: u16,
+    /// [`state_byte`](crate::urls::veuni::codec::state_byte); 0 = never visited.
+    pub state: u8,
+    /// What its visits left behind; empty where there were none.
+    pub visits: &'a [u8],
+}
+
+/// Builds a piece.
+#[derive(Debug, Default)]
+pub struct PieceBuilder {
+    count: u32,
+    coding: Vec<u8>,
+    own: Vec<u8>,
+    states: Vec<u8>,
+    depths: Vec<u8>,
+    visits: Vec<u8>,
+    before: Vec<u8>,
+}
+
+impl PieceBuilder {
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.coding.len() + self.own.len() + self.states.len() + self.depths.len() + self.visits.len()
+            >= RAW_BYTES
+    }
+
+    /// Adds a URL; `first` of its server.
+    pub fn push(&mut self, entry: &Entry<'_>, first: bool) {
+        let shared = if first || self.count == 0 { 0 } else { shared_bytes(&self.before, entry.path) };
+        put(&mut self.coding, shared as u64);
+        put(&mut self.coding, (entry.path.len() - shared) as u64);
+        self.own.extend_from_slice(&entry.path[shared..]);
+        self.states.push(entry.state);
+        put(&mut self.depths, u64::from(entry.depth));
+        if entry.state != 0 {
+            put(&mut self.visits, entry.visits.len() as u64);
+            self.visits.extend_from_slice(entry.visits);
+        }
+        self.before.truncate(shared);
+        self.before.extend_from_slice(&entry.path[shared..]);
+        self.count += 1;
+    }
+
+    /// Writes the piece, and begins the next.
+    pub fn finish(&mut self, raw: &mut Vec<u8>) {
+        raw.clear();
+        put(raw, u64::from(self.count));
+        for column in [&self.coding, &self.own] {
+            put(raw, column.len() as u64);
+            raw.extend_from_slice(column);
+        }
+        raw.extend_from_slice(&self.states);
+        put(raw, self.depths.len() as u64);
+        raw.extend_from_slice(&self.depths);
+        raw.extend_from_slice(&self.visits);
+        self.count = 0;
+        for column in [&mut self.coding, &mut self.own, &mut self.states, &mut self.depths, &mut self.visits]
+        {
+            column.clear();
+        }
+    }
+}
+
+fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
+    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
+}
+
+/// Where reading stands in each column.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    index: u32,
+    coding: usize,
+    own: usize,
+    depths: usize,
+    visits: usize,
+}
+
+/// Reads the URLs of a piece in order.
+#[derive(Debug, Default)]
+pub struct PieceReader {
+    raw: Vec<u8>,
+    count: u32,
+    coding: Range<usize>,
+    own: Range<usize>,
+    states: usize,
+    depths: Range<usize>,
+    place: Place,
+    /// A place before a server's first URL, to come back to.
+    noted: Place,
+    path: Vec<u8>,
+    depth: u16,
+    state: u8,
+    current_visits: Range<usize>,
+}
+
+impl PieceReader {
+    /// Opens a piece from its raw bytes; `raw` gets the old buffer in exchange.
+    pub fn open(&mut self, raw: &mut Vec<u8>) -> Result<(), Misfit> {
+        std::mem::swap(&mut self.raw, raw);
+        (self.count, self.place) = (0, Place::default());
+        self.path.clear();
+        let all = self.raw.len();
+        let mut bytes = Bytes::of(&self.raw);
+        let count: u32 = bytes.small()?;
+        let ended = |bytes: &Bytes<'_>, len: usize| all - bytes.len() - len..all - bytes.len();
+        let len = bytes.bytes()?.len();
+        self.coding = ended(&bytes, len);
+        let len = bytes.bytes()?.len();
+        self.own = ended(&bytes, len);
+        let len = bytes.take(count as usize)?.len();
+        self.states = ended(&bytes, len).start;
+        let len = bytes.bytes()?.len();
+        self.depths = ended(&bytes, len);
+        let visits_start = all - bytes.len();
+        self.count = count;
+        self.place = Place {
+            index: 0,
+            coding: self.coding.start,
+            own: self.own.start,
+            depths: self.depths.start,
+            visits: visits_start,
+        };
+        self.noted = self.place;
+        Ok(())
+    }
+
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// URLs read so far.
+    pub fn index(&self) -> u32 {
+        self.place.index
+    }
+
+    /// Notes this place, before a server's first URL, as the one to which [`rewind`](Self::rewind) goes.
+    pub fn note(&mut self) {
+        self.noted = self.place;
+    }
+
+    pub fn rewind(&mut self) {
+        self.place = self.noted;
+    }
+
+    /// Reads one more URL; `false` at the end of the piece.
+    pub fn advance(&mut self) -> Result<bool, Misfit> {
+        let place = &mut self.place;
+        if place.index >= self.count {
+            return Ok(false);
+        }
+        let mut coding = Bytes::of(&self.raw[place.coding..self.coding.end]);
+        let (shared, own): (usize, usize) = (coding.small()?, coding.small()?);
+        place.coding = self.coding.end - coding.len();
+        if shared > self.path.len() || own > self.own.end - place.own {
+            return Err("a path that shares more than there is");
+        }
+        self.path.truncate(shared);
+        self.path.extend_from_slice(&self.raw[place.own..place.own + own]);
+        place.own += own;
+        let mut depths = Bytes::of(&self.raw[place.depths..self.depths.end]);
+        self.depth = depths.small()?;
+        place.depths = self.depths.end - depths.len();
+        self.state = self.raw[self.states + place.index as usize];
+        self.current_visits = 0..0;
+        if self.state != 0 {
+            let mut visits = Bytes::of(&self.raw[place.visits..]);
+            let count = visits.bytes()?.len();
+            place.visits = self.raw.len() - visits.len();
+            self.current_visits = place.visits - count..place.visits;
+        }
+        place.index += 1;
+        Ok(true)
+    }
+
+    /// The URL that was read last.
+    pub fn entry(&self) -> Entry<'_> {
+        Entry {
+            path: &self.path,
+            depth: self.depth,
+            state: self.state,
+            visits: &self.raw[self.current_visits.clone()],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn urls_come_back(mut urls in proptest::collection::vec(
+            (proptest::collection::vec(97u8..100, 0..12), any::<u16>(), 0u8..3, proptest::collection::vec(any::<u8>(), 0..5)), 0..50,
+        )) {
+            urls.sort();
+            let mut builder = PieceBuilder::default();
+            for (at, (path, depth, state, visits)) in urls.iter_mut().enumerate() {
+                if *state == 0 {
+                    visits.clear();
+                }
+                builder.push(&Entry { path, depth: *depth, state: *state, visits }, at % 7 == 0);
+            }
+            let mut raw = Vec::new();
+            builder.finish(&mut raw);
+            prop_assert_eq!(builder.len(), 0);
+            let mut reader = PieceReader::default();
+            reader.open(&mut raw).unwrap();
+            prop_assert_eq!(reader.len() as usize, urls.len());
+            for (path, depth, state, visits) in &urls {
+                prop_assert!(reader.advance().unwrap());
+                prop_assert_eq!(reader.entry(), Entry { path, depth: *depth, state: *state, visits });
+            }
+            prop_assert!(!reader.advance().unwrap());
+        }
+
+        #[test]
+        fn no_bytes_break_reading(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let mut reader = PieceReader::default();
+            let mut raw = bytes;
+            if reader.open(&mut raw).is_ok() {
+                while let Ok(true) = reader.advance() {
+                    let _ = reader.entry();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A block's file: where its pieces and its servers are.
+
+use super::{
+    BlockId, Cursor, END_MAGIC, HEADER_BYTES, MAGIC, PAGE_SERVERS, Server, TRAILER_BYTES, Totals, VERSION,
+};
+use crate::Error;
+use crate::urls::veuni::codec::{Bytes, Misfit, state_of, visits_of};
+use crate::urls::veuni::frame::Frames;
+use crate::urls::{Record, State};
+use farol_base::disk::Disk;
+use std::sync::Arc;
+
+/// A whole block on the disk.
+#[derive(Debug)]
+pub struct BlockFile {
+    pub(super) disk: Arc<dyn Disk>,
+    pub id: BlockId,
+    pub file: String,
+    pub bytes: u64,
+    pub totals: Totals,
+    /// Where each piece starts, and where the last one ends.
+    pub(super) pieces: Vec<u64>,
+    /// First hash and offset of each page of the directory.
+    pub(super) pages: Vec<(u64, u64)>,
+}
+
+impl BlockFile {
+    /// Opens a file: reads its header and its footer, and checks that they fit together.
+    pub fn open(disk: Arc<dyn Disk>, file: &str) -> Result<BlockFile, Error> {
+        let bytes = disk.len(file).map_err(Error::io("look at", file))?.unwrap_or(0);
+        let damaged = |offset: u64, what: &str| Error::Damaged {
+            file: file.to_string(),
+            offset,
+            what: what.to_string(),
+        };
+        if bytes < (HEADER_BYTES + TRAILER_BYTES) as u64 {
+            return Err(damaged(bytes, "the file ends too early"));
+        }
+        let mut header = [0; HEADER_BYTES];
+        disk.read_at(file, 0, &mut header).map_err(Error::io("read", file))?;
+        let id = read_header(file, &header)?;
+        let trailer_at = bytes - TRAILER_BYTES as u64;
+        let mut trailer = [0; TRAILER_BYTES];
+        disk.read_at(file, trailer_at, &mut trailer).map_err(Error::io("read", file))?;
+        let offset: [u8; 8] = std::array::from_fn(|i| trailer[i]);
+        if &trailer[12..] != END_MAGIC || crc32fast::hash(&offset).to_le_bytes() != trailer[8..12] {
+            return Err(damaged(trailer_at, "its end does not fit"));
+        }
+        let (mut at, mut raw, mut part) = (u64::from_le_bytes(offset), Vec::new(), Vec::new());
+        let footer_at = at;
+        let mut frames = Frames::new(disk.clone(), file, 1 << 16);
+        while at < trailer_at {
+            at = frames.read(at, &mut part)?;
+            raw.extend_from_slice(&part);
+        }
+        let (totals, pieces, pages) = read_footer(&raw).map_err(|what| damaged(footer_at, what))?;
+        Ok(BlockFile { disk, id, file: file.to_string(), bytes, totals, pieces, pages })
+    }
+
+    pub fn pieces(&self) -> usize {
+        self.pieces.len() - 1
+    }
+
+    pub(super) fn damaged(&self, offset: u64, what: &str) -> Error {
+        Error::Damaged { file: self.file.clone(), offset, what: what.to_string() }
+    }
+
+    /// Reads URLs, `ahead` bytes at a time.
+    pub fn cursor(self: &Arc<Self>, ahead: usize) -> Cursor {
+        Cursor::new(self.clone(), Frames::new(self.disk.clone(), &self.file, ahead))
+    }
+
+    /// The servers of one page of the directory.
+    fn page(&self, number: usize, frames: &mut Frames) -> Result<Vec<Server>, Error> {
+        let (mut raw, mut servers) = (Vec::new(), Vec::with_capacity(PAGE_SERVERS));
+        let Some((_, offset)) = self.pages.get(number) else { return Ok(servers) };
+        frames.read(*offset, &mut raw)?;
+        let mut bytes = Bytes::of(&raw);
+        while !bytes.is_empty() {
+            servers.push(Server::read(&mut bytes).map_err(|what| self.damaged(*offset, what))?);
+        }
+        Ok(servers)
+    }
+
+    /// What the directory says of a server, and its number in it.
+    pub fn server(&self, hash: u64, host: &str) -> Result<Option<(u32, Server)>, Error> {
+        // Servers of one hash may stand on both sides of a page's border.
+        let first = self.pages.partition_point(|(start, _)| *start < hash).saturating_sub(1);
+        let mut frames = Frames::new(self.disk.clone(), &self.file, 8 << 10);
+        for number in first..self.pages.len() {
+            if self.pages[number].0 > hash {
+                break;
+            }
+            for (at, server) in self.page(number, &mut frames)?.into_iter().enumerate() {
+                if server.hash == hash && server.host == host {
+                    return Ok(Some(((number * PAGE_SERVERS + at) as u32, server)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// All servers, in the order of their hashes.
+    pub fn servers(self: &Arc<Self>) -> Servers {
+        let frames = Frames::new(self.disk.clone(), &self.file, 64 << 10);
+        Servers { block: self.clone(), frames, page: 0, servers: Vec::new().into_iter() }
+    }
+
+    /// The page of the directory that has a server.
+    pub fn page_of(&self, ordinal: u32) -> Result<Vec<Server>, Error> {
+        let mut frames = Frames::new(self.disk.clone(), &self.file, 8 << 10);
+        self.page(ordinal as usize / PAGE_SERVERS, &mut frames)
+    }
+
+    /// What is known of a URL.
+    pub fn get(self: &Arc<Self>, server: &Server, path: &[u8]) -> Result<Option<Record>, Error> {
+        for group in [&server.prescheduled, &server.remaining] {
+            let mut cursor = self.cursor(16 << 10);
+            if let Some(entry) = cursor.find(group, path)? {
+                let state = state_of(entry.state).map_err(|what| self.damaged(0, what))?;
+                return Ok(Some(if state == State::Known {
+                    Record { depth: entry.depth, ..Record::default() }
+                } else {
+                    visits_of(entry.visits, state, entry.depth).map_err(|what| self.damaged(0, what))?
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads everything, so that whatever is damaged is named.
+    pub fn check(self: &Arc<Self>) -> Result<(), Error> {
+        let (mut known, mut cursor) = (0, self.cursor(1 << 20));
+        for server in self.servers() {
+            let server = server?;
+            for group in [&server.remaining, &server.prescheduled] {
+                cursor.seek(group.at)?;
+                for _ in 0..group.len {
+                    cursor.advance()?;
+                    known += 1;
+                }
+            }
+        }
+        if known == self.totals.known {
+            return Ok(());
+        }
+        Err(self.damaged(0, &format!("it has {known} URLs and should have {}", self.totals.known)))
+    }
+}
+
+fn read_header(file: &str, header: &[u8; HEADER_BYTES]) -> Result<BlockId, Error> {
+    if &header[..8] != MAGIC {
+        return Err(Error::Damaged {
+            file: file.to_string(),
+            offset: 0,
+            what: "it does not begin as a block does".to_string(),
+        });
+    }
+    let mut bytes = Bytes::of(&header[8..]);
+    let damaged = |what: &str| Error::Damaged { file: file.to_string(), offset: 0, what: what.to_string() };
+    let mut short = || -> Result<(u32, u32, u64, u64, u64, u32), Misfit> {
+        let four = |bytes: &mut Bytes<'_>| bytes.fixed().map(u32::from_le_bytes);
+        let eight = |bytes: &mut Bytes<'_>| bytes.fixed().map(u64::from_le_bytes);
+        Ok((
+            four(&mut bytes)?,
+            four(&mut bytes)?,
+            eight(&mut bytes)?,
+            eight(&mut bytes)?,
+            eight(&mut bytes)?,
+            four(&mut bytes)?,
+        ))
+    };
+    let (version, number, generation, from, upto, crc) = short().map_err(damaged)?;
+    if crc32fast::hash(&header[..HEADER_BYTES - 4]) != crc {
+        return Err(damaged("its header does not fit"));
+    }
+    if version != VERSION {
+        return Err(Error::Version { file: file.to_string(), found: version, known: VERSION });
+    }
+    Ok(BlockId { number, generation, from, upto })
+}
+
+type Footer = (Totals, Vec<u64>, Vec<(u64, u64)>);
+
+fn read_footer(raw: &[u8]) -> Result<Footer, Misfit> {
+    let mut bytes = Bytes::of(raw);
+    let totals = Totals::read(&mut bytes)?;
+    let count: usize = bytes.small()?;
+    let mut at = HEADER_BYTES as u64;
+    let mut pieces = vec![at];
+    for _ in 1..count {
+        at = at.checked_add(bytes.number()?).ok_or("a piece beyond the end")?;
+        pieces.push(at);
+    }
+    let count: usize = bytes.small()?;
+    let mut pages = Vec::new();
+    for _ in 0..count {
+        pages.push((u64::from_le_bytes(bytes.fixed()?), bytes.number()?));
+    }
+    if bytes.is_empty() { Ok((totals, pieces, pages)) } else { Err("a footer with a tail") }
+}
+
+/// Walks through a directory.
+#[derive(Debug)]
+pub struct Servers {
+    block: Arc<BlockFile>,
+    frames: Frames,
+    page: usize,
+    servers: std::vec::IntoIter<Server>,
+}
+
+impl Iterator for Servers {
+    type Item = Result<Server, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(server) = self.servers.next() {
+            return Some(Ok(server));
+        }
+        if self.page >= self.block.pages.len() {
+            return None;
+        }
+        let page = self.block.page(self.page, &mut self.frames);
+        self.page += 1;
+        match page {
+            Ok(servers) => {
+                self.servers = servers.into_iter();
+                self.servers.next().map(Ok)
+            }
+            Err(error) => {
+                self.page = self.block.pages.len();
+                Some(Err(error))
+            }
+        }
+    }
+}

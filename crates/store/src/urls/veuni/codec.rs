@@ -1,0 +1,325 @@
+//! Numbers and texts as bytes, and what is known of a visited URL.
+//!
+//! Reading never trusts a length or a value: whatever does not fit is a [`Misfit`], and the bytes count as damaged.
+
+use crate::urls::{Record, State, Visit, VisitOutcome};
+use farol_base::{ContentHash, PagePosition, Timestamp};
+use std::time::Duration;
+
+/// What was wrong with some bytes.
+pub type Misfit = &'static str;
+
+/// Appends a number: seven bits a byte, the lowest first (LEB128).
+pub fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends bytes after their length.
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends an instant such that the two that stand for "not known" and "never" take one byte.
+pub fn put_instant(out: &mut Vec<u8>, at: Timestamp) {
+    put(out, at.as_millis().wrapping_add(1));
+}
+
+/// Bytes from which values are taken off the front.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Bytes<'a> {
+    pub fn of(bytes: &'a [u8]) -> Bytes<'a> {
+        Bytes { rest: bytes }
+    }
+
+    /// Bytes that are left.
+    pub fn len(&self) -> usize {
+        self.rest.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub fn number(&mut self) -> Result<u64, Misfit> {
+        // Nearly all numbers are small.
+        if let [first, rest @ ..] = self.rest
+            && *first < 0x80
+        {
+            self.rest = rest;
+            return Ok(u64::from(*first));
+        }
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("a number of more than 64 bits")
+    }
+
+    pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Misfit> {
+        T::try_from(self.number()?).map_err(|_| "a number that is too large")
+    }
+
+    pub fn byte(&mut self) -> Result<u8, Misfit> {
+        let (byte, rest) = self.rest.split_first().ok_or("bytes that end too early")?;
+        self.rest = rest;
+        Ok(*byte)
+    }
+
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Misfit> {
+        let (bytes, rest) = self.rest.split_at_checked(count).ok_or("bytes that end too early")?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// Bytes after their length.
+    pub fn bytes(&mut self) -> Result<&'a [u8], Misfit> {
+        let len = self.small()?;
+        self.take(len)
+    }
+
+    pub fn text(&mut self) -> Result<&'a str, Misfit> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| "a text that is not UTF-8")
+    }
+
+    pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Misfit> {
+        let bytes = self.take(N)?;
+        bytes.try_into().map_err(|_| "bytes that end too early")
+    }
+
+    pub fn instant(&mut self) -> Result<Timestamp, Misfit> {
+        self.number().map(|at| Timestamp::from_millis(at.wrapping_sub(1)))
+    }
+}
+
+/// Number of a state in files; [`State::Known`], never visited, is 0.
+pub fn state_byte(state: State) -> u8 {
+    match state {
+        State::Known => 0,
+        State::Collected => 1,
+        State::Redirect => 2,
+        State::Gone => 3,
+        State::Refused => 4,
+        State::Duplicate => 5,
+        State::Failed => 6,
+    }
+}
+
+pub fn state_of(byte: u8) -> Result<State, Misfit> {
+    Ok(match byte {
+        0 => State::Known,
+        1 => State::Collected,
+        2 => State::Redirect,
+        3 => State::Gone,
+        4 => State::Refused,
+        5 => State::Duplicate,
+        6 => State::Failed,
+        _ => return Err("an unknown state"),
+    })
+}
+
+/// Writes what the visits of a URL left behind; its state and depth stand elsewhere.
+///
+/// The due time comes first, so that [`due_of`] need not read the rest.
+pub fn put_visits(out: &mut Vec<u8>, record: &Record) {
+    put_instant(out, record.due);
+    put(out, record.last_visit.as_millis());
+    // Close to the visit, or at it: a short number.
+    put_instant(
+        out,
+        if record.last_change == Timestamp::EPOCH {
+            Timestamp::NEVER
+        } else {
+            Timestamp::from_millis(record.last_visit.as_millis().wrapping_sub(record.last_change.as_millis()))
+        },
+    );
+    put(out, u64::from(record.visits));
+    out.push(record.failures);
+    put(out, u64::try_from(record.download.as_millis()).unwrap_or(u64::MAX));
+    match record.position {
+        None => out.push(0),
+        Some(position) => {
+            put(out, u64::from(position.file) + 1);
+            put(out, position.offset);
+        }
+    }
+    if record.content_hash != ContentHash::default() {
+        out.extend_from_slice(&record.content_hash.0.to_le_bytes());
+    }
+}
+
+/// Reads what [`put_visits`] wrote; the bytes must be exactly that.
+pub fn visits_of(bytes: &[u8], state: State, depth: u16) -> Result<Record, Misfit> {
+    let mut bytes = Bytes::of(bytes);
+    let due = bytes.instant()?;
+    let last_visit = Timestamp::from_millis(bytes.number()?);
+    let last_change = match bytes.instant()? {
+        Timestamp::NEVER => Timestamp::EPOCH,
+        ago => Timestamp::from_millis(last_visit.as_millis().wrapping_sub(ago.as_millis())),
+    };
+    let (visits, failures) = (bytes.small()?, bytes.byte()?);
+    let download = Duration::from_millis(bytes.number()?);
+    let position = match bytes.number()? {
+        0 => None,
+        file => {
+            let file = u32::try_from(file - 1).map_err(|_| "a file number that is too large")?;
+            Some(PagePosition { file, offset: bytes.number()? })
+        }
+    };
+    let content_hash = if bytes.is_empty() {
+        ContentHash::default()
+    } else {
+        ContentHash(u128::from_le_bytes(bytes.fixed()?))
+    };
+    let whole = bytes.is_empty();
+    let record = Record {
+        state,
+        visits,
+        last_visit,
+        last_change,
+        content_hash,
+        position,
+        download,
+        due,
+        failures,
+        depth,
+    };
+    if whole { Ok(record) } else { Err("more bytes than a visit has") }
+}
+
+/// The due time among bytes of [`put_visits`].
+pub fn due_of(bytes: &[u8]) -> Result<Timestamp, Misfit> {
+    Bytes::of(bytes).instant()
+}
+
+pub fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
+    let outcome = match visit.outcome {
+        VisitOutcome::Page => 0,
+        VisitOutcome::Unchanged => 1,
+        VisitOutcome::Redirect => 2,
+        VisitOutcome::Gone => 3,
+        VisitOutcome::Refused => 4,
+        VisitOutcome::Duplicate => 5,
+        VisitOutcome::Failed => 6,
+    };
+    let has_hash = visit.content_hash != ContentHash::default();
+    out.push(
+        outcome
+            | u8::from(visit.changed) << 4
+            | u8::from(has_hash) << 5
+            | u8::from(visit.position.is_some()) << 6,
+    );
+    put(out, visit.at.as_millis());
+    put_instant(out, visit.due);
+    put(out, u64::try_from(visit.download.as_millis()).unwrap_or(u64::MAX));
+    if let Some(position) = visit.position {
+        put(out, u64::from(position.file));
+        put(out, position.offset);
+    }
+    if has_hash {
+        out.extend_from_slice(&visit.content_hash.0.to_le_bytes());
+    }
+}
+
+pub fn visit_of(bytes: &mut Bytes<'_>) -> Result<Visit, Misfit> {
+    let flags = bytes.byte()?;
+    let outcome = match flags & 0x0F {
+        0 => VisitOutcome::Page,
+        1 => VisitOutcome::Unchanged,
+        2 => VisitOutcome::Redirect,
+        3 => VisitOutcome::Gone,
+        4 => VisitOutcome::Refused,
+        5 => VisitOutcome::Duplicate,
+        6 => VisitOutcome::Failed,
+        _ => return Err("an unknown outcome"),
+    };
+    if flags & 0x80 != 0 {
+        return Err("an unknown kind of visit");
+    }
+    let at = Timestamp::from_millis(bytes.number()?);
+    let due = bytes.instant()?;
+    let download = Duration::from_millis(bytes.number()?);
+    let position = match flags & 0x40 {
+        0 => None,
+        _ => Some(PagePosition { file: bytes.small()?, offset: bytes.number()? }),
+    };
+    let content_hash = match flags & 0x20 {
+        0 => ContentHash::default(),
+        _ => ContentHash(u128::from_le_bytes(bytes.fixed()?)),
+    };
+    Ok(Visit { at, outcome, content_hash, changed: flags & 0x10 != 0, position, download, due })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn timestamp() -> impl Strategy<Value = Timestamp> {
+        prop_oneof![Just(0), Just(u64::MAX), any::<u64>()].prop_map(Timestamp::from_millis)
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(value in any::<u64>()) {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            put_instant(&mut out, Timestamp::from_millis(value));
+            let mut bytes = Bytes::of(&out);
+            prop_assert_eq!(bytes.number(), Ok(value));
+            prop_assert_eq!(bytes.instant(), Ok(Timestamp::from_millis(value)));
+            prop_assert!(bytes.is_empty());
+        }
+
+        #[test]
+        fn records_and_visits_come_back(
+            times in (timestamp(), timestamp(), timestamp()),
+            numbers in (any::<u32>(), any::<u8>(), any::<u32>(), any::<u128>()),
+            position in proptest::option::of((any::<u32>(), any::<u64>())),
+            changed in any::<bool>(),
+        ) {
+            // A record that was visited at the very end of time could not have changed at the beginning.
+            let position = position.map(|(file, offset)| PagePosition { file, offset });
+            let download = Duration::from_millis(u64::from(numbers.2));
+            let content_hash = ContentHash(numbers.3);
+            let last_change = if times.1.as_millis().wrapping_sub(times.2.as_millis()) == u64::MAX { times.1 } else { times.2 };
+            let record = Record {
+                state: State::Gone, visits: numbers.0, last_visit: times.1, last_change, content_hash, position,
+                download, due: times.0, failures: numbers.1, depth: 7,
+            };
+            let mut out = Vec::new();
+            put_visits(&mut out, &record);
+            prop_assert_eq!(due_of(&out), Ok(record.due));
+            prop_assert_eq!(visits_of(&out, State::Gone, 7), Ok(record));
+            let visit = Visit {
+                at: times.1, outcome: VisitOutcome::Refused, content_hash, changed, position, download, due: times.0,
+            };
+            out.clear();
+            put_visit(&mut out, &visit);
+            prop_assert_eq!(visit_of(&mut Bytes::of(&out)), Ok(visit));
+        }
+
+        #[test]
+        fn no_bytes_break_reading(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = visits_of(&bytes, State::Gone, 0);
+            let _ = visit_of(&mut Bytes::of(&bytes));
+            let _ = Bytes::of(&bytes).text();
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Compressed pieces of a file, each with its lengths and checksum.
+//!
+//! ```text
+//! u32 raw length | u32 stored length | u32 crc of what is stored | stored bytes (zstd)
+//! ```
+//! A piece whose checksum does not fit is named with its file and offset; nothing else of the file suffers.
+
+use crate::Error;
+use farol_base::disk::Disk;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Bytes before what is stored.
+pub const HEAD_BYTES: usize = 12;
+/// Largest piece that is believed when reading. Writers stop at a fraction of it.
+pub const RAW_BYTES_MAX: usize = 16 << 20;
+/// Fast, and within a tenth of the next level's size on front-coded paths.
+const LEVEL: i32 = 1;
+
+thread_local! {
+    /// Contexts are worth keeping: making one costs more than a piece.
+    static SQUEEZE: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    static EXPAND: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Appends a piece.
+pub fn put_frame(out: &mut Vec<u8>, raw: &[u8]) -> Result<(), Error> {
+    debug_assert!(raw.len() <= RAW_BYTES_MAX);
+    let start = out.len();
+    out.resize(start + HEAD_BYTES + zstd::zstd_safe::compress_bound(raw.len()), 0);
+    let squeezed = SQUEEZE.with_borrow_mut(|context| {
+        if context.is_none() {
+            *context = Some(zstd::bulk::Compressor::new(LEVEL)?);
+        }
+        let context = context.as_mut().ok_or_else(|| std::io::Error::other("no compressor"))?;
+        context.compress_to_buffer(raw, &mut out[start + HEAD_BYTES..])
+    });
+    let stored = squeezed.map_err(Error::io("compress", "a piece of the URL store"))?;
+    out.truncate(start + HEAD_BYTES + stored);
+    let crc = crc32fast::hash(&out[start + HEAD_BYTES..]);
+    out[start..start + 4].copy_from_slice(&(raw.len() as u32).to_le_bytes());
+    out[start + 4..start + 8].copy_from_slice(&(stored as u32).to_le_bytes());
+    out[start + 8..start + 12].copy_from_slice(&crc.to_le_bytes());
+    Ok(())
+}
+
+/// Lengths of a piece: raw, stored.
+pub fn lengths(head: &[u8; HEAD_BYTES]) -> (usize, usize) {
+    let number =
+        |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
+    (number(0), number(4))
+}
+
+/// Reads pieces of one file, one after the other or here and there, through a buffer.
+#[derive(Debug)]
+pub struct Frames {
+    disk: Arc<dyn Disk>,
+    pub file: String,
+    buffer: Vec<u8>,
+    /// Offset in the file of the buffer's first byte.
+    start: u64,
+    ahead: usize,
+}
+
+impl Frames {
+    /// `ahead` bytes are read at a time.
+    pub fn new(disk: Arc<dyn Disk>, file: &str, ahead: usize) -> Frames {
+        Frames { disk, file: file.to_string(), buffer: Vec::new(), start: 0, ahead }
+    }
+
+    pub fn damaged(&self, offset: u64, what: &str) -> Error {
+        Error::Damaged { file: self.file.clone(), offset, what: what.to_string() }
+    }
+
+    /// Bytes of the file, from the buffer where they are there.
+    fn bytes(&mut self, offset: u64, count: usize) -> Result<&[u8], Error> {
+        let end = offset + count as u64;
+        if offset < self.start || end > self.start + self.buffer.len() as u64 {
+            self.buffer.resize(count.max(self.ahead), 0);
+            let read = self.disk.read_at(&self.file, offset, &mut self.buffer);
+            let read = read.map_err(Error::io("read", &self.file))?;
+            self.buffer.truncate(read);
+            self.start = offset;
+            if read < count {
+                return Err(self.damaged(offset + read as u64, "the file ends too early"));
+            }
+        }
+        let at = (offset - self.start) as usize;
+        Ok(&self.buffer[at..at + count])
+    }
+
+    /// Reads the piece at an offset into `raw`, and says where the next one is.
+    pub fn read(&mut self, offset: u64, raw: &mut Vec<u8>) -> Result<u64, Error> {
+        let head: [u8; HEAD_BYTES] =
+            self.bytes(offset, HEAD_BYTES)?.try_into().map_err(|_| self.damaged(offset, "a short head"))?;
+        let (raw_bytes, stored_bytes) = lengths(&head);
+        if raw_bytes > RAW_BYTES_MAX || stored_bytes > zstd::zstd_safe::compress_bound(RAW_BYTES_MAX) {
+            return Err(self.damaged(offset, "a length that no piece has"));
+        }
+        let stored = self.bytes(offset + HEAD_BYTES as u64, stored_bytes)?;
+        if crc32fast::hash(stored).to_le_bytes() != head[8..] {
+            return Err(self.damaged(offset, "its checksum does not fit"));
+        }
+        raw.resize(raw_bytes, 0);
+        let expanded = EXPAND.with_borrow_mut(|context| {
+            if context.is_none() {
+                *context = Some(zstd::bulk::Decompressor::new()?);
+            }
+            let context = context.as_mut().ok_or_else(|| std::io::Error::other("no decompressor"))?;
+            context.decompress_to_buffer(stored, &mut raw[..])
+        });
+        match expanded {
+            Ok(count) if count == raw_bytes => Ok(offset + (HEAD_BYTES + stored_bytes) as u64),
+            _ => Err(self.damaged(offset, "it cannot be expanded")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_base::disk::Mem;
+
+    #[test]
+    fn a_flipped_bit_is_named() {
+        let mem = Mem::new();
+        let (mut out, first) = (Vec::new(), b"some bytes ".repeat(9));
+        put_frame(&mut out, &first).unwrap();
+        let second = out.len() as u64;
+        put_frame(&mut out, b"").unwrap();
+        mem.append("good", &out).unwrap();
+        let mut raw = Vec::new();
+        let mut frames = Frames::new(Arc::new(mem.clone()), "good", 16);
+        assert_eq!((frames.read(0, &mut raw).unwrap(), &raw), (second, &first));
+        assert_eq!((frames.read(second, &mut raw).unwrap(), raw.len()), (out.len() as u64, 0));
+        for bit in 0..8 * second as usize {
+            let mut bad = out.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let name = format!("bad{bit}");
+            mem.append(&name, &bad).unwrap();
+            let mut frames = Frames::new(Arc::new(mem.clone()), &name, 16);
+            let error = frames.read(0, &mut raw).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name} is damaged at byte")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! What came in, in the order in which it came: one batch per flush, so that nothing is lost with the process.
+//!
+//! Files `log-<first batch>`, drawn in `docs/formats/urls.md`. A batch that a crash cut is cut off at opening. A file
+//! goes once everything in it stands in blocks or pending files.
+
+use super::codec::{Bytes, Misfit, put, put_bytes, put_visit, visit_of};
+use crate::urls::Visit;
+use crate::{Cut, Error};
+use farol_base::disk::Disk;
+use farol_base::{PagePosition, Timestamp};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"FAROLLOG";
+const VERSION: u32 = 1;
+/// Magic, version, first batch, watermark (file, offset), checksum of these.
+const HEADER_BYTES: usize = 8 + 4 + 8 + 4 + 8 + 4;
+/// Length and checksum of the rest, number.
+const BATCH_HEAD_BYTES: usize = 4 + 4 + 8;
+/// Largest batch that is believed when reading.
+const BATCH_BYTES_MAX: u64 = 1 << 30;
+
+const HOST: u8 = 1;
+const FOUND: u8 = 2;
+const HINT: u8 = 3;
+const VISIT: u8 = 4;
+const FORGET: u8 = 5;
+const MARK: u8 = 6;
+
+/// Something that came in, for the host named last.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op<'a> {
+    Host(&'a str),
+    Found { path: &'a str, depth: u16 },
+    Hint { path: &'a str, depth: u16, at: Timestamp },
+    Visit { path: &'a str, visit: Visit },
+    Forget,
+    Mark(PagePosition),
+}
+
+/// The batch that is being gathered.
+#[derive(Debug)]
+pub struct Batch {
+    /// Room for the head, then what came in.
+    bytes: Vec<u8>,
+    host: String,
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch { bytes: vec![0; BATCH_HEAD_BYTES], host: String::new() }
+    }
+}
+
+impl Batch {
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == BATCH_HEAD_BYTES
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.truncate(BATCH_HEAD_BYTES);
+        self.host.clear();
+    }
+
+    fn host(&mut self, host: &str) {
+        if self.host != host {
+            self.host.clear();
+            self.host.push_str(host);
+            self.bytes.push(HOST);
+            put_bytes(&mut self.bytes, host.as_bytes());
+        }
+    }
+
+    pub fn found(&mut self, host: &str, path: &str, depth: u16, hint: Option<Timestamp>) {
+        self.host(host);
+        self.bytes.push(if hint.is_some() { HINT } else { FOUND });
+        put_bytes(&mut self.bytes, path.as_bytes());
+        put(&mut self.bytes, u64::from(depth));
+        if let Some(hint) = hint {
+            put(&mut self.bytes, hint.as_millis());
+        }
+    }
+
+    pub fn visited(&mut self, host: &str, path: &str, visit: &Visit) {
+        self.host(host);
+        self.bytes.push(VISIT);
+        put_bytes(&mut self.bytes, path.as_bytes());
+        put_visit(&mut self.bytes, visit);
+    }
+
+    pub fn forget(&mut self, host: &str) {
+        self.host(host);
+        self.bytes.push(FORGET);
+    }
+
+    pub fn mark(&mut self, upto: PagePosition) {
+        self.bytes.push(MARK);
+        put(&mut self.bytes, u64::from(upto.file));
+        put(&mut self.bytes, upto.offset);
+    }
+}
+
+/// Reads what came in, and hands it to `take`.
+fn read_ops(
+    bytes: &[u8],
+    take: &mut dyn FnMut(Op<'_>) -> Result<(), Error>,
+) -> Result<Result<(), Error>, Misfit> {
+    let mut bytes = Bytes::of(bytes);
+    while !bytes.is_empty() {
+        let op = match bytes.byte()? {
+            HOST => Op::Host(bytes.text()?),
+            FOUND => Op::Found { path: bytes.text()?, depth: bytes.small()? },
+            HINT => {
+                let (path, depth) = (bytes.text()?, bytes.small()?);
+                Op::Hint { path, depth, at: Timestamp::from_millis(bytes.number()?) }
+            }
+            VISIT => Op::Visit { path: bytes.text()?, visit: visit_of(&mut bytes)? },
+            FORGET => Op::Forget,
+            MARK => Op::Mark(PagePosition { file: bytes.small()?, offset: bytes.number()? }),
+            _ => return Err("an unknown operation"),
+        };
+        if let Err(error) = take(op) {
+            return Ok(Err(error));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// A file of the log.
+#[derive(Debug)]
+struct Segment {
+    file: String,
+    first: u64,
+    len: u64,
+}
+
+/// The log.
+#[derive(Debug)]
+pub struct Log {
+    disk: Arc<dyn Disk>,
+    segments: Vec<Segment>,
+    /// Number of the next batch.
+    pub next: u64,
+    pub watermark: PagePosition,
+    /// Mark of the batch that is being gathered.
+    pub marked: Option<PagePosition>,
+    pub batch: Batch,
+    /// A write failed and could not be undone.
+    poisoned: bool,
+}
+
+fn file_name(first: u64) -> String {
+    format!("log-{first:012}")
+}
+
+impl Log {
+    /// Opens the log, hands everything in it to `take` (with the number of its batch), and cuts off a torn tail.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        take: &mut dyn FnMut(u64, Op<'_>) -> Result<(), Error>,
+    ) -> Result<(Log, Option<Cut>), Error> {
+        let names = disk.list().map_err(Error::io("list", "the folder of the URL store"))?;
+        let mut log = Log {
+            disk,
+            segments: Vec::new(),
+            next: 1,
+            watermark: PagePosition::default(),
+            marked: None,
+            batch: Batch::default(),
+            poisoned: false,
+        };
+        let files: Vec<&String> = names.iter().filter(|name| name.starts_with("log-")).collect();
+        let mut cut = None;
+        for (at, file) in files.iter().enumerate() {
+            cut = log.read(file, at + 1 == files.len(), take)?;
+        }
+        Ok((log, cut))
+    }
+
+    fn read(
+        &mut self,
+        file: &str,
+        last: bool,
+        take: &mut dyn FnMut(u64, Op<'_>) -> Result<(), Error>,
+    ) -> Result<Option<Cut>, Error> {
+        let len = self.disk.len(file).map_err(Error::io("look at", file))?.unwrap_or(0);
+        let damaged = |offset: u64, what: &str| Error::Damaged {
+            file: file.to_string(),
+            offset,
+            what: what.to_string(),
+        };
+        let (mut good, mut head) = (0, [0; HEADER_BYTES]);
+        let read = self.disk.read_at(file, 0, &mut head).map_err(Error::io("read", file))?;
+        if read == HEADER_BYTES {
+            let (first, watermark) = read_header(file, &head)?;
+            self.next = self.next.max(first);
+            self.watermark = self.watermark.max(watermark);
+            good = HEADER_BYTES as u64;
+            self.segments.push(Segment { file: file.to_string(), first, len: good });
+        } else if !last {
+            return Err(damaged(read as u64, "the file ends too early"));
+        }
+        let mut body = Vec::new();
+        while good > 0 && good < len {
+            let mut head = [0; BATCH_HEAD_BYTES];
+            let read = self.disk.read_at(file, good, &mut head).map_err(Error::io("read", file))?;
+            let size = u64::from(u32::from_le_bytes([head[0], head[1], head[2], head[3]]));
+            let whole =
+                read == BATCH_HEAD_BYTES && (8..=BATCH_BYTES_MAX).contains(&size) && good + 8 + size <= len;
+            if whole {
+                body.resize(size as usize, 0);
+                self.disk.read_at(file, good + 8, &mut body).map_err(Error::io("read", file))?;
+            }
+            if !whole || crc32fast::hash(&body).to_le_bytes() != head[4..8] {
+                if !last {
+                    return Err(damaged(good, "a batch that is not whole"));
+                }
+                break;
+            }
+            let (number, ops) = body.split_at(8);
+            let number = u64::from_le_bytes(std::array::from_fn(|i| number[i]));
+            let mut mark = None;
+            read_ops(ops, &mut |op| {
+                if let Op::Mark(upto) = op {
+                    mark = Some(upto);
+                    return Ok(());
+                }
+                take(number, op)
+            })
+            .map_err(|what| damaged(good, what))??;
+            self.watermark = mark.unwrap_or(self.watermark);
+            self.next = self.next.max(number + 1);
+            good += 8 + size;
+            if let Some(segment) = self.segments.last_mut() {
+                segment.len = good;
+            }
+        }
+        if good == len {
+            return Ok(None);
+        }
+        self.disk.truncate(file, good).map_err(Error::io("cut", file))?;
+        if good == 0 {
+            self.disk.remove(file).map_err(Error::io("remove", file))?;
+        }
+        Ok(Some(Cut { file: file.to_string(), offset: good, bytes: len - good }))
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.len).sum()
+    }
+
+    /// Bytes of the file that is being written.
+    pub fn last_bytes(&self) -> u64 {
+        self.segments.last().map_or(0, |segment| segment.len)
+    }
+
+    pub fn ready(&self) -> Result<(), Error> {
+        if self.poisoned { Err(Error::Poisoned { store: "the URL store" }) } else { Ok(()) }
+    }
+
+    /// Writes the batch, and says its number; nothing where it is empty.
+    pub fn write(&mut self) -> Result<Option<u64>, Error> {
+        self.ready()?;
+        if let Some(upto) = self.marked.filter(|upto| *upto != self.watermark) {
+            let len = self.batch.bytes.len();
+            self.batch.mark(upto);
+            let written = self.write_batch();
+            if written.is_err() {
+                self.batch.bytes.truncate(len);
+            }
+            return written;
+        }
+        if self.batch.is_empty() {
+            return Ok(None);
+        }
+        self.write_batch()
+    }
+
+    fn write_batch(&mut self) -> Result<Option<u64>, Error> {
+        let number = self.next;
+        if self.segments.is_empty() {
+            self.begin_segment();
+        }
+        let Some(segment) = self.segments.last_mut() else { return Ok(None) };
+        let bytes = &mut self.batch.bytes;
+        bytes[8..16].copy_from_slice(&number.to_le_bytes());
+        let (size, crc) = ((bytes.len() - 8) as u32, crc32fast::hash(&bytes[8..]));
+        bytes[..4].copy_from_slice(&size.to_le_bytes());
+        bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+        let result = if segment.len == 0 {
+            let mut first = header(segment.first, self.watermark);
+            first.extend_from_slice(bytes);
+            self.disk.append(&segment.file, &first).map(|()| first.len() as u64)
+        } else {
+            self.disk.append(&segment.file, bytes).map(|()| bytes.len() as u64)
+        };
+        match result {
+            Ok(count) => segment.len += count,
+            Err(source) => {
+                // Cut off what may have arrived. Where there is no file yet, there is nothing to cut.
+                let cut = match self.disk.len(&segment.file) {
+                    Ok(None) => Ok(()),
+                    _ => self.disk.truncate(&segment.file, segment.len),
+                };
+                self.poisoned = cut.is_err();
+                return Err(Error::io("append to", &segment.file)(source));
+            }
+        }
+        self.watermark = self.marked.take().unwrap_or(self.watermark);
+        self.next += 1;
+        self.batch.clear();
+        Ok(Some(number))
+    }
+
+    fn begin_segment(&mut self) {
+        self.segments.push(Segment { file: file_name(self.next), first: self.next, len: 0 });
+    }
+
+    /// Lets the next batch begin a file of its own.
+    pub fn roll(&mut self) {
+        if self.last_bytes() > 0 {
+            self.begin_segment();
+        }
+    }
+
+    /// Removes the files in which all batches are below this one.
+    pub fn trim(&mut self, needed: u64) -> Result<(), Error> {
+        while let [first, second, ..] = &self.segments[..]
+            && second.first <= needed
+            // The file behind it carries the watermark on.
+            && second.len > 0
+        {
+            self.disk.remove(&first.file).map_err(Error::io("remove", &first.file))?;
+            self.segments.remove(0);
+        }
+        Ok(())
+    }
+
+    pub fn sync(&self) -> Result<(), Error> {
+        sync(&*self.disk, &self.files())
+    }
+
+    /// The files that have something in them.
+    pub fn files(&self) -> Vec<String> {
+        let written = self.segments.iter().filter(|segment| segment.len > 0);
+        written.map(|segment| segment.file.clone()).collect()
+    }
+}
+
+/// Returns when these files would survive a power cut; one that is no longer needed may be gone.
+pub fn sync(disk: &dyn Disk, files: &[String]) -> Result<(), Error> {
+    for file in files {
+        match disk.sync(file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            result => result.map_err(Error::io("sync", file))?,
+        }
+    }
+    Ok(())
+}
+
+fn header(first: u64, watermark: PagePosition) -> Vec<u8> {
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&first.to_le_bytes());
+    header.extend_from_slice(&watermark.file.to_le_bytes());
+    header.extend_from_slice(&watermark.offset.to_le_bytes());
+    header.extend_from_slice(&crc32fast::hash(&header).to_le_bytes());
+    header
+}
+
+fn read_header(file: &str, head: &[u8; HEADER_BYTES]) -> Result<(u64, PagePosition), Error> {
+    if &head[..8] != MAGIC {
+        return Err(Error::NotOurs { file: file.to_string() });
+    }
+    let version = u32::from_le_bytes(std::array::from_fn(|i| head[8 + i]));
+    if version != VERSION {
+        return Err(Error::Version { file: file.to_string(), found: version, known: VERSION });
+    }
+    if crc32fast::hash(&head[..HEADER_BYTES - 4]).to_le_bytes() != head[HEADER_BYTES - 4..] {
+        return Err(Error::Damaged {
+            file: file.to_string(),
+            offset: 0,
+            what: "its header does not fit".to_string(),
+        });
+    }
+    let first = u64::from_le_bytes(std::array::from_fn(|i| head[12 + i]));
+    let file_number = u32::from_le_bytes(std::array::from_fn(|i| head[20 + i]));
+    let offset = u64::from_le_bytes(std::array::from_fn(|i| head[24 + i]));
+    Ok((first, PagePosition { file: file_number, offset }))
+}

@@ -1,0 +1,111 @@
+//! Which files make up the store, in one small text file that is replaced whole.
+//!
+//! ```text
+//! farol-urls 1
+//! next 7
+//! block 0 3 0000000000000000 file
+//! block 6 0 8000000000000000 file
+//! crc 1c291ca3
+//! ```
+//! Per block: number, generation, first hash, and whether it has a file yet. Blocks stand in the order of their hashes.
+
+use crate::Error;
+use farol_base::disk::Disk;
+use std::fmt::Write;
+
+const FILE: &str = "blocks";
+const NEW_FILE: &str = "blocks.new";
+const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub number: u32,
+    pub generation: u64,
+    pub from: u64,
+    pub has_file: bool,
+}
+
+/// Reads the list and the next free number; a store that has none yet is one empty block.
+pub fn read(disk: &dyn Disk) -> Result<(Vec<Listed>, u32), Error> {
+    let Some(len) = disk.len(FILE).map_err(Error::io("look at", FILE))? else {
+        return Ok((vec![Listed { number: 0, generation: 0, from: 0, has_file: false }], 1));
+    };
+    let mut bytes = vec![0; len as usize];
+    disk.read_at(FILE, 0, &mut bytes).map_err(Error::io("read", FILE))?;
+    let text = String::from_utf8_lossy(&bytes);
+    if let Some(version) = text.strip_prefix("farol-urls ").and_then(|rest| rest.lines().next()?.parse().ok())
+        && version != VERSION
+    {
+        return Err(Error::Version { file: FILE.to_string(), found: version, known: VERSION });
+    }
+    parse(&text).ok_or_else(|| Error::Damaged {
+        file: FILE.to_string(),
+        offset: 0,
+        what: "the list of blocks does not fit its checksum".to_string(),
+    })
+}
+
+fn parse(text: &str) -> Option<(Vec<Listed>, u32)> {
+    let (body, crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
+    if u32::from_str_radix(crc, 16).ok()? != crc32fast::hash(body.as_bytes()) {
+        return None;
+    }
+    let mut lines = body.lines();
+    lines.next().filter(|line| *line == format!("farol-urls {VERSION}"))?;
+    let next = lines.next()?.strip_prefix("next ")?.parse().ok()?;
+    let blocks: Option<Vec<Listed>> = lines
+        .map(|line| {
+            let mut words = line.split(' ');
+            words.next().filter(|word| *word == "block")?;
+            Some(Listed {
+                number: words.next()?.parse().ok()?,
+                generation: words.next()?.parse().ok()?,
+                from: u64::from_str_radix(words.next()?, 16).ok()?,
+                has_file: words.next()? == "file",
+            })
+        })
+        .collect();
+    let blocks = blocks?;
+    let fits = blocks.first()?.from == 0 && blocks.windows(2).all(|pair| pair[0].from < pair[1].from);
+    fits.then_some((blocks, next))
+}
+
+/// Replaces the list; it survives a power cut once this returns.
+pub fn write(disk: &dyn Disk, blocks: &[Listed], next: u32) -> Result<(), Error> {
+    let mut text = format!("farol-urls {VERSION}\nnext {next}\n");
+    for Listed { number, generation, from, has_file } in blocks {
+        let file = if *has_file { "file" } else { "-" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "block {number} {generation} {from:016x} {file}");
+    }
+    let crc = crc32fast::hash(text.as_bytes());
+    let _ = writeln!(text, "crc {crc:08x}");
+    disk.remove(NEW_FILE).map_err(Error::io("remove", NEW_FILE))?;
+    disk.append(NEW_FILE, text.as_bytes()).map_err(Error::io("write", NEW_FILE))?;
+    disk.sync(NEW_FILE).map_err(Error::io("sync", NEW_FILE))?;
+    disk.rename(NEW_FILE, FILE).map_err(Error::io("replace", FILE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_base::disk::Mem;
+
+    #[test]
+    fn the_list_comes_back_and_any_flipped_bit_shows() {
+        let mem = Mem::new();
+        let listed = |number, generation, from| Listed { number, generation, from, has_file: number == 0 };
+        let blocks = vec![listed(0, 3, 0), listed(6, 0, 1 << 63)];
+        write(&mem, &blocks, 7).unwrap();
+        assert_eq!(read(&mem).unwrap(), (blocks, 7));
+        let mut bytes = vec![0; mem.len(FILE).unwrap().unwrap() as usize];
+        mem.read_at(FILE, 0, &mut bytes).unwrap();
+        for at in 0..bytes.len() {
+            let bad = Mem::new();
+            let mut other = bytes.clone();
+            other[at] ^= 4;
+            bad.append(FILE, &other).unwrap();
+            assert!(read(&bad).is_err(), "byte {at}");
+        }
+    }
+}

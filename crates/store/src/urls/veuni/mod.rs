@@ -1,0 +1,376 @@
+//! VEUNI: every URL known exactly once, in constant memory, at a cost that does not grow with what is known.
+//!
+//! After W. F. Henrique, "Verificação de unicidade de URLs em coletores de páginas Web" (UFMG, 2011), and beyond it.
+//! Servers are spread over *blocks* by the hash of their names. A block is a file that is only ever rewritten whole,
+//! one block at a time, off the path of whoever fetches:
+//!
+//! ```text
+//! found, visited ─► log (one batch per flush) and stage (in memory, per block)
+//!                        │ memory is full               │ the crawl needs URLs of this block
+//!                        ▼                              ▼
+//!                   pending file ──────────────────► merge ─► new block ─► hosts_due, draw
+//! ```
+//! - A block is bounded by bytes and servers; one that grows too large comes out of its merge as several, and no
+//!   other block moves. So a merge costs the same however many URLs are known.
+//! - The blocks in turn hand out their servers' pre-scheduled URLs. When they run dry the next block is merged.
+//! - Whether a URL is new is settled when its block is merged, exactly, by its text.
+//!
+//! PROMISE: as [`UrlStore`]; what was noted comes up after the flush that follows. A damaged file is named, and only
+//! its block's servers stand still. A full disk in the middle of a merge leaves the old block as it is.
+//! INVARIANT: block + pending runs + log batches beyond `upto` = everything noted, at any moment of a crash.
+//!
+//! Memory: the stage ([`VeuniOptions::memory`], twice while it is being written), URLs that are out, the hosts of the
+//! blocks in turn, 8 bytes per thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
+//! at once.
+
+mod block;
+mod codec;
+mod frame;
+mod jobs;
+mod log;
+mod look;
+mod manifest;
+mod merge;
+mod open;
+mod out;
+pub mod redistribute;
+mod repair;
+mod run;
+pub mod schedule;
+mod stage;
+mod turn;
+mod upkeep;
+
+#[cfg(test)]
+mod race;
+#[cfg(test)]
+mod tests;
+
+use super::{Counts, Drawn, Found, HostCounts, Record, UrlStore, Visit};
+use crate::Error;
+use block::BlockFile;
+use farol_base::disk::Disk;
+use farol_base::fingerprint::hash64;
+use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
+use jobs::Jobs;
+use log::Log;
+use out::Out;
+use redistribute::{Breadth, Redistribution};
+use run::Run;
+use schedule::{Fifo, Schedule};
+use stage::Stage;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
+use turn::Turn;
+
+pub use look::Damage;
+
+/// A batch that grows beyond this is written before the next call adds to it.
+const BATCH_BYTES_MAX: usize = 64 << 20;
+
+/// How the store is kept.
+#[derive(Clone, Debug)]
+pub struct VeuniOptions {
+    /// Memory for what came in and stands in no other file than the log. Default: 64 MiB, some 800,000 URLs.
+    pub memory: u64,
+    /// A block larger than this is split. Default: 64 MiB, some 4 million URLs.
+    pub block_bytes: u64,
+    /// A block with more servers than this is split. Default: 100,000, as in the thesis.
+    pub block_servers: u64,
+    /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
+    pub prescheduled: usize,
+    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.25.
+    pub pending_share: f64,
+    /// Blocks whose servers are handed out at a time. Default: 4.
+    pub turns: usize,
+    /// Threads that merge. 0 = whoever calls, which is what tests want. Default: 1.
+    pub threads: usize,
+    pub redistribution: Arc<dyn Redistribution>,
+    pub schedule: Arc<dyn Schedule>,
+}
+
+impl Default for VeuniOptions {
+    fn default() -> VeuniOptions {
+        VeuniOptions {
+            memory: 64 << 20,
+            block_bytes: 64 << 20,
+            block_servers: 100_000,
+            prescheduled: 1000,
+            pending_share: 0.25,
+            turns: 4,
+            threads: 1,
+            redistribution: Arc::new(Breadth),
+            schedule: Arc::new(Fifo),
+        }
+    }
+}
+
+/// One block, and what came in for it.
+#[derive(Debug)]
+struct Block {
+    number: u32,
+    generation: u64,
+    /// Smallest hash that belongs here; the next block's is the first that does not.
+    from: u64,
+    file: Option<Arc<BlockFile>>,
+    /// Batches of the log up to this one are in its files.
+    upto: u64,
+    stage: Stage,
+    /// What is on its way into a file.
+    frozen: Option<Arc<Stage>>,
+    runs: Vec<Run>,
+    is_busy: bool,
+    turn: Option<Turn>,
+    /// Hosts of it that somebody holds.
+    held: usize,
+    /// It comes to its turn as soon as it is merged.
+    wants_turn: bool,
+    /// When it is worth another turn as it is, since the last one ended.
+    resume: Option<Timestamp>,
+    /// The time as of its last merge.
+    merged: Timestamp,
+    rest: Rest,
+    damage: Option<Damage>,
+}
+
+/// When a block was merged last, and how long that took.
+#[derive(Debug)]
+struct Rest {
+    since: Instant,
+    took: Duration,
+}
+
+impl Block {
+    fn new(number: u32, generation: u64, from: u64) -> Block {
+        Block {
+            number,
+            generation,
+            from,
+            file: None,
+            upto: 0,
+            stage: Stage::default(),
+            frozen: None,
+            runs: Vec::new(),
+            is_busy: false,
+            turn: None,
+            held: 0,
+            wants_turn: false,
+            resume: None,
+            merged: Timestamp::EPOCH,
+            rest: Rest { since: Instant::now(), took: Duration::ZERO },
+            damage: None,
+        }
+    }
+
+    /// Where runs for this generation of the block wait.
+    fn pending_file(&self) -> String {
+        format!("pending-{:06}-{:08}", self.number, self.generation)
+    }
+
+    fn pending_bytes(&self) -> u64 {
+        self.runs.last().map_or(0, |run| run.end)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.bytes)
+    }
+
+    fn known(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.totals.known)
+    }
+
+    /// Whether something came in that is not in the block yet.
+    fn is_behind(&self) -> bool {
+        !self.stage.is_empty() || !self.runs.is_empty() || self.frozen.is_some()
+    }
+}
+
+/// The URL store.
+#[derive(Debug)]
+pub struct Veuni {
+    disk: Arc<dyn Disk>,
+    options: VeuniOptions,
+    log: Log,
+    /// In the order of their hashes; the first begins at 0.
+    blocks: Vec<Block>,
+    numbers: Arc<AtomicU32>,
+    jobs: Jobs,
+    out: Out,
+    held: HashSet<Host>,
+    /// Block whose turn came last.
+    last_turn: usize,
+    /// The latest time that somebody told.
+    now: Timestamp,
+    /// URLs found lately, by their fingerprints; only a hint.
+    lately: Box<[u64]>,
+    /// What upkeep could not do, until it can.
+    trouble: Option<Error>,
+}
+
+/// Fingerprints of URLs found lately: 262,144 × 8 bytes = 2 MiB.
+const LATELY: usize = 1 << 18;
+
+fn split(url: &CanonicalUrl) -> (&str, &str) {
+    let text = url.as_str();
+    text.split_at(url.host_str().len())
+}
+
+impl Veuni {
+    /// The block of a server.
+    fn route(&self, hash: u64) -> usize {
+        self.blocks.partition_point(|block| block.from <= hash) - 1
+    }
+
+    /// Notes a URL in the stage; `false` where nothing new is said.
+    fn stage_found(
+        &mut self,
+        host: &str,
+        path: &str,
+        depth: u16,
+        hint: Option<Timestamp>,
+        batch: u64,
+    ) -> bool {
+        let hash = hash64(host.as_bytes());
+        let at = self.route(hash);
+        let stage = &mut self.blocks[at].stage;
+        let changed = stage.found(hash, host, path, depth, hint);
+        if changed {
+            stage.first_batch = stage.first_batch.min(batch);
+        }
+        changed
+    }
+
+    fn stage_visited(&mut self, host: &str, path: &str, visit: &Visit, batch: u64) {
+        let hash = hash64(host.as_bytes());
+        let at = self.route(hash);
+        let stage = &mut self.blocks[at].stage;
+        stage.visited(hash, host, path, visit);
+        stage.first_batch = stage.first_batch.min(batch);
+    }
+
+    fn stage_forget(&mut self, host: &str, batch: u64) {
+        let hash = hash64(host.as_bytes());
+        let at = self.route(hash);
+        let stage = &mut self.blocks[at].stage;
+        stage.forget(hash, host);
+        stage.first_batch = stage.first_batch.min(batch);
+    }
+
+    /// Writes a batch that has become very large.
+    fn make_room(&mut self) -> Result<(), Error> {
+        self.log.ready()?;
+        if self.log.batch.len() >= BATCH_BYTES_MAX { UrlStore::flush(self) } else { Ok(()) }
+    }
+}
+
+impl UrlStore for Veuni {
+    fn found(&mut self, found: &[Found]) -> Result<(), Error> {
+        self.make_room()?;
+        let batch = self.log.next;
+        for Found { url, depth, hint } in found {
+            let (host, path) = split(url);
+            if self.stage_found(host, path, *depth, *hint, batch) {
+                self.log.batch.found(host, path, *depth, *hint);
+            }
+            let print = hash64(url.as_str().as_bytes());
+            self.lately[print as usize % LATELY] = print;
+        }
+        Ok(())
+    }
+
+    fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error> {
+        self.make_room()?;
+        let (host, path) = split(url);
+        self.stage_visited(host, path, visit, self.log.next);
+        self.log.batch.visited(host, path, visit);
+        let at = self.route(hash64(host.as_bytes()));
+        let (block, out) = (&mut self.blocks[at], self.out.remove(url));
+        if let Some(turn) = &mut block.turn
+            && out.is_none_or(|out| out.block != (block.number, block.generation))
+        {
+            turn.set_aside(url);
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error> {
+        self.hand_out(host, limit, now)
+    }
+
+    fn release(&mut self, urls: &[CanonicalUrl]) -> Result<(), Error> {
+        for url in urls {
+            self.take_back(url);
+        }
+        Ok(())
+    }
+
+    fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error> {
+        self.hosts_ready(now, limit)
+    }
+
+    fn let_go(&mut self, host: &Host) {
+        self.end_hold(host);
+    }
+
+    fn next_host_due(&mut self) -> Option<Timestamp> {
+        self.next_ready()
+    }
+
+    fn get(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error> {
+        self.look_up(url)
+    }
+
+    fn knows(&self, url: &CanonicalUrl) -> bool {
+        let print = hash64(url.as_str().as_bytes());
+        self.lately[print as usize % LATELY] == print || self.out.get(url).is_some()
+    }
+
+    fn forget_host(&mut self, host: &Host) -> Result<u64, Error> {
+        self.forget(host)
+    }
+
+    fn host_counts(&self, host: &Host) -> Option<HostCounts> {
+        let hash = hash64(host.as_str().as_bytes());
+        let file = self.blocks[self.route(hash)].file.as_ref()?;
+        // A damaged block is told of by whoever merges or checks it.
+        file.server(hash, host.as_str()).ok().flatten().map(|(_, server)| server.counts)
+    }
+
+    fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)> {
+        self.list_hosts(first, count, filter)
+    }
+
+    fn counts(&self) -> Counts {
+        self.sums()
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        UrlStore::flush(self)?;
+        self.merge_all()
+    }
+
+    fn wait(&mut self) -> Result<bool, Error> {
+        self.wait_for_a_job()
+    }
+
+    fn watermark(&self) -> PagePosition {
+        self.log.marked.unwrap_or(self.log.watermark)
+    }
+
+    fn mark(&mut self, upto: PagePosition) -> Result<(), Error> {
+        self.log.marked = Some(upto);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.log.write()?;
+        self.upkeep()
+    }
+
+    fn sync(&mut self) -> Result<(), Error> {
+        UrlStore::flush(self)?;
+        self.log.sync()
+    }
+}

@@ -1,0 +1,113 @@
+//! Opens a store: which files are there, and what the log has beyond them.
+
+use super::block::BlockFile;
+use super::jobs::Jobs;
+use super::log::{Log, Op};
+use super::out::Out;
+use super::run::runs_of;
+use super::{Block, LATELY, Veuni, VeuniOptions, manifest};
+use crate::{Cut, Error};
+use farol_base::Timestamp;
+use farol_base::disk::Disk;
+use farol_base::fingerprint::hash64;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+impl Veuni {
+    /// Opens the store of a folder, or begins one.
+    ///
+    /// Answers also with the tail of the log that was cut off, where a crash had left one. A block that cannot be read
+    /// does not keep the store from opening; [`Veuni::damage`] tells of it.
+    ///
+    /// # Errors
+    /// Where the list of blocks or the log cannot be read, are not ours, or are damaged anywhere but at the end.
+    pub fn open(disk: Arc<dyn Disk>, options: VeuniOptions) -> Result<(Veuni, Option<Cut>), Error> {
+        let (listed, next) = manifest::read(&*disk)?;
+        let mut blocks = Vec::with_capacity(listed.len());
+        let mut needed: HashSet<String> = HashSet::new();
+        for listed in &listed {
+            let mut block = Block::new(listed.number, listed.generation, listed.from);
+            let pending = block.pending_file();
+            if listed.has_file {
+                let name = format!("block-{:06}-{:08}", listed.number, listed.generation);
+                needed.insert(name.clone());
+                match BlockFile::open(disk.clone(), &name) {
+                    Ok(file) => {
+                        block.upto = file.id.upto;
+                        block.file = Some(Arc::new(file));
+                    }
+                    Err(error) => block.damage = Some(super::look::damage_of(error, &name, 0)),
+                }
+            }
+            needed.insert(pending.clone());
+            let (runs, len) = runs_of(&disk, &pending)?;
+            let end = runs.last().map_or(0, |run| run.end);
+            if end < len {
+                disk.truncate(&pending, end).map_err(Error::io("cut", &pending))?;
+            }
+            block.upto = runs.last().map_or(block.upto, |run| block.upto.max(run.upto));
+            block.runs = runs;
+            blocks.push(block);
+        }
+        remove_others(&*disk, &needed)?;
+        let jobs = Jobs::new(options.threads);
+        let lately = vec![0; LATELY].into_boxed_slice();
+        // What the log has goes into the stages of a store that is whole but for its log.
+        let empty = Log::open(Arc::new(farol_base::disk::Mem::new()), &mut |_, _| Ok(()))?.0;
+        let mut store = Veuni {
+            disk: disk.clone(),
+            options,
+            log: empty,
+            blocks,
+            numbers: Arc::new(AtomicU32::new(next)),
+            jobs,
+            out: Out::default(),
+            held: HashSet::new(),
+            last_turn: 0,
+            now: Timestamp::EPOCH,
+            lately,
+            trouble: None,
+        };
+        let mut host = String::new();
+        let (log, cut) = Log::open(disk, &mut |batch, op| {
+            store.replay(batch, op, &mut host);
+            Ok(())
+        })?;
+        let upto = store.blocks.iter().map(|block| block.upto).max().unwrap_or(0);
+        store.log = log;
+        // Batches whose files of the log are gone have had their numbers.
+        store.log.next = store.log.next.max(upto + 1);
+        Ok((store, cut))
+    }
+
+    /// Notes again what a block's files do not have.
+    fn replay(&mut self, batch: u64, op: Op<'_>, host: &mut String) {
+        if let Op::Host(name) = op {
+            name.clone_into(host);
+            return;
+        }
+        if batch <= self.blocks[self.route(hash64(host.as_bytes()))].upto {
+            return;
+        }
+        match op {
+            Op::Found { path, depth } => drop(self.stage_found(host, path, depth, None, batch)),
+            Op::Hint { path, depth, at } => drop(self.stage_found(host, path, depth, Some(at), batch)),
+            Op::Visit { path, visit } => self.stage_visited(host, path, &visit, batch),
+            Op::Forget => self.stage_forget(host, batch),
+            Op::Host(_) | Op::Mark(_) => {}
+        }
+    }
+}
+
+/// Removes files that a crash left: those that no list names.
+fn remove_others(disk: &dyn Disk, needed: &HashSet<String>) -> Result<(), Error> {
+    let names = disk.list().map_err(Error::io("list", "the folder of the URL store"))?;
+    for name in names {
+        let is_ours = name.starts_with("block-") || name.starts_with("pending-") || name == "blocks.new";
+        if is_ours && !needed.contains(&name) {
+            disk.remove(&name).map_err(Error::io("remove", &name))?;
+        }
+    }
+    Ok(())
+}

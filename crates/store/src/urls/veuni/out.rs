@@ -1,0 +1,45 @@
+//! URLs that were handed out and have not come back, with what was known of them.
+//!
+//! Whoever visits one asks what it was like before; the answer is here, without a look into a block. Bounded by what
+//! the frontier holds: some 250 bytes per URL.
+
+use crate::urls::Record;
+use farol_base::CanonicalUrl;
+use farol_base::fingerprint::hash64;
+use hashbrown::HashTable;
+
+#[derive(Debug)]
+pub struct OutUrl {
+    url: CanonicalUrl,
+    pub record: Record,
+    /// Number and generation of the block from which it was handed out.
+    pub block: (u32, u64),
+}
+
+#[derive(Debug, Default)]
+pub struct Out {
+    urls: HashTable<OutUrl>,
+}
+
+fn hash(url: &CanonicalUrl) -> u64 {
+    hash64(url.as_str().as_bytes())
+}
+
+impl Out {
+    pub fn get(&self, url: &CanonicalUrl) -> Option<&OutUrl> {
+        self.urls.find(hash(url), |out| out.url == *url)
+    }
+
+    pub fn insert(&mut self, url: CanonicalUrl, record: Record, block: (u32, u64)) {
+        self.urls.insert_unique(hash(&url), OutUrl { url, record, block }, |out| hash(&out.url));
+    }
+
+    pub fn remove(&mut self, url: &CanonicalUrl) -> Option<OutUrl> {
+        self.urls.find_entry(hash(url), |out| out.url == *url).ok().map(|entry| entry.remove().0)
+    }
+
+    /// Drops the URLs of a host.
+    pub fn forget_host(&mut self, host: &str) {
+        self.urls.retain(|out| out.url.host_str() != host);
+    }
+}

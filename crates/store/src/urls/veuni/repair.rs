@@ -1,0 +1,103 @@
+//! Empties damaged blocks, so that they can be filled anew from the archive.
+//!
+//! What came in for such a block and is not damaged stays, but for visits that the archive has: reading the archive
+//! again brings those, and each must count once.
+
+use super::manifest::{self, Listed};
+use super::run::{Incoming, RunReader, raw_pieces_of};
+use super::stage::{Event, Stage};
+use super::upkeep::write_run;
+use super::{Block, Veuni};
+use crate::Error;
+use crate::urls::{UrlStore, VisitOutcome};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+impl Veuni {
+    /// Empties blocks whose files are damaged; answers with their ranges of host hashes ([`farol_base::fingerprint`]),
+    /// whose URLs somebody must now note again.
+    pub fn empty_damaged(&mut self) -> Result<Vec<Range<u64>>, Error> {
+        UrlStore::flush(self)?;
+        while self.wait_for_a_job()? {}
+        let mut ranges = Vec::new();
+        for at in 0..self.blocks.len() {
+            if self.blocks[at].damage.is_some() {
+                let end = self.blocks.get(at + 1).map_or(u64::MAX, |next| next.from);
+                ranges.push(self.blocks[at].from..end);
+                self.empty_block(at)?;
+            }
+        }
+        Ok(ranges)
+    }
+
+    fn empty_block(&mut self, at: usize) -> Result<(), Error> {
+        let block = &self.blocks[at];
+        let mut kept = Stage::default();
+        for run in &block.runs {
+            let offsets = run.index.iter().map(|(_, offset)| *offset).collect();
+            let whole = RunReader::file(self.disk.clone(), &block.pending_file(), offsets)
+                .and_then(|mut reader| keep(&mut reader, &mut kept));
+            if let Err(error) = whole {
+                tracing::warn!(error = %error, "what waited behind the damage is read from the archive again");
+                break;
+            }
+        }
+        keep(&mut RunReader::memory(raw_pieces_of(&block.stage)?)?, &mut kept)?;
+        let upto = self.log.next - 1;
+        let mut fresh = Block::new(block.number, block.generation + 1, block.from);
+        fresh.upto = upto;
+        if !kept.is_empty() {
+            fresh.runs.push(write_run(&*self.disk, &fresh.pending_file(), &kept, upto, 0)?);
+        }
+        let files = [format!("block-{:06}-{:08}", block.number, block.generation), block.pending_file()];
+        self.blocks[at] = fresh;
+        let list: Vec<Listed> = self
+            .blocks
+            .iter()
+            .map(|block| Listed {
+                number: block.number,
+                generation: block.generation,
+                from: block.from,
+                has_file: block.file.is_some(),
+            })
+            .collect();
+        manifest::write(&*self.disk, &list, self.numbers.load(Ordering::Relaxed))?;
+        self.count_held(at..at + 1);
+        for file in files {
+            self.disk.remove(&file).map_err(Error::io("remove", &file))?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes over what a run has, but for visits that are in the archive.
+fn keep(reader: &mut RunReader, into: &mut Stage) -> Result<(), Error> {
+    into.first_batch = 0;
+    while let Some((hash, host)) = reader.peek() {
+        let host = host.to_string();
+        let mut incoming = Incoming::default();
+        reader.read_server(&mut incoming)?;
+        if incoming.forgotten {
+            into.forget(hash, &host);
+        }
+        for at in 0..incoming.len() {
+            let came = incoming.get(at);
+            let Ok(path) = std::str::from_utf8(came.path) else { continue };
+            if came.depth != u16::MAX {
+                into.found(hash, &host, path, came.depth, None);
+            }
+            for event in came.events {
+                match event {
+                    Event::Hint(hint) => drop(into.found(hash, &host, path, u16::MAX, Some(*hint))),
+                    Event::Visit(visit)
+                        if matches!(visit.outcome, VisitOutcome::Failed | VisitOutcome::Refused) =>
+                    {
+                        into.visited(hash, &host, path, visit);
+                    }
+                    Event::Visit(_) => {}
+                }
+            }
+        }
+    }
+    Ok(())
+}

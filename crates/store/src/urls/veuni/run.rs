@@ -1,0 +1,501 @@
+//! What came in for a block, sorted: a run in its pending file, or in memory on its way into the block.
+//!
+//! A pending file is runs, one after the other, appended as memory fills up. A run is a head and then pieces
+//! ([`frame`](super::frame)), each of which stands for itself:
+//!
+//! ```text
+//! head:   u32 magic | u64 batches of the log up to this one | u32 pieces | u64 bytes | u64 first hash … | u32 crc
+//! piece:  per server: hash | host | flags | number of URLs | URLs, front-coded
+//! URL:    shared bytes | own bytes | flags | depth | events
+//! ```
+//! A server that does not fit into a piece goes on in the next, under its name again.
+
+use super::codec::{Bytes, Misfit, put, put_bytes, put_visit, visit_of};
+use super::frame::{Frames, put_frame};
+use super::stage::{Event, Stage};
+use crate::Error;
+use farol_base::Timestamp;
+use farol_base::disk::Disk;
+use std::sync::Arc;
+
+const MAGIC: &[u8; 4] = b"FRUN";
+/// A piece is closed when its raw bytes reach this.
+const RAW_BYTES: usize = 64 << 10;
+
+const FORGOTTEN: u8 = 1;
+
+const HAS_DEPTH: u8 = 1;
+const VISIT_FIRST: u8 = 2;
+const HAS_EVENTS: u8 = 4;
+
+/// What came in for one URL.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// Smallest depth at which it was found; `u16::MAX` where it was not.
+    pub depth: u16,
+    /// It was visited before it was found.
+    pub visit_first: bool,
+    pub events: Vec<Event>,
+}
+
+/// Where the pieces of a run go.
+pub enum Pieces {
+    /// Compressed, behind each other; with the first hash and the offset of each.
+    Frames { out: Vec<u8>, index: Vec<(u64, u64)> },
+    /// As they are.
+    Raw(Vec<Vec<u8>>),
+}
+
+/// Builds a run.
+pub struct RunBuilder<'a> {
+    into: &'a mut Pieces,
+    piece: Vec<u8>,
+    piece_first: u64,
+    /// URLs of the open server in the open piece.
+    urls: Vec<u8>,
+    count: u64,
+    before: Vec<u8>,
+    server: Option<(u64, String, u8)>,
+}
+
+impl<'a> RunBuilder<'a> {
+    pub fn new(into: &'a mut Pieces) -> RunBuilder<'a> {
+        let (piece, urls, before) = (Vec::new(), Vec::new(), Vec::new());
+        RunBuilder { into, piece, piece_first: 0, urls, count: 0, before, server: None }
+    }
+
+    /// Begins a server; they come in the order of their hashes, then of their names.
+    pub fn begin(&mut self, hash: u64, host: &str, forgotten: bool) -> Result<(), Error> {
+        self.server = Some((hash, host.to_string(), if forgotten { FORGOTTEN } else { 0 }));
+        self.before.clear();
+        Ok(())
+    }
+
+    pub fn push<'e>(
+        &mut self,
+        path: &[u8],
+        depth: u16,
+        visit_first: bool,
+        events: impl Iterator<Item = &'e Event>,
+    ) -> Result<(), Error> {
+        let shared = self.before.iter().zip(path).take_while(|(a, b)| a == b).count();
+        put(&mut self.urls, shared as u64);
+        put_bytes(&mut self.urls, &path[shared..]);
+        let flags_at = self.urls.len();
+        self.urls.push(u8::from(visit_first) * VISIT_FIRST);
+        if depth != u16::MAX {
+            self.urls[flags_at] |= HAS_DEPTH;
+            put(&mut self.urls, u64::from(depth));
+        }
+        let mut count = 0;
+        for event in events {
+            if count == 0 {
+                self.urls[flags_at] |= HAS_EVENTS;
+            }
+            count += 1;
+            match event {
+                Event::Hint(at) => {
+                    self.urls.push(1);
+                    put(&mut self.urls, at.as_millis());
+                }
+                Event::Visit(visit) => {
+                    self.urls.push(2);
+                    put_visit(&mut self.urls, visit);
+                }
+            }
+        }
+        if count > 0 {
+            self.urls.push(0);
+        }
+        self.before.truncate(shared);
+        self.before.extend_from_slice(&path[shared..]);
+        self.count += 1;
+        if self.urls.len() + self.piece.len() >= RAW_BYTES {
+            self.close_server();
+            self.close_piece()?;
+            self.before.clear();
+        }
+        Ok(())
+    }
+
+    /// Ends a server.
+    pub fn end(&mut self) -> Result<(), Error> {
+        self.close_server();
+        self.server = None;
+        if self.piece.len() >= RAW_BYTES { self.close_piece() } else { Ok(()) }
+    }
+
+    fn close_server(&mut self) {
+        let Some((hash, host, flags)) = &mut self.server else { return };
+        if self.count == 0 && *flags == 0 {
+            return;
+        }
+        if self.piece.is_empty() {
+            self.piece_first = *hash;
+        }
+        self.piece.extend_from_slice(&hash.to_le_bytes());
+        put_bytes(&mut self.piece, host.as_bytes());
+        self.piece.push(*flags);
+        put(&mut self.piece, self.count);
+        self.piece.append(&mut self.urls);
+        self.count = 0;
+        // What goes on in the next piece does not void what stands in this one.
+        *flags = 0;
+    }
+
+    fn close_piece(&mut self) -> Result<(), Error> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        match self.into {
+            Pieces::Frames { out, index } => {
+                index.push((self.piece_first, out.len() as u64));
+                put_frame(out, &self.piece)?;
+                self.piece.clear();
+            }
+            Pieces::Raw(pieces) => pieces.push(std::mem::take(&mut self.piece)),
+        }
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.close_piece()
+    }
+}
+
+/// A run in a pending file.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub upto: u64,
+    /// First hash and offset in the file of each piece.
+    pub index: Vec<(u64, u64)>,
+    /// Behind its last byte.
+    pub end: u64,
+}
+
+/// Writes a stage as the bytes of a run that will stand at `offset` of its file.
+pub fn run_of(stage: &Stage, upto: u64, offset: u64) -> Result<(Vec<u8>, Run), Error> {
+    let mut pieces = Pieces::Frames { out: Vec::new(), index: Vec::new() };
+    let mut builder = RunBuilder::new(&mut pieces);
+    stage.write(&mut builder)?;
+    builder.finish()?;
+    let Pieces::Frames { out, mut index } = pieces else {
+        return Ok((Vec::new(), Run { upto, index: Vec::new(), end: offset }));
+    };
+    let mut bytes = Vec::with_capacity(out.len() + 64 + 16 * index.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&upto.to_le_bytes());
+    bytes.extend_from_slice(&(index.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&(out.len() as u64).to_le_bytes());
+    for (first, start) in &index {
+        bytes.extend_from_slice(&first.to_le_bytes());
+        bytes.extend_from_slice(&start.to_le_bytes());
+    }
+    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+    let pieces_at = offset + bytes.len() as u64;
+    index.iter_mut().for_each(|(_, start)| *start += pieces_at);
+    bytes.extend_from_slice(&out);
+    let end = offset + bytes.len() as u64;
+    Ok((bytes, Run { upto, index, end }))
+}
+
+/// A stage's pieces in memory.
+pub fn raw_pieces_of(stage: &Stage) -> Result<Vec<Vec<u8>>, Error> {
+    let mut pieces = Pieces::Raw(Vec::new());
+    let mut builder = RunBuilder::new(&mut pieces);
+    stage.write(&mut builder)?;
+    builder.finish()?;
+    Ok(if let Pieces::Raw(pieces) = pieces { pieces } else { Vec::new() })
+}
+
+/// Finds the runs of a pending file, up to the first that is not whole; says also how long the file is.
+pub fn runs_of(disk: &Arc<dyn Disk>, file: &str) -> Result<(Vec<Run>, u64), Error> {
+    let len = disk.len(file).map_err(Error::io("look at", file))?.unwrap_or(0);
+    let (mut runs, mut at) = (Vec::new(), 0);
+    while at < len {
+        let Some(run) = read_run(disk, file, at, len)? else { break };
+        at = run.end;
+        runs.push(run);
+    }
+    Ok((runs, len))
+}
+
+fn read_run(disk: &Arc<dyn Disk>, file: &str, at: u64, len: u64) -> Result<Option<Run>, Error> {
+    let mut head = [0; 24];
+    let read =
+        |offset: u64, into: &mut [u8]| disk.read_at(file, offset, into).map_err(Error::io("read", file));
+    if read(at, &mut head)? < head.len() || &head[..4] != MAGIC {
+        return Ok(None);
+    }
+    let mut numbers = Bytes::of(&head[4..]);
+    let upto = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
+    let count = numbers.fixed().map(u32::from_le_bytes).unwrap_or(0) as u64;
+    let bytes = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
+    let pieces_at = at + 24 + 16 * count + 4;
+    let Some(end) = pieces_at.checked_add(bytes).filter(|end| *end <= len) else { return Ok(None) };
+    let mut whole = vec![0; (24 + 16 * count + 4) as usize];
+    read(at, &mut whole)?;
+    let (body, crc) = whole.split_at(whole.len() - 4);
+    if crc32fast::hash(body).to_le_bytes() != crc {
+        return Ok(None);
+    }
+    let mut index = Vec::with_capacity(count as usize);
+    let mut numbers = Bytes::of(&body[24..]);
+    for _ in 0..count {
+        let first = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
+        index.push((first, pieces_at + numbers.fixed().map(u64::from_le_bytes).unwrap_or(0)));
+    }
+    Ok(Some(Run { upto, index, end }))
+}
+
+/// What came in for one server, from one run or more, in their order.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    texts: Vec<u8>,
+    items: Vec<IncomingItem>,
+    events: Vec<Event>,
+    /// What the block has of the server is void.
+    pub forgotten: bool,
+    head: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct IncomingItem {
+    head: u64,
+    start: u32,
+    len: u32,
+    depth: u16,
+    visit_first: bool,
+    first_event: u32,
+    events: u32,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Came<'a> {
+    pub path: &'a [u8],
+    pub depth: u16,
+    pub visit_first: bool,
+    pub events: &'a [Event],
+}
+
+impl Incoming {
+    pub fn clear(&mut self) {
+        self.texts.clear();
+        self.items.clear();
+        self.events.clear();
+        self.forgotten = false;
+    }
+
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub fn get(&self, at: usize) -> Came<'_> {
+        let item = &self.items[at];
+        Came {
+            path: &self.texts[item.start as usize..(item.start + item.len) as usize],
+            depth: item.depth,
+            visit_first: item.visit_first,
+            events: &self.events[item.first_event as usize..(item.first_event + item.events) as usize],
+        }
+    }
+
+    /// Puts them in the order of their paths; those of one path stay in the order in which they came.
+    pub fn sort(&mut self) {
+        let texts = &self.texts;
+        let path = |item: &IncomingItem| &texts[item.start as usize..(item.start + item.len) as usize];
+        self.items.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| path(a).cmp(path(b))));
+    }
+
+    /// Reads the URLs of a server off a piece.
+    fn read(&mut self, flags: u8, count: u64, bytes: &mut Bytes<'_>) -> Result<(), Misfit> {
+        if flags & FORGOTTEN != 0 {
+            self.clear();
+            self.forgotten = true;
+        }
+        self.head.clear();
+        for _ in 0..count {
+            let shared: usize = bytes.small()?;
+            let own = bytes.bytes()?;
+            if shared > self.head.len() {
+                return Err("a path that shares more than there is");
+            }
+            self.head.truncate(shared);
+            self.head.extend_from_slice(own);
+            let flags = bytes.byte()?;
+            let depth = if flags & HAS_DEPTH != 0 { bytes.small()? } else { u16::MAX };
+            let first_event = self.events.len() as u32;
+            while flags & HAS_EVENTS != 0 {
+                match bytes.byte()? {
+                    0 => break,
+                    1 => self.events.push(Event::Hint(Timestamp::from_millis(bytes.number()?))),
+                    2 => self.events.push(Event::Visit(visit_of(bytes)?)),
+                    _ => return Err("an unknown event"),
+                }
+            }
+            let start = self.texts.len() as u32;
+            self.texts.extend_from_slice(&self.head);
+            self.items.push(IncomingItem {
+                head: super::stage::head_of(&self.head),
+                start,
+                len: self.head.len() as u32,
+                depth,
+                visit_first: flags & VISIT_FIRST != 0,
+                first_event,
+                events: self.events.len() as u32 - first_event,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Reads a run server by server.
+pub struct RunReader {
+    source: Source,
+    /// Offset of the open piece, for messages.
+    offset: u64,
+    piece: Vec<u8>,
+    at: usize,
+    /// The server whose URLs come next.
+    next: Option<Heading>,
+}
+
+enum Source {
+    File { frames: Frames, offsets: std::vec::IntoIter<u64> },
+    Memory(std::vec::IntoIter<Vec<u8>>),
+}
+
+#[derive(Clone, Debug)]
+struct Heading {
+    hash: u64,
+    host: String,
+    flags: u8,
+    count: u64,
+}
+
+impl RunReader {
+    pub fn file(disk: Arc<dyn Disk>, file: &str, offsets: Vec<u64>) -> Result<RunReader, Error> {
+        let frames = Frames::new(disk, file, 64 << 10);
+        Self::open(Source::File { frames, offsets: offsets.into_iter() })
+    }
+
+    pub fn memory(pieces: Vec<Vec<u8>>) -> Result<RunReader, Error> {
+        Self::open(Source::Memory(pieces.into_iter()))
+    }
+
+    fn open(source: Source) -> Result<RunReader, Error> {
+        let mut reader = RunReader { source, offset: 0, piece: Vec::new(), at: 0, next: None };
+        reader.advance()?;
+        Ok(reader)
+    }
+
+    /// Hash and host of the next server.
+    pub fn peek(&self) -> Option<(u64, &str)> {
+        self.next.as_ref().map(|next| (next.hash, &*next.host))
+    }
+
+    fn damaged(&self, what: &str) -> Error {
+        match &self.source {
+            Source::File { frames, .. } => frames.damaged(self.offset, what),
+            Source::Memory(_) => {
+                Error::Damaged { file: "memory".to_string(), offset: self.at as u64, what: what.to_string() }
+            }
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), Error> {
+        self.next = None;
+        while self.at >= self.piece.len() {
+            self.at = 0;
+            match &mut self.source {
+                Source::File { frames, offsets } => {
+                    let Some(offset) = offsets.next() else { return Ok(()) };
+                    self.offset = offset;
+                    frames.read(offset, &mut self.piece)?;
+                }
+                Source::Memory(pieces) => {
+                    let Some(piece) = pieces.next() else { return Ok(()) };
+                    self.piece = piece;
+                }
+            }
+        }
+        let mut bytes = Bytes::of(&self.piece[self.at..]);
+        let mut heading = || -> Result<Heading, Misfit> {
+            let hash = u64::from_le_bytes(bytes.fixed()?);
+            let host = bytes.text()?.to_string();
+            Ok(Heading { hash, host, flags: bytes.byte()?, count: bytes.number()? })
+        };
+        self.next = Some(heading().map_err(|what| self.damaged(what))?);
+        self.at = self.piece.len() - bytes.len();
+        Ok(())
+    }
+
+    /// Adds the URLs of the next server, all of them, to what came in before.
+    pub fn read_server(&mut self, into: &mut Incoming) -> Result<(), Error> {
+        let Some(first) = self.next.clone() else { return Ok(()) };
+        while let Some(next) = self.next.take() {
+            if (next.hash, &next.host) != (first.hash, &first.host) {
+                self.next = Some(next);
+                break;
+            }
+            let mut bytes = Bytes::of(&self.piece[self.at..]);
+            let read = into.read(next.flags, next.count, &mut bytes);
+            let at = self.piece.len() - bytes.len();
+            read.map_err(|what| self.damaged(what))?;
+            self.at = at;
+            self.advance()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_base::disk::Mem;
+
+    #[test]
+    fn what_was_staged_comes_back_sorted() {
+        let mut stage = Stage::default();
+        for number in 0..20_000 {
+            let (host, hash) = if number % 3 == 0 { ("http://small", 9) } else { ("http://large", 4) };
+            stage.found(
+                hash,
+                host,
+                &format!("/{}/{number}", "x".repeat(number % 60)),
+                (number % 7) as u16,
+                None,
+            );
+        }
+        stage.found(4, "http://large", "/a", 1, Some(Timestamp::from_secs(5)));
+        let (bytes, run) = run_of(&stage, 77, 0).unwrap();
+        let mem: Arc<dyn Disk> = Arc::new(Mem::new());
+        mem.append("p", &bytes).unwrap();
+        mem.append("p", &bytes[..bytes.len() - 1]).unwrap();
+        let (runs, len) = runs_of(&mem, "p").unwrap();
+        assert_eq!((runs.len(), runs[0].upto, runs[0].end, len), (1, 77, run.end, 2 * run.end - 1));
+        assert!(runs[0].index.len() > 1, "{} pieces", runs[0].index.len());
+        let offsets = runs[0].index.iter().map(|(_, offset)| *offset).collect();
+        for mut reader in [
+            RunReader::file(mem.clone(), "p", offsets).unwrap(),
+            RunReader::memory(raw_pieces_of(&stage).unwrap()).unwrap(),
+        ] {
+            let mut seen = 0;
+            for (hash, host) in [(4, "http://large"), (9, "http://small")] {
+                assert_eq!(reader.peek(), Some((hash, host)));
+                let mut incoming = Incoming::default();
+                reader.read_server(&mut incoming).unwrap();
+                incoming.sort();
+                let paths: Vec<&[u8]> = (0..incoming.len()).map(|at| incoming.get(at).path).collect();
+                assert!(paths.windows(2).all(|pair| pair[0] < pair[1]));
+                seen += incoming.len();
+                if hash == 4 {
+                    let at = paths.iter().position(|path| *path == b"/a").unwrap();
+                    assert_eq!(incoming.get(at).events, [Event::Hint(Timestamp::from_secs(5))]);
+                }
+            }
+            assert_eq!((seen, reader.peek()), (20_001, None));
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! A block's turn: its servers that have something to hand out, and how far each has got.
+//!
+//! Takes 24 bytes per server that waits, some 300 bytes per server that was asked, and up to 64 URLs for each that is
+//! held. All of it is made anew when the block is merged.
+
+use super::block::{BlockFile, Cursor, Entry, Server};
+use super::codec::{state_of, visits_of};
+use super::merge::key;
+use super::redistribute::Redistribution;
+use super::schedule::{Facts, Schedule};
+use super::{Veuni, split};
+use crate::Error;
+use crate::urls::{Drawn, DrawnUrl, Record, State};
+use farol_base::fingerprint::hash64;
+use farol_base::{CanonicalUrl, Host, Timestamp};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// URLs of a server that are made ready at a time.
+const WINDOW: usize = 64;
+/// URLs set aside, after which a turn ends early: 100,000 × some 100 bytes = 10 MB.
+const ASIDE_MAX: usize = 100_000;
+
+/// When, in which order, and which server (its number in the directory).
+type Waiting = Reverse<(Timestamp, u64, u32)>;
+
+#[derive(Debug)]
+pub struct Turn {
+    file: Arc<BlockFile>,
+    waiting: BinaryHeap<Waiting>,
+    seats: HashMap<Box<str>, Seat>,
+    /// URLs that may stand among the pre-scheduled ones and are not to be handed out from there: visited without
+    /// having been handed out in this turn, or handed out before it and given back.
+    aside: HashSet<CanonicalUrl>,
+    /// The page of the directory that was read last.
+    page: Option<(u32, Vec<Server>)>,
+    cursor: Cursor,
+}
+
+/// How far a server has got.
+#[derive(Debug)]
+struct Seat {
+    ordinal: u32,
+    server: Server,
+    /// What was made ready last; URLs behind it are still to come.
+    last: Option<(u64, Vec<u8>)>,
+    window: VecDeque<Ready>,
+    /// Nothing comes after the window.
+    is_last_window: bool,
+    /// Given back, with the block from which each was handed out first.
+    returned: Vec<(String, Record, (u32, u64))>,
+}
+
+/// A URL that can be handed out.
+#[derive(Debug)]
+struct Ready {
+    key: u64,
+    path: Vec<u8>,
+    record: Record,
+}
+
+impl Ready {
+    fn due(&self) -> Timestamp {
+        if self.record.visits == 0 { Timestamp::EPOCH } else { self.record.due }
+    }
+}
+
+impl Turn {
+    pub fn of(file: &Arc<BlockFile>, schedule: &dyn Schedule) -> Result<Turn, Error> {
+        let mut waiting = Vec::new();
+        for (ordinal, server) in file.servers().enumerate() {
+            let server = server?;
+            let ready = server.prescheduled.ready();
+            if ready == Timestamp::NEVER {
+                continue;
+            }
+            let facts = Facts {
+                host: &server.host,
+                known: server.counts.known,
+                waiting: server.waiting(),
+                visited: server.visited,
+                download_millis: server.download_millis.checked_div(server.visited).unwrap_or(0),
+            };
+            if let Some(key) = schedule.key(&facts) {
+                waiting.push(Reverse((ready, key, ordinal as u32)));
+            }
+        }
+        Ok(Turn {
+            file: file.clone(),
+            waiting: BinaryHeap::from(waiting),
+            seats: HashMap::new(),
+            aside: HashSet::new(),
+            page: None,
+            cursor: file.cursor(32 << 10),
+        })
+    }
+
+    pub fn next(&self) -> Option<Timestamp> {
+        self.waiting.peek().map(|Reverse((at, _, _))| *at)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// A URL was visited that was not handed out in this turn: it may still stand among the pre-scheduled ones.
+    pub fn set_aside(&mut self, url: &CanonicalUrl) {
+        self.aside.insert(url.clone());
+    }
+
+    fn is_overrun(&self) -> bool {
+        self.aside.len() > ASIDE_MAX
+    }
+
+    fn server(&mut self, ordinal: u32) -> Result<Option<Server>, Error> {
+        let page = ordinal / 64;
+        if self.page.as_ref().is_none_or(|(number, _)| *number != page) {
+            self.page = Some((page, self.file.page_of(ordinal)?));
+        }
+        let servers = self.page.as_ref().map(|(_, servers)| servers);
+        Ok(servers.and_then(|servers| servers.get(ordinal as usize % 64)).cloned())
+    }
+
+    /// Makes a place for a server.
+    fn sit(&mut self, ordinal: u32, server: Server) {
+        let host: Box<str> = server.host.as_str().into();
+        self.seats.entry(host).or_insert_with(|| Seat {
+            ordinal,
+            server,
+            last: None,
+            window: VecDeque::new(),
+            is_last_window: false,
+            returned: Vec::new(),
+        });
+    }
+
+    /// When a server's next URL can be handed out; `usable` says which of its paths can.
+    fn ready(
+        &mut self,
+        host: &str,
+        policy: &dyn Redistribution,
+        now: Timestamp,
+        usable: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<Timestamp>, Error> {
+        let Some(seat) = self.seats.get_mut(host) else { return Ok(None) };
+        if !seat.returned.is_empty() {
+            return Ok(Some(Timestamp::EPOCH));
+        }
+        loop {
+            while let Some(first) = seat.window.front() {
+                if usable(text(&first.path)) {
+                    return Ok(Some(first.due()));
+                }
+                seat.drop_first();
+            }
+            if seat.is_last_window {
+                return Ok(None);
+            }
+            seat.fill(&mut self.cursor, policy, now)?;
+        }
+    }
+}
+
+fn text(path: &[u8]) -> &str {
+    // Only whole texts went in, and checksums say that they are as they were.
+    std::str::from_utf8(path).unwrap_or_default()
+}
+
+impl Seat {
+    fn drop_first(&mut self) -> Option<Ready> {
+        let first = self.window.pop_front()?;
+        self.last = Some((first.key, first.path.clone()));
+        Some(first)
+    }
+
+    /// Makes the next URLs ready: those with the smallest keys beyond the last.
+    fn fill(
+        &mut self,
+        cursor: &mut Cursor,
+        policy: &dyn Redistribution,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let group = &self.server.prescheduled;
+        let mut best: BTreeMap<(u64, Vec<u8>), Record> = BTreeMap::new();
+        if group.len > 0 {
+            cursor.seek(group.at)?;
+        }
+        for _ in 0..group.len {
+            let entry = cursor.advance()?;
+            let Some(key) = key(policy, &entry, now, false)? else { continue };
+            let is_behind =
+                self.last.as_ref().is_none_or(|(last, path)| (key, entry.path) > (*last, &path[..]));
+            let is_better = best.len() < WINDOW
+                || best
+                    .last_key_value()
+                    .is_some_and(|((worst, path), _)| (key, entry.path) < (*worst, &path[..]));
+            if is_behind && is_better {
+                best.insert((key, entry.path.to_vec()), record_of(&entry)?);
+                if best.len() > WINDOW {
+                    best.pop_last();
+                }
+            }
+        }
+        self.is_last_window = best.len() < WINDOW;
+        self.window = best.into_iter().map(|((key, path), record)| Ready { key, path, record }).collect();
+        Ok(())
+    }
+}
+
+fn record_of(entry: &Entry<'_>) -> Result<Record, Error> {
+    let misfit =
+        |what: &str| Error::Damaged { file: "a block".to_string(), offset: 0, what: what.to_string() };
+    let state = state_of(entry.state).map_err(misfit)?;
+    if state == State::Known {
+        return Ok(Record { depth: entry.depth, ..Record::default() });
+    }
+    visits_of(entry.visits, state, entry.depth).map_err(misfit)
+}
+
+impl Veuni {
+    /// Hosts with something to hand out now; starts what is needed to have more of them.
+    pub(super) fn hosts_ready(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error> {
+        self.now = self.now.max(now);
+        self.collect()?;
+        let mut hosts = Vec::new();
+        // What is merged at once gives its hosts at once.
+        while self.take_hosts(now, limit, &mut hosts)? < limit && self.next_turn(now)? {}
+        Ok(hosts)
+    }
+
+    fn take_hosts(&mut self, now: Timestamp, limit: usize, hosts: &mut Vec<Host>) -> Result<usize, Error> {
+        for at in 0..self.blocks.len() {
+            while hosts.len() < limit
+                && let Some(turn) = &mut self.blocks[at].turn
+                && let Some(Reverse((due, order, ordinal))) = turn.waiting.pop()
+            {
+                if due > now {
+                    turn.waiting.push(Reverse((due, order, ordinal)));
+                    break;
+                }
+                let Some(server) = turn.server(ordinal)? else { continue };
+                let Ok(host) = Host::parse(&server.host) else { continue };
+                if self.held.contains(&host) {
+                    // It comes up again when it is let go.
+                    continue;
+                }
+                turn.sit(ordinal, server);
+                match self.ready(at, host.as_str(), now)? {
+                    Some(ready) if ready <= now => {
+                        self.hold(at, &host);
+                        hosts.push(host);
+                    }
+                    Some(later) => {
+                        if let Some(turn) = &mut self.blocks[at].turn {
+                            turn.waiting.push(Reverse((later, order, ordinal)));
+                        }
+                    }
+                    None => {}
+                }
+            }
+            let block = &mut self.blocks[at];
+            // A turn without anything to hand out now makes room for another block's.
+            if block.held == 0
+                && let Some(turn) = &block.turn
+                && let next = turn.next().unwrap_or(Timestamp::NEVER)
+                && (next > now || turn.is_overrun())
+            {
+                block.resume = Some(next);
+                block.turn = None;
+            }
+        }
+        Ok(hosts.len())
+    }
+
+    fn hold(&mut self, at: usize, host: &Host) {
+        if self.held.insert(host.clone()) {
+            self.blocks[at].held += 1;
+        }
+    }
+
+    /// Counts the hosts that are held, after blocks have changed.
+    pub(super) fn count_held(&mut self, blocks: std::ops::Range<usize>) {
+        blocks.clone().for_each(|at| self.blocks[at].held = 0);
+        let routes: Vec<usize> =
+            self.held.iter().map(|host| self.route(hash64(host.as_str().as_bytes()))).collect();
+        routes.into_iter().filter(|at| blocks.contains(at)).for_each(|at| self.blocks[at].held += 1);
+    }
+
+    /// When a host of a block in turn has something to hand out.
+    fn ready(&mut self, at: usize, host: &str, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+        let policy = self.options.redistribution.clone();
+        let Some(mut turn) = self.blocks[at].turn.take() else { return Ok(None) };
+        let (out, aside) = (&self.out, std::mem::take(&mut turn.aside));
+        let usable = |path: &str| {
+            stored_url(host, path).is_some_and(|url| out.get(&url).is_none() && !aside.contains(&url))
+        };
+        let ready = turn.ready(host, &*policy, now, &usable);
+        turn.aside = aside;
+        let block = &mut self.blocks[at];
+        block.turn = Some(turn);
+        ready.inspect_err(|_| block.turn = None)
+    }
+
+    /// Sees to it that more blocks come to their turn; `true` where one did.
+    fn next_turn(&mut self, now: Timestamp) -> Result<bool, Error> {
+        if !self.log.batch.is_empty() {
+            return Ok(false);
+        }
+        let count = self.blocks.len();
+        for step in 1..=count {
+            let at = (self.last_turn + step) % count;
+            let block = &self.blocks[at];
+            if block.is_busy || block.damage.is_some() {
+                continue;
+            }
+            let file = block.file.as_ref();
+            let ready = |of: fn(&BlockFile) -> Timestamp| file.map_or(Timestamp::NEVER, |file| of(file));
+            // What was due at the last merge and was not chosen then is not chosen now either.
+            let remaining = ready(|file| file.totals.remaining_ready);
+            let due_since = remaining <= now && remaining > block.merged;
+            let wants_merge = block.is_behind() || due_since || block.stage.due <= now;
+            let in_turn = self.blocks.iter().filter(|block| block.turn.is_some()).count();
+            if wants_merge && self.is_rested(at) && self.jobs.running <= self.options.threads {
+                if block.turn.is_none() && in_turn >= self.options.turns {
+                    continue;
+                }
+                self.last_turn = at;
+                let number = block.number;
+                self.start_merge(at)?;
+                let Some(at) = self.blocks.iter().position(|block| block.number == number) else {
+                    return Ok(false);
+                };
+                if self.blocks[at].is_busy {
+                    self.blocks[at].wants_turn = true;
+                    continue;
+                }
+                if self.blocks[at].is_behind() {
+                    // It could not be merged; what went wrong is told at the next flush.
+                    return Ok(false);
+                }
+                if self.blocks[at].turn.is_none() && self.blocks[at].damage.is_none() {
+                    self.begin_turn(at);
+                }
+                return Ok(self.blocks[at].turn.is_some());
+            }
+            if wants_merge || block.turn.is_some() || in_turn >= self.options.turns {
+                continue;
+            }
+            // Nothing came in: what it has is as it was when its last turn ended.
+            if block.resume.unwrap_or_else(|| ready(|file| file.totals.prescheduled_ready)) <= now {
+                self.last_turn = at;
+                self.begin_turn(at);
+                return Ok(self.blocks[at].turn.is_some());
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn next_ready(&mut self) -> Option<Timestamp> {
+        let of_block = |block: &super::Block| {
+            let file = block.file.as_ref();
+            if block.damage.is_some() {
+                return Timestamp::NEVER;
+            }
+            if block.is_behind() || block.is_busy {
+                return Timestamp::EPOCH;
+            }
+            let remaining = file.map_or(Timestamp::NEVER, |file| file.totals.remaining_ready);
+            let remaining = if remaining > block.merged { remaining } else { Timestamp::NEVER };
+            let prescheduled = match (&block.turn, block.resume) {
+                (Some(turn), _) => turn.next().unwrap_or(Timestamp::NEVER),
+                (None, Some(resume)) => resume,
+                (None, None) => file.map_or(Timestamp::NEVER, |file| file.totals.prescheduled_ready),
+            };
+            remaining.min(prescheduled)
+        };
+        self.blocks.iter().map(of_block).min().filter(|next| *next != Timestamp::NEVER)
+    }
+
+    pub(super) fn hand_out(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error> {
+        self.now = self.now.max(now);
+        self.collect()?;
+        let hash = hash64(host.as_str().as_bytes());
+        self.bring_to_turn(hash)?;
+        let at = self.route(hash);
+        let block = &mut self.blocks[at];
+        let place = (block.number, block.generation);
+        let Some(turn) = &mut block.turn else { return Ok(Drawn::default()) };
+        if !turn.seats.contains_key(host.as_str()) {
+            let Some((ordinal, server)) = turn.file.server(hash, host.as_str())? else {
+                return Ok(Drawn::default());
+            };
+            turn.sit(ordinal, server);
+        }
+        self.hold(at, host);
+        let mut drawn = Drawn::default();
+        loop {
+            let ready = self.ready(at, host.as_str(), now)?;
+            if drawn.urls.len() >= limit || ready.is_none_or(|ready| ready > now) {
+                drawn.next_due = ready.map(|ready| ready.max(now));
+                return Ok(drawn);
+            }
+            let seat = self.blocks[at].turn.as_mut().and_then(|turn| turn.seats.get_mut(host.as_str()));
+            let Some(seat) = seat else { return Ok(drawn) };
+            let (path, record, place) = match seat.returned.pop() {
+                Some(returned) => returned,
+                None => match seat.drop_first() {
+                    Some(first) => (text(&first.path).to_string(), first.record, place),
+                    None => return Ok(drawn),
+                },
+            };
+            if let Some(url) = stored_url(host.as_str(), &path) {
+                let (depth, revisit) = (record.depth, record.visits > 0);
+                self.out.insert(url.clone(), record, place);
+                drawn.urls.push(DrawnUrl { url, depth, revisit });
+            }
+        }
+    }
+
+    /// Brings the block of a server to its turn, for whoever did not ask which hosts are due.
+    fn bring_to_turn(&mut self, hash: u64) -> Result<(), Error> {
+        let at = self.route(hash);
+        if self.blocks[at].turn.is_some() || self.blocks[at].damage.is_some() {
+            return Ok(());
+        }
+        if self.blocks[at].is_behind() && self.log.batch.is_empty() {
+            while self.blocks[self.route(hash)].is_busy && self.wait_for_a_job()? {}
+            self.start_merge(self.route(hash))?;
+            while self.blocks[self.route(hash)].is_busy && self.wait_for_a_job()? {}
+        }
+        let at = self.route(hash);
+        if self.blocks[at].turn.is_none() && !self.blocks[at].is_behind() {
+            self.begin_turn(at);
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_back(&mut self, url: &CanonicalUrl) {
+        let Some(out) = self.out.remove(url) else { return };
+        let (host, path) = split(url);
+        let hash = hash64(host.as_bytes());
+        let at = self.route(hash);
+        let is_held = Host::parse(host).is_ok_and(|host| self.held.contains(&host));
+        let block = &mut self.blocks[at];
+        block.resume = None;
+        // Without a turn it stands among the others when the next one begins.
+        let Some(turn) = &mut block.turn else { return };
+        if out.block != (block.number, block.generation) {
+            turn.set_aside(url);
+        }
+        if !turn.seats.contains_key(host)
+            && let Ok(Some((ordinal, server))) = turn.file.server(hash, host)
+        {
+            turn.sit(ordinal, server);
+        }
+        if let Some(seat) = turn.seats.get_mut(host) {
+            seat.returned.push((path.to_string(), out.record, out.block));
+            if !is_held {
+                turn.waiting.push(Reverse((Timestamp::EPOCH, 0, seat.ordinal)));
+            }
+        }
+    }
+
+    pub(super) fn end_hold(&mut self, host: &Host) {
+        if !self.held.remove(host) {
+            return;
+        }
+        let at = self.route(hash64(host.as_str().as_bytes()));
+        let block = &mut self.blocks[at];
+        block.held = block.held.saturating_sub(1);
+        let Some(turn) = &mut block.turn else { return };
+        let Some(seat) = turn.seats.get_mut(host.as_str()) else {
+            // Held since before the block was written anew.
+            if let Ok(Some((ordinal, server))) =
+                turn.file.server(hash64(host.as_str().as_bytes()), host.as_str())
+                && server.prescheduled.ready() != Timestamp::NEVER
+            {
+                turn.waiting.push(Reverse((server.prescheduled.ready(), 0, ordinal)));
+            }
+            return;
+        };
+        let next = match seat.window.front() {
+            _ if !seat.returned.is_empty() => Some(Timestamp::EPOCH),
+            Some(first) => Some(first.due()),
+            None if seat.is_last_window => None,
+            None => Some(Timestamp::EPOCH),
+        };
+        // What was made ready is made so again when it is needed.
+        if !seat.window.is_empty() {
+            seat.window = VecDeque::new();
+            seat.is_last_window = false;
+        }
+        if let Some(next) = next {
+            turn.waiting.push(Reverse((next, 0, seat.ordinal)));
+        }
+    }
+}
+
+/// The URL of a path that was canonical when it came in.
+fn stored_url(host: &str, path: &str) -> Option<CanonicalUrl> {
+    CanonicalUrl::from_stored(&[host, path].concat()).ok()
+}

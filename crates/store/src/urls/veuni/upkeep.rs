@@ -1,0 +1,397 @@
+//! Moves what came in to where it belongs: stages into pending files, and those into blocks.
+//!
+//! Called at every flush. Nothing moves that the log does not have, so a batch never arrives in part.
+
+use super::block::{BlockFile, BlockId};
+use super::manifest::{self, Listed};
+use super::merge::{Limits, Plan, merge};
+use super::run::{Run, RunReader, raw_pieces_of, run_of};
+use super::stage::Stage;
+use super::turn::Turn;
+use super::{Block, Damage, Rest, Veuni};
+use crate::Error;
+use farol_base::disk::Disk;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A block whose servers have all run dry rests so many times as long as its merge took before the next one: merges
+/// that the crawl asks for take a quarter of one thread's time at most.
+const REST_DRY: u32 = 3;
+/// As above, while some of its servers still have something.
+const REST: u32 = 30;
+/// So long a block rests after a merge that failed.
+const REST_AFTER_TROUBLE: Duration = Duration::from_secs(1);
+/// Blocks up to this size are merged by whoever asks: it takes a few milliseconds.
+const SHORT_BYTES: u64 = 256 << 10;
+/// Pending files are let grow to this before anything is merged to shrink them.
+const PENDING_BYTES_MIN: u64 = 16 << 20;
+/// The log goes on in a new file at this size.
+const LOG_FILE_BYTES: u64 = 64 << 20;
+
+/// What a job did.
+pub enum Done {
+    Merged { number: u32, result: Result<Vec<Arc<BlockFile>>, Error>, took: Duration },
+    Written { number: u32, upto: u64, result: Result<Run, Error> },
+}
+
+impl Veuni {
+    /// Takes in what jobs did, and starts those that are due.
+    pub(super) fn upkeep(&mut self) -> Result<(), Error> {
+        self.collect()?;
+        self.forgive();
+        let staged: u64 = self.staged_bytes();
+        if staged > self.options.memory {
+            self.write_stages()?;
+        }
+        self.shrink_pending()?;
+        // Whoever brings more than can be put away waits.
+        while self.jobs.running > 0 && self.is_overfull() {
+            self.wait_for_a_job()?;
+            self.shrink_pending()?;
+        }
+        if self.is_overfull()
+            && let Some(error) = self.trouble.take()
+        {
+            return Err(error);
+        }
+        if self.log.last_bytes() > LOG_FILE_BYTES {
+            self.log.roll();
+        }
+        self.trim_log()
+    }
+
+    /// Tries again, a while after something went wrong.
+    fn forgive(&mut self) {
+        let lately = |block: &Block| {
+            block.rest.took == REST_AFTER_TROUBLE && block.rest.since.elapsed() < block.rest.took
+        };
+        if self.trouble.is_some() && !self.blocks.iter().any(lately) {
+            self.trouble = None;
+        }
+    }
+
+    fn staged_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.stage.bytes()).sum()
+    }
+
+    fn pending_total(&self) -> (u64, u64) {
+        self.blocks
+            .iter()
+            .fold((0, 0), |(pending, all), block| (pending + block.pending_bytes(), all + block.bytes()))
+    }
+
+    fn pending_max(&self) -> u64 {
+        let (_, all) = self.pending_total();
+        PENDING_BYTES_MIN.max((all as f64 * self.options.pending_share) as u64)
+    }
+
+    fn is_overfull(&self) -> bool {
+        let frozen: u64 =
+            self.blocks.iter().filter_map(|block| block.frozen.as_ref()).map(|stage| stage.bytes()).sum();
+        let (pending, _) = self.pending_total();
+        self.staged_bytes() + frozen > 2 * self.options.memory || pending > 2 * self.pending_max()
+    }
+
+    /// Takes in what jobs did.
+    pub(super) fn collect(&mut self) -> Result<(), Error> {
+        while let Some(done) = self.jobs.take(false) {
+            self.take_in(done)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a job is done; `false` where none is under way.
+    pub(super) fn wait_for_a_job(&mut self) -> Result<bool, Error> {
+        match self.jobs.take(true) {
+            Some(done) => self.take_in(done).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn take_in(&mut self, done: Done) -> Result<(), Error> {
+        match done {
+            Done::Merged { number, result, took } => {
+                let Some(at) = self.blocks.iter().position(|block| block.number == number) else {
+                    return Ok(());
+                };
+                self.blocks[at].is_busy = false;
+                match result.and_then(|files| self.install(at, files)) {
+                    Ok(()) => self.blocks[at].rest = Rest { since: Instant::now(), took },
+                    Err(error) => self.failed(at, error),
+                }
+                self.trim_log()
+            }
+            Done::Written { number, upto, result } => {
+                let Some(at) = self.blocks.iter().position(|block| block.number == number) else {
+                    return Ok(());
+                };
+                let block = &mut self.blocks[at];
+                block.is_busy = false;
+                match result {
+                    Ok(run) => {
+                        block.runs.push(run);
+                        block.upto = upto;
+                        block.frozen = None;
+                    }
+                    Err(error) => self.failed(at, error),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What was on its way stays in memory, and is tried again later.
+    fn failed(&mut self, at: usize, error: Error) {
+        let block = &mut self.blocks[at];
+        if let Some(frozen) = block.frozen.take() {
+            let later = std::mem::take(&mut block.stage);
+            // The job has ended, so nobody else has it.
+            block.stage = Arc::into_inner(frozen).unwrap_or_default();
+            block.stage.append(&later);
+        }
+        block.rest = Rest { since: Instant::now(), took: REST_AFTER_TROUBLE };
+        if let Error::Damaged { file, offset, what } = &error {
+            let servers = block.file.as_ref().map_or(0, |file| file.totals.servers);
+            tracing::error!(block = block.number, servers, error = %error,
+                "a block of the URL store is damaged; its servers stand still until `farol check --repair`");
+            block.damage = Some(Damage { file: file.clone(), offset: *offset, what: what.clone(), servers });
+            block.turn = None;
+        } else {
+            tracing::warn!(block = block.number, error = %error, "the URL store waits with a merge");
+            self.trouble = Some(error);
+        }
+    }
+
+    /// Puts the files that came out of a merge in the place of the block.
+    fn install(&mut self, at: usize, files: Vec<Arc<BlockFile>>) -> Result<(), Error> {
+        let listed = |block: &Block| Listed {
+            number: block.number,
+            generation: block.generation,
+            from: block.from,
+            has_file: block.file.is_some(),
+        };
+        let mut list: Vec<Listed> = self.blocks[..at].iter().map(listed).collect();
+        let from = self.blocks[at].from;
+        list.extend(files.iter().enumerate().map(|(part, file)| Listed {
+            number: file.id.number,
+            generation: file.id.generation,
+            from: if part == 0 { from } else { file.id.from },
+            has_file: true,
+        }));
+        list.extend(self.blocks[at + 1..].iter().map(listed));
+        if let Err(error) = manifest::write(&*self.disk, &list, self.numbers.load(Ordering::Relaxed)) {
+            for file in &files {
+                // It is no part of the store; opening again would remove it as well.
+                let _ = self.disk.remove(&file.file);
+            }
+            return Err(error);
+        }
+        let old = &mut self.blocks[at];
+        let old_files = [old.file.as_ref().map(|file| file.file.clone()), Some(old.pending_file())];
+        let was_in_turn = old.turn.is_some() || old.wants_turn;
+        let mut stage = std::mem::take(&mut old.stage);
+        let mut parts: Vec<Block> = Vec::with_capacity(files.len());
+        for (part, file) in files.into_iter().enumerate().rev() {
+            let from = if part == 0 { from } else { file.id.from };
+            let mut block = Block::new(file.id.number, file.id.generation, from);
+            block.stage = if part == 0 { std::mem::take(&mut stage) } else { stage.split_off(from) };
+            block.upto = file.id.upto;
+            block.merged = self.now;
+            block.file = Some(file);
+            parts.push(block);
+        }
+        parts.reverse();
+        let count = parts.len();
+        self.blocks.splice(at..=at, parts);
+        for file in old_files.into_iter().flatten() {
+            if let Err(error) = self.disk.remove(&file) {
+                // Opening again will remove it.
+                tracing::warn!(file, error = %error, "an old file of the URL store stays for now");
+            }
+        }
+        self.count_held(at..at + count);
+        // A block in turn stays so, with what is new.
+        if was_in_turn {
+            for part in at..at + count {
+                self.begin_turn(part);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is in memory to the pending files, or merges it where it is much for its block.
+    fn write_stages(&mut self) -> Result<(), Error> {
+        for at in 0..self.blocks.len() {
+            // Merging several blocks may have made more of them, further back.
+            let Some(block) = self.blocks.get(at) else { break };
+            if block.is_busy || block.stage.is_empty() || !self.log.batch.is_empty() {
+                continue;
+            }
+            let is_much = block.stage.len() as u64 * 4 >= block.known();
+            if is_much && block.damage.is_none() {
+                self.start_merge(at)?;
+            } else {
+                self.start_writing(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_writing(&mut self, at: usize) {
+        let upto = self.log.next - 1;
+        let disk = self.disk.clone();
+        let block = &mut self.blocks[at];
+        let (number, file, offset) = (block.number, block.pending_file(), block.pending_bytes());
+        let stage = Arc::new(std::mem::take(&mut block.stage));
+        block.frozen = Some(stage.clone());
+        block.is_busy = true;
+        let log = self.log.files();
+        let job = move || {
+            let result =
+                super::log::sync(&*disk, &log).and_then(|()| write_run(&*disk, &file, &stage, upto, offset));
+            drop(stage);
+            Done::Written { number, upto, result }
+        };
+        self.jobs.start(Box::new(job), false);
+    }
+
+    /// Merges a block with all that came in for it.
+    pub(super) fn start_merge(&mut self, at: usize) -> Result<(), Error> {
+        let upto = self.log.next - 1;
+        let (disk, now, numbers) = (self.disk.clone(), self.now, self.numbers.clone());
+        let policy = self.options.redistribution.clone();
+        let limits = Limits {
+            bytes: self.options.block_bytes,
+            servers: self.options.block_servers,
+            prescheduled: self.options.prescheduled,
+        };
+        let block = &mut self.blocks[at];
+        let stage = Arc::new(std::mem::take(&mut block.stage));
+        block.frozen = Some(stage.clone());
+        block.is_busy = true;
+        let (number, old, pending) = (block.number, block.file.clone(), block.pending_file());
+        let id = BlockId { number, generation: block.generation + 1, from: block.from, upto };
+        let offsets: Vec<Vec<u64>> =
+            block.runs.iter().map(|run| run.index.iter().map(|(_, offset)| *offset).collect()).collect();
+        // Paths shrink to about a fifth on their way into a block.
+        let run_bytes = block.pending_bytes() / 2 + stage.bytes() / 5;
+        let short = block.bytes() + block.pending_bytes() + stage.bytes() < SHORT_BYTES;
+        let log = self.log.files();
+        let job = move || {
+            let start = Instant::now();
+            let work = || {
+                // A power cut must not leave a part of a batch: first the log, then what follows from it.
+                super::log::sync(&*disk, &log)?;
+                let mut runs = Vec::with_capacity(offsets.len() + 1);
+                for offsets in offsets {
+                    runs.push(RunReader::file(disk.clone(), &pending, offsets)?);
+                }
+                runs.push(RunReader::memory(raw_pieces_of(&stage)?)?);
+                merge(Plan { disk, id, old, runs, run_bytes, policy, now, limits, numbers })
+            };
+            let result = work();
+            drop(stage);
+            Done::Merged { number, result, took: start.elapsed() }
+        };
+        self.jobs.start(Box::new(job), short);
+        if short { self.collect() } else { Ok(()) }
+    }
+
+    /// Merges blocks whose pending files are large, the largest first.
+    fn shrink_pending(&mut self) -> Result<(), Error> {
+        while self.trouble.is_none() {
+            let busy: u64 = self.blocks.iter().filter(|block| block.is_busy).map(Block::pending_bytes).sum();
+            let (pending, _) = self.pending_total();
+            if pending - busy <= self.pending_max()
+                || self.jobs.running > self.options.threads
+                || !self.log.batch.is_empty()
+            {
+                return Ok(());
+            }
+            let worst = (0..self.blocks.len())
+                .filter(|at| {
+                    let block = &self.blocks[*at];
+                    !block.is_busy && block.damage.is_none() && !block.runs.is_empty()
+                })
+                .max_by_key(|at| self.blocks[*at].pending_bytes() * 1024 / self.blocks[*at].bytes().max(1));
+            let Some(worst) = worst else { return Ok(()) };
+            self.start_merge(worst)?;
+        }
+        Ok(())
+    }
+
+    /// Merges everything that came in, and waits for it.
+    pub(super) fn merge_all(&mut self) -> Result<(), Error> {
+        self.trouble = None;
+        loop {
+            self.collect()?;
+            let behind = (0..self.blocks.len()).find(|at| {
+                let block = &self.blocks[*at];
+                block.is_behind() && !block.is_busy && block.damage.is_none()
+            });
+            if let Some(error) = self.trouble.take() {
+                while self.wait_for_a_job()? {}
+                return Err(error);
+            }
+            match behind {
+                Some(at) if self.jobs.running <= self.options.threads => self.start_merge(at)?,
+                _ if self.wait_for_a_job()? => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Removes files of the log that nobody needs.
+    fn trim_log(&mut self) -> Result<(), Error> {
+        let stages = self.blocks.iter().flat_map(|block| {
+            [block.stage.first_batch, block.frozen.as_ref().map_or(u64::MAX, |stage| stage.first_batch)]
+        });
+        let needed = stages.min().unwrap_or(u64::MAX);
+        self.log.trim(needed.min(self.log.next))
+    }
+
+    /// Whether a block may be merged because the crawl asks for it.
+    pub(super) fn is_rested(&self, at: usize) -> bool {
+        let block = &self.blocks[at];
+        let factor = if block.held == 0 { REST_DRY } else { REST };
+        !self.jobs.has_threads() || block.rest.since.elapsed() >= block.rest.took * factor
+    }
+
+    /// Hands a block's servers out from now on.
+    pub(super) fn begin_turn(&mut self, at: usize) {
+        let block = &mut self.blocks[at];
+        let Some(file) = &block.file else { return };
+        match Turn::of(file, &*self.options.schedule) {
+            Ok(turn) => {
+                block.turn = Some(turn);
+                block.resume = None;
+            }
+            Err(error) => self.failed(at, error),
+        }
+    }
+}
+
+pub(super) fn write_run(
+    disk: &dyn Disk,
+    file: &str,
+    stage: &Stage,
+    upto: u64,
+    offset: u64,
+) -> Result<Run, Error> {
+    let (bytes, run) = run_of(stage, upto, offset)?;
+    let len = |disk: &dyn Disk| disk.len(file).map_err(Error::io("look at", file));
+    let cut = |disk: &dyn Disk| match len(disk)? {
+        Some(len) if len > offset => disk.truncate(file, offset).map_err(Error::io("cut", file)),
+        _ => Ok(()),
+    };
+    // An earlier attempt may have left something.
+    cut(disk)?;
+    let append = disk.append(file, &bytes).map_err(Error::io("append to", file));
+    let written = append.and_then(|()| disk.sync(file).map_err(Error::io("sync", file)));
+    if let Err(error) = written {
+        cut(disk)?;
+        return Err(error);
+    }
+    Ok(run)
+}
