@@ -3,12 +3,14 @@
 //! ```text
 //! cargo build --release -p farol -p farol-sim
 //! cargo run --release --manifest-path bench/Cargo.toml -- crawlers
+//! cargo run --release --manifest-path bench/Cargo.toml -- urls --stores veuni,drum,drum-lazy,fjall
 //! ```
 
 mod crawlers;
 mod peers;
 mod process;
 mod queries;
+mod urls;
 mod web;
 
 use clap::{Parser, Subcommand};
@@ -27,11 +29,18 @@ enum Command {
     Crawlers(crawlers::Args),
     /// Asks a running engine at a steady rate and prints how long answers took.
     Queries(queries::Args),
+    /// Compares URL stores as `farol-sim urls` does, with the key-value engine `fjall` as one more store.
+    Urls(farol_sim::urls::UrlsArgs),
+    /// Runs one store for `urls`.
+    #[command(hide = true, name = farol_sim::urls::CHILD)]
+    UrlsOneStore(farol_sim::urls::ChildArgs),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Crawlers(args) => crawlers::run(&args),
         Command::Queries(args) => queries::run(&args),
+        Command::Urls(args) => urls::compare(&args),
+        Command::UrlsOneStore(args) => urls::run_one(&args),
     }
 }

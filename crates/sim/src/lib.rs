@@ -32,6 +32,8 @@ pub enum Error {
     NoStore { name: String, known: String },
     #[error("the process that ran {store} failed")]
     Child { store: String, source: Option<std::io::Error> },
+    #[error("{store} is not exact: {what}")]
+    NotExact { store: String, what: String },
 }
 
 impl Error {

@@ -6,11 +6,12 @@
 //! `--report` only what is shown).
 
 use super::driver::{Limits, Line, drive, warm_up};
+use super::exact::Verdict;
 use super::lines::Lines;
 use super::load::{Load, LoadConfig};
 use super::plot;
 use super::report::{Report, Run};
-use super::stores::StoreKind;
+use super::stores::{StoreKind, judge};
 use crate::Error;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -33,7 +34,7 @@ pub struct UrlsArgs {
     /// Runs nothing; makes tables and plot from the records in `--out`.
     #[arg(long)]
     pub report: bool,
-    /// Instead: runs the first store for 10 cycles and asks it for every URL, visited or not.
+    /// Instead: runs each store for 10 cycles at most beside an exact model, and asks it for every URL.
     #[arg(long)]
     pub exact: bool,
     #[command(flatten)]
@@ -68,6 +69,9 @@ pub struct ChildArgs {
     #[command(flatten)]
     run: RunLength,
 }
+
+/// Cycles of a run that is judged: 10 million URLs, whose fingerprints fit in memory.
+const EXACT_CYCLES: u64 = 10;
 
 /// Name of the hidden command.
 pub const CHILD: &str = "urls-one-store";
@@ -107,6 +111,9 @@ impl RunLength {
 /// # Errors
 /// Where a store is not among `stores`, a child fails, or a file cannot be written.
 pub fn compare(args: &UrlsArgs, stores: &[StoreKind]) -> Result<(), Error> {
+    if args.exact {
+        return judge_exactness(args);
+    }
     let kinds: Vec<StoreKind> =
         args.stores.iter().map(|name| find(stores, name)).collect::<Result<_, Error>>()?;
     fs::create_dir_all(&args.out).map_err(Error::file("make", &args.out))?;
@@ -117,6 +124,25 @@ pub fn compare(args: &UrlsArgs, stores: &[StoreKind]) -> Result<(), Error> {
     let text = write_report(args, &kinds)?;
     println!("{text}");
     Ok(())
+}
+
+fn judge_exactness(args: &UrlsArgs) -> Result<(), Error> {
+    let run = RunLength { cycles: args.run.cycles.min(EXACT_CYCLES), ..args.run.clone() };
+    for name in &args.stores {
+        let folder = args.data.join(name);
+        empty(&folder)?;
+        let verdict = judge(name, &folder, &run)?;
+        println!("{name}: {verdict}");
+        empty(&folder)?;
+        if let Verdict::Different(what) = verdict {
+            return Err(Error::NotExact { store: name.clone(), what });
+        }
+    }
+    Ok(())
+}
+
+fn empty(folder: &Path) -> Result<(), Error> {
+    if folder.exists() { fs::remove_dir_all(folder).map_err(Error::file("empty", folder)) } else { Ok(()) }
 }
 
 fn find(stores: &[StoreKind], name: &str) -> Result<StoreKind, Error> {
@@ -130,9 +156,7 @@ fn find(stores: &[StoreKind], name: &str) -> Result<StoreKind, Error> {
 fn run_child(args: &UrlsArgs, kind: &StoreKind) -> Result<(), Error> {
     let folder = args.data.join(kind.name);
     let failed = |source| Error::Child { store: kind.name.to_string(), source: Some(source) };
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(Error::file("empty", &folder))?;
-    }
+    empty(&folder)?;
     eprintln!("{}: {}", kind.name, kind.what);
     let program = std::env::current_exe().map_err(failed)?;
     let status = Command::new(program)
@@ -145,7 +169,7 @@ fn run_child(args: &UrlsArgs, kind: &StoreKind) -> Result<(), Error> {
         .args(args.run.arguments())
         .status()
         .map_err(failed)?;
-    fs::remove_dir_all(&folder).map_err(Error::file("remove", &folder))?;
+    empty(&folder)?;
     if status.success() { Ok(()) } else { Err(Error::Child { store: kind.name.to_string(), source: None }) }
 }
 

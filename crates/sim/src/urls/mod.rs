@@ -9,16 +9,21 @@
 //! - [`mercator`]: one sorted file of URLs, merged with a batch;
 //! - [`central`]: one repository with servers in order, rewritten every cycle; what VEUNI's author gave up for VEUNI.
 //!
-//! They implement [`Verifier`] and no more: not one of them opens again after a crash.
+//! They implement [`Verifier`](farol_store::urls::Verifier) and no more: not one of them opens again after a crash.
 
 pub mod atlas;
+mod batch;
+pub mod central;
 pub mod driver;
 pub mod drum;
+pub mod exact;
 pub mod experiment;
 mod facts;
+mod front;
 mod keys;
 pub mod lines;
 pub mod load;
+pub mod mercator;
 mod meter;
 mod plot;
 pub mod queue;

@@ -10,6 +10,14 @@ const MARGINS: (f64, f64, f64, f64) = (60.0, 150.0, 20.0, 45.0);
 const COLOURS: [&str; 8] =
     ["#d62728", "#1f77b4", "#17becf", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#7f7f7f"];
 
+/// A line of the plot: seconds by millions of URLs.
+struct Curve {
+    name: String,
+    colour: &'static str,
+    dash: &'static str,
+    points: Vec<(f64, f64)>,
+}
+
 struct Axes {
     x_max: f64,
     y: (f64, f64),
@@ -34,18 +42,21 @@ pub fn draw(runs: &[Run]) -> String {
             .filter_map(|i| Some((i as f64 * run.millions_per_cycle(), run.seconds_at(i)?)));
         points.collect()
     };
-    let mut lines: Vec<(String, &str, &str, Vec<(f64, f64)>)> = Vec::new();
+    let mut lines: Vec<Curve> = Vec::new();
     for (run, colour) in runs.iter().zip(COLOURS.iter().cycle()) {
-        lines.push((run.name.clone(), colour, "", line(run)));
+        lines.push(Curve { name: run.name.clone(), colour, dash: "", points: line(run) });
     }
-    let x_max = lines.iter().flat_map(|line| &line.3).map(|point| point.0).fold(1.0, f64::max);
+    let x_max = lines.iter().flat_map(|line| &line.points).map(|point| point.0).fold(1.0, f64::max);
     let thesis = |of: fn(&(u64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
         THESIS.iter().map(|row| (row.0 as f64, of(row))).filter(|point| point.0 <= x_max).collect()
     };
-    lines.push(("thesis: DRUM".to_string(), "#555", "6 4", thesis(|row| row.1)));
-    lines.push(("thesis: VEUNI".to_string(), "#aaa", "6 4", thesis(|row| row.2)));
+    for (name, colour, points) in
+        [("thesis: DRUM", "#555", thesis(|row| row.1)), ("thesis: VEUNI", "#aaa", thesis(|row| row.2))]
+    {
+        lines.push(Curve { name: name.to_string(), colour, dash: "6 4", points });
+    }
     let seconds =
-        || lines.iter().flat_map(|line| &line.3).map(|point| point.1).filter(|seconds| *seconds > 0.0);
+        || lines.iter().flat_map(|line| &line.points).map(|point| point.1).filter(|seconds| *seconds > 0.0);
     let decade = |value: f64, up: bool| {
         let exponent = value.log10();
         10f64.powf(if up { exponent.ceil() } else { exponent.floor() })
@@ -59,7 +70,7 @@ pub fn draw(runs: &[Run]) -> String {
     );
     grid(&mut svg, &axes);
     let mut label_y = MARGINS.2 + 8.0;
-    for (name, colour, dash, points) in lines.iter().filter(|line| !line.3.is_empty()) {
+    for Curve { name, colour, dash, points } in lines.iter().filter(|line| !line.points.is_empty()) {
         let path: Vec<String> =
             points.iter().map(|(x, y)| format!("{:.1},{:.1}", axes.x(*x), axes.y(*y))).collect();
         let _ = writeln!(

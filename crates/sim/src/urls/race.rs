@@ -1,7 +1,9 @@
 //! Every yardstick against the naive store, on small random loads.
 
+use super::central::Central;
 use super::drum::{Drum, MergeRule};
 use super::load::{Load, LoadConfig};
+use super::mercator::Mercator;
 use farol_store::urls::{Naive, UrlStore, Verifier};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -80,4 +82,14 @@ fn lazy_drum_agrees() {
     for bytes in [3000, 1 << 30] {
         check(|folder| Box::new(Drum::new(folder, MergeRule::BucketBytes(bytes)).unwrap()));
     }
+}
+
+#[test]
+fn mercator_agrees() {
+    check(|folder| Box::new(Mercator::new(folder).unwrap()));
+}
+
+#[test]
+fn central_agrees() {
+    check(|folder| Box::new(Central::new(folder).unwrap()));
 }

@@ -38,9 +38,13 @@ pub struct Run {
 impl Run {
     /// Mean seconds of the ten cycles that end with the `count`th.
     pub fn seconds_at(&self, count: usize) -> Option<f64> {
+        self.mean_at(count, |cycle| cycle.seconds)
+    }
+
+    fn mean_at(&self, count: usize, of: impl Fn(&Cycle) -> f64) -> Option<f64> {
         let upto = self.cycles.get(..count)?;
         let window = &upto[upto.len().saturating_sub(WINDOW)..];
-        (!window.is_empty()).then(|| mean(window))
+        (!window.is_empty()).then(|| window.iter().map(of).sum::<f64>() / window.len() as f64)
     }
 
     /// URLs that were brought in a cycle, in millions; all loads by formula bring the same number in each.
@@ -117,6 +121,27 @@ impl Report {
             }
             for run in &self.runs {
                 cell(f, run.cycles_at(row).and_then(|count| run.seconds_at(count)), 2)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    fn cpu_seconds(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n## CPU seconds per cycle\n\nOf the whole process without the generator. A store that works in the background \
+             while the generator runs shows it here and not above."
+        )?;
+        self.header(f, "M URLs known")?;
+        for row in self.rows() {
+            write!(f, "| {row} |")?;
+            for run in &self.runs {
+                cell(
+                    f,
+                    run.cycles_at(row).and_then(|count| run.mean_at(count, |cycle| cycle.cpu_seconds)),
+                    2,
+                )?;
             }
             writeln!(f)?;
         }
@@ -246,6 +271,7 @@ impl fmt::Display for Report {
         }
         self.runs.iter().try_for_each(|run| writeln!(f, "- {}: {}", run.name, run.what))?;
         self.seconds(f)?;
+        self.cpu_seconds(f)?;
         self.ratios(f)?;
         self.summary(f)?;
         self.pages(f)

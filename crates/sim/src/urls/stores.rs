@@ -1,9 +1,13 @@
 //! The stores that are compared, by name.
 
+use super::central::Central;
 use super::drum::{Drum, MergeRule};
+use super::exact::{Verdict, exact};
+use super::experiment::RunLength;
+use super::mercator::Mercator;
 use farol_base::disk::File;
 use farol_store::Error;
-use farol_store::urls::{Journal, JournalOptions, Naive, Verifier};
+use farol_store::urls::{Journal, JournalOptions, Naive, Verifier, Veuni, VeuniOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,9 +26,24 @@ pub struct StoreKind {
 
 /// Everything that this crate can compare.
 pub const STORES: &[StoreKind] = &[
+    StoreKind { name: "veuni", what: "Farol's store on disk", open: |folder| Ok(Box::new(veuni(folder)?)) },
     StoreKind { name: "drum", what: "DRUM, merged every cycle", open: drum },
     StoreKind { name: "drum-lazy", what: "DRUM, merged when a bucket has 100 MB of keys", open: drum_lazy },
-    StoreKind { name: "journal", what: "Farol's store in memory with a journal", open: journal },
+    StoreKind {
+        name: "mercator",
+        what: "one sorted file of URLs, merged every cycle",
+        open: |folder| Ok(Box::new(Mercator::new(folder)?)),
+    },
+    StoreKind {
+        name: "central",
+        what: "one repository with servers in order, rewritten every cycle",
+        open: |folder| Ok(Box::new(Central::new(folder)?)),
+    },
+    StoreKind {
+        name: "journal",
+        what: "Farol's store in memory with a journal",
+        open: |folder| Ok(Box::new(journal(folder)?)),
+    },
     StoreKind {
         name: "naive",
         what: "maps and scans in memory; small loads only",
@@ -40,12 +59,25 @@ fn drum_lazy(folder: &Path) -> Result<Box<dyn Verifier>, Error> {
     Ok(Box::new(Drum::new(folder, MergeRule::BucketBytes(DRUM_BUCKET_BYTES))?))
 }
 
-fn journal(folder: &Path) -> Result<Box<dyn Verifier>, Error> {
-    Ok(Box::new(Journal::open(disk(folder)?, JournalOptions::default())?.0))
+fn veuni(folder: &Path) -> Result<Veuni, Error> {
+    Ok(Veuni::open(disk(folder)?, VeuniOptions::default())?.0)
+}
+
+pub(super) fn journal(folder: &Path) -> Result<Journal, Error> {
+    Ok(Journal::open(disk(folder)?, JournalOptions::default())?.0)
+}
+
+/// Runs a store by name beside an exact model; only stores that can be asked for a URL can be judged.
+pub(super) fn judge(name: &str, folder: &Path, run: &RunLength) -> Result<Verdict, crate::Error> {
+    match name {
+        "veuni" => exact(veuni, folder, run),
+        "journal" => exact(journal, folder, run),
+        _ => Err(crate::Error::NoStore { name: name.to_string(), known: "veuni, journal".to_string() }),
+    }
 }
 
 /// A folder of the machine as stores want it.
-pub(super) fn disk(folder: &Path) -> Result<Arc<File>, Error> {
+fn disk(folder: &Path) -> Result<Arc<File>, Error> {
     let failed = |source| Error::Io { action: "make", file: folder.display().to_string(), source };
     Ok(Arc::new(File::at(folder).map_err(failed)?))
 }
