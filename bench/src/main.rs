@@ -15,6 +15,9 @@ mod web;
 
 use clap::{Parser, Subcommand};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures Farol beside its peers.
 #[derive(Parser)]
 #[command(name = "farol-bench", max_term_width = 110)]

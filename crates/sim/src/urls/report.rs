@@ -162,6 +162,18 @@ impl Report {
             }
             writeln!(f)?;
         }
+        type Pick = fn(f64, f64) -> f64;
+        for (name, pick) in
+            [("least from cycle 10 on", f64::min as Pick), ("most from cycle 10 on", f64::max)]
+        {
+            write!(f, "| {name} | |")?;
+            for run in &self.runs {
+                let both = run.cycles.len().min(first.cycles.len());
+                let ratio = |count| Some(run.seconds_at(count)? / first.seconds_at(count)?);
+                cell(f, (WINDOW..=both).filter_map(ratio).reduce(pick), 2)?;
+            }
+            writeln!(f)?;
+        }
         write!(f, "| all cycles that both ran | |")?;
         for run in &self.runs {
             let both = run.cycles.len().min(first.cycles.len());
@@ -302,6 +314,9 @@ mod tests {
         assert!(rows.contains(&"| 50 | 53.53 | 2.60 | 2.00 | 45.50 |"), "{text}");
         assert!(rows.contains(&"| 50 | 20.6 | 1.00 | 22.75 |"), "{text}");
         assert!(rows.contains(&"| 60 | | | 2.00 | |"), "{text}");
+        // Means of cycles 1 to 10 and 41 to 50, by 2.
+        assert!(rows.contains(&"| least from cycle 10 on | | 1.00 | 2.75 |"), "{text}");
+        assert!(rows.contains(&"| most from cycle 10 on | | 1.00 | 22.75 |"), "{text}");
         // (1 + … + 50) / 50 / 2 = 12.75.
         assert!(rows.contains(&"| all cycles that both ran | | 1.00 | 12.75 |"), "{text}");
         assert!(rows.contains(&"| last ten cycles / cycles 41 to 50 | 1.00 | |"), "{text}");
