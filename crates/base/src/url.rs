@@ -177,8 +177,8 @@ impl CanonicalUrl {
     }
 
     fn path_start(&self) -> usize {
-        let after_scheme = self.0.find("://").map_or(0, |at| at + 3);
-        self.0[after_scheme..].find('/').map_or(self.0.len(), |at| after_scheme + at)
+        let start = after_scheme(&self.0);
+        self.0.bytes().skip(start).position(|b| b == b'/').map_or(self.0.len(), |at| start + at)
     }
 }
 
@@ -237,18 +237,46 @@ impl BaseUrl {
     /// Reads the references that make up most of the Web's links, `name.html` and `/a/b`, in a tenth of the
     /// time: they hold nothing that the standard or our rules would change.
     fn join_plain(&self, reference: &str) -> Option<CanonicalUrl> {
-        let bytes = reference.as_bytes();
-        let is_plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_' | b'.' | b'~');
-        // Neither dot segments nor empty ones, and no host name after two slashes.
-        let is_odd = |pair: &[u8]| pair[0] == b'/' && matches!(pair[1], b'/' | b'.');
-        let first = *bytes.first().filter(|first| **first != b'.')?;
-        if self.folder.is_empty() || !bytes.iter().all(is_plain) || bytes.windows(2).any(is_odd) {
+        if reference.starts_with("http") && reference[4..].starts_with([':', 's']) {
+            return plain_absolute(reference);
+        }
+        let first = *reference.as_bytes().first().filter(|first| **first != b'.')?;
+        if self.folder.is_empty() || !is_plain_path(reference) {
             return None;
         }
         let start = if first == b'/' { &self.folder[..self.host_bytes] } else { &self.folder };
         let fits = start.len() + reference.len() <= URL_BYTES_MAX;
         fits.then(|| CanonicalUrl([start, reference].concat().into()))
     }
+}
+
+/// Whether a path has nothing that the standard or our rules would change: no escapes, neither dot segments nor empty ones.
+fn is_plain_path(path: &str) -> bool {
+    let is_plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_' | b'.' | b'~');
+    let is_odd = |pair: &[u8]| pair[0] == b'/' && matches!(pair[1], b'/' | b'.');
+    path.as_bytes().iter().all(is_plain) && !path.as_bytes().windows(2).any(is_odd)
+}
+
+/// Reads an absolute URL that is canonical as it stands, or lacks no more than the slash after its host name.
+fn plain_absolute(text: &str) -> Option<CanonicalUrl> {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"))?;
+    let (name, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-');
+    // A label that starts with `xn--` is checked by the standard, and a name whose last label is a number is an address.
+    let is_name = |label: &str| !label.is_empty() && !label.starts_with("xn--");
+    let ends_in_a_word =
+        name.rsplit('.').next().is_some_and(|last| last.starts_with(|c: char| c.is_ascii_lowercase()));
+    if !name.bytes().all(is_plain) || !name.split('.').all(is_name) || !ends_in_a_word || !is_plain_path(path)
+    {
+        return None;
+    }
+    let slash = if path.is_empty() { "/" } else { "" };
+    (text.len() < URL_BYTES_MAX).then(|| CanonicalUrl([text, slash].concat().into()))
+}
+
+/// Where the host name starts: there are only `http://` and `https://`.
+fn after_scheme(canonical: &str) -> usize {
+    if canonical.as_bytes().get(4) == Some(&b':') { 7 } else { 8 }
 }
 
 /// The server of a page: scheme, host name and port (`http://example.org`, `https://example.org:8443`).
@@ -292,7 +320,7 @@ impl Host {
 
     /// Host name with its port where that is not the default, as it stands in a `Host:` header.
     pub fn authority(&self) -> &str {
-        self.0.split_once("://").map_or(&*self.0, |(_, rest)| rest)
+        self.0.get(after_scheme(&self.0)..).unwrap_or_default()
     }
 
     /// The part of the name that somebody registered, by the public suffix list: `b.co.uk` of `a.b.co.uk`.
@@ -473,6 +501,16 @@ mod tests {
         #[test]
         fn no_text_breaks_it(text in ".{0,200}") {
             let _ = CanonicalUrl::parse(&text);
+        }
+
+        #[test]
+        fn so_does_that_of_a_whole_address(
+            text in "https?:/{1,3}([a-zA-Z0-9-]{0,4}|xn--[a-z]{0,3}|0x1|[0-9]{1,3})(\\.([a-z0-9-]{0,3}|[0-9]{1,3})){0,3}(/[a-zA-Z0-9.~_%-]{0,4}){0,3}",
+        ) {
+            let base = CanonicalUrl::parse("https://h/a/b").unwrap();
+            let url = Url::parse(base.as_str()).unwrap();
+            let long = url.join(&text).map_err(UrlError::Syntax).and_then(CanonicalUrl::from_url);
+            prop_assert_eq!(base.join(&text), long, "{}", text);
         }
 
         #[test]
