@@ -15,71 +15,19 @@ const DISTANCE_BITS_MAX: usize = 15;
 const RUN_BITS_MAX: usize = 7;
 
 /// Shortest length that each length symbol stands for, and how many bits tell which.
+#[rustfmt::skip]
 const LENGTHS: [(u16, u8); 29] = [
-    (3, 0),
-    (4, 0),
-    (5, 0),
-    (6, 0),
-    (7, 0),
-    (8, 0),
-    (9, 0),
-    (10, 0),
-    (11, 1),
-    (13, 1),
-    (15, 1),
-    (17, 1),
-    (19, 2),
-    (23, 2),
-    (27, 2),
-    (31, 2),
-    (35, 3),
-    (43, 3),
-    (51, 3),
-    (59, 3),
-    (67, 4),
-    (83, 4),
-    (99, 4),
-    (115, 4),
-    (131, 5),
-    (163, 5),
-    (195, 5),
-    (227, 5),
-    (258, 0),
+    (3, 0), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0), (9, 0), (10, 0), (11, 1), (13, 1), (15, 1), (17, 1),
+    (19, 2), (23, 2), (27, 2), (31, 2), (35, 3), (43, 3), (51, 3), (59, 3), (67, 4), (83, 4), (99, 4),
+    (115, 4), (131, 5), (163, 5), (195, 5), (227, 5), (258, 0),
 ];
 
 /// The same for distances; the last two stand for nothing.
+#[rustfmt::skip]
 const DISTANCES: [(u16, u8); 32] = [
-    (1, 0),
-    (2, 0),
-    (3, 0),
-    (4, 0),
-    (5, 1),
-    (7, 1),
-    (9, 2),
-    (13, 2),
-    (17, 3),
-    (25, 3),
-    (33, 4),
-    (49, 4),
-    (65, 5),
-    (97, 5),
-    (129, 6),
-    (193, 6),
-    (257, 7),
-    (385, 7),
-    (513, 8),
-    (769, 8),
-    (1025, 9),
-    (1537, 9),
-    (2049, 10),
-    (3073, 10),
-    (4097, 11),
-    (6145, 11),
-    (8193, 12),
-    (12289, 12),
-    (16385, 13),
-    (24577, 13),
-    (0, 0),
+    (1, 0), (2, 0), (3, 0), (4, 0), (5, 1), (7, 1), (9, 2), (13, 2), (17, 3), (25, 3), (33, 4), (49, 4),
+    (65, 5), (97, 5), (129, 6), (193, 6), (257, 7), (385, 7), (513, 8), (769, 8), (1025, 9), (1537, 9),
+    (2049, 10), (3073, 10), (4097, 11), (6145, 11), (8193, 12), (12289, 12), (16385, 13), (24577, 13), (0, 0),
     (0, 0),
 ];
 
@@ -194,7 +142,8 @@ impl Codes {
     pub fn common(counts: &Counts, literals: impl Iterator<Item = u8>) -> Codes {
         let mut counts = counts.clone();
         for literal in literals {
-            counts.litlen[usize::from(literal)] = 4 * counts.litlen[usize::from(literal)].max(1);
+            let count = &mut counts.litlen[usize::from(literal)];
+            *count = 4 * *count + 1;
         }
         counts.litlen[257..286].iter_mut().for_each(|count| *count = 4 * *count + 1);
         counts.distance[..30].iter_mut().for_each(|count| *count = 4 * *count + 1);
@@ -347,7 +296,7 @@ impl Bits {
         loop {
             let (piece, after) = rest.split_at(rest.len().min(usize::from(u16::MAX)));
             self.write(3, |pen| pen.add(u64::from(is_last && after.is_empty()), 3));
-            self.to_byte();
+            self.fill_byte();
             let len = piece.len() as u16;
             self.bytes.extend_from_slice(&len.to_le_bytes());
             self.bytes.extend_from_slice(&(!len).to_le_bytes());
@@ -365,7 +314,7 @@ impl Bits {
     }
 
     /// Fills up the last byte with zeros.
-    pub fn to_byte(&mut self) {
+    pub fn fill_byte(&mut self) {
         if self.count > 0 {
             self.bytes.push(self.waiting as u8);
         }
