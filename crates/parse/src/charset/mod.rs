@@ -123,7 +123,7 @@ pub fn decode<'b>(content_type: Option<&str>, body: &'b [u8], tld: Option<&str>)
         return decode_as(charset, body, false);
     }
     let declared = content_type.and_then(declared::in_content_type).or_else(|| declared::in_markup(body));
-    if let Ok(text) = std::str::from_utf8(body) {
+    if let Ok(text) = simdutf8::basic::from_utf8(body) {
         return decode_valid_utf8(text, declared);
     }
     match declared {
