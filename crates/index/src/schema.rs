@@ -16,7 +16,7 @@
 
 use crate::rank::fields as weight;
 use crate::stored;
-use crate::text::carrier::{CarrierTokenizer, Keep, carry};
+use crate::text::carrier::{Carrier, CarrierTokenizer};
 use crate::text::fold::folded;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Document};
@@ -97,18 +97,18 @@ pub(crate) fn schema() -> (Schema, Fields) {
     (builder.build(), fields)
 }
 
-/// The analysers that the schema names.
+/// The analysers that the schema names; texts come to them already read.
 pub(crate) fn tokenizers() -> TokenizerManager {
     let manager = TokenizerManager::default();
-    for (name, keep) in [("forms", Keep::Forms), ("stems", Keep::Stems), ("both", Keep::Both)] {
-        manager.register(name, TextAnalyzer::builder(CarrierTokenizer::new(keep)).build());
+    for name in ["forms", "stems", "both"] {
+        manager.register(name, TextAnalyzer::builder(CarrierTokenizer).build());
     }
     manager
 }
 
 impl Fields {
     /// The document as tantivy takes it.
-    pub(crate) fn to_tantivy(self, document: &Document) -> TantivyDocument {
+    pub(crate) fn to_tantivy(self, document: &Document, carrier: &mut Carrier) -> TantivyDocument {
         let mut out = TantivyDocument::default();
         let language = document.language;
         let title = cut(&document.title, TITLE_BYTES_MAX);
@@ -122,14 +122,14 @@ impl Fields {
         ];
         for (text, weight) in texts {
             if !text.is_empty() {
-                let value = carry(language, weight, text);
-                out.add_text(self.words, &value);
-                out.add_text(self.stems, &value);
+                let carried = carrier.read(language, weight, text, false);
+                out.add_text(self.words, carried.forms);
+                out.add_text(self.stems, carried.stems);
             }
         }
-        out.add_text(self.words, carry(None, weight::URL, &url));
-        out.add_text(self.title, carry(language, 1, title));
-        out.add_text(self.url, carry(None, 1, &url));
+        out.add_text(self.words, carrier.read(None, weight::URL, &url, false).forms);
+        out.add_text(self.title, carrier.read(language, 1, title, true).both);
+        out.add_text(self.url, carrier.read(None, 1, &url, false).forms);
         out.add_u64(self.page, document.url.id().0);
         let host = document.url.host();
         out.add_text(self.host, host.as_str());

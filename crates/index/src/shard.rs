@@ -11,6 +11,7 @@
 use crate::error::Error;
 use crate::schema::{self, FORMAT, Fields};
 use crate::searcher::{Searcher, Shared};
+use crate::text::carrier::Carrier;
 use farol_base::{CanonicalUrl, Document, Host, PagePosition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub struct Shard {
     writer: IndexWriter,
     shared: Arc<Shared>,
     fields: Fields,
+    carrier: Carrier,
     watermark: PagePosition,
     /// Tantivy's stamp of the last commit.
     generation: u64,
@@ -94,6 +96,7 @@ impl Shard {
             writer,
             shared,
             fields,
+            carrier: Carrier::default(),
             watermark,
             generation: meta.opstamp,
             changed: false,
@@ -116,7 +119,7 @@ impl Shard {
             self.waiting_bytes = bytes;
         }
         self.writer.delete_term(self.fields.page_term(&document.url));
-        let added = self.writer.add_document(self.fields.to_tantivy(document));
+        let added = self.writer.add_document(self.fields.to_tantivy(document, &mut self.carrier));
         self.guard("take a page in", added).map(drop)
     }
 
@@ -233,7 +236,7 @@ pub(crate) fn open_index(dir: &Path, create: bool) -> Result<Index, Error> {
     let directory = MmapDirectory::open(dir).map_err(Error::engine("open its folder"))?;
     let (schema, _) = schema::schema();
     let settings = IndexSettings {
-        docstore_compression: Compressor::Zstd(ZstdCompressor { compression_level: Some(3) }),
+        docstore_compression: Compressor::Zstd(ZstdCompressor { compression_level: Some(1) }),
         ..IndexSettings::default()
     };
     let builder = Index::builder().schema(schema).settings(settings).tokenizers(schema::tokenizers());

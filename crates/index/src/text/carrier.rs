@@ -1,11 +1,12 @@
-//! Hands tantivy a page's texts with what it needs to read them: language and weight.
+//! Hands tantivy a page's texts already read: their tokens, one behind the other.
 //!
-//! Tantivy chooses an analyser by field, but our analysis depends on the page. So each value of a text field
-//! starts with a head of three bytes, `pt4`: two letters of language (`--` where unknown) and the weight as
-//! one digit. The text is then read that many times over, which is BM25F's weighting by repetition: a word
-//! of a title with weight 4 counts like four words of the body, in frequency and in length.
+//! Tantivy would read each text once for every field, and knows nothing of a page's language. So texts are read here, once,
+//! and the value of a text field is a list of tokens: a digit, its *weight*, then each token behind a byte that says whether it stands
+//! one word further than the token before ([`FURTHER`]) or at the same place ([`BESIDE`]). The list is handed out as many times over
+//! as the weight says, which is BM25F's weighting by repetition: a word of a title with weight 4 counts like four words of
+//! the body, in frequency and in length.
 //!
-//! INVARIANT: a value without a readable head gives no tokens and no panic.
+//! INVARIANT: a value without a readable weight gives no tokens and no panic.
 
 use super::spans::Spans;
 use super::{Analyser, Role, Tokens};
@@ -13,69 +14,91 @@ use farol_base::Language;
 use std::collections::HashMap;
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
-const HEAD_BYTES: usize = 3;
+/// Stands before a token that is the next word. No token has it in it: words are letters, digits, marks and a few signs, and a
+/// stem begins with [`super::stem::STEM_MARK`], which is another one.
+const FURTHER: char = '\u{2}';
+
+/// Stands before a token at the place of the one before it: a stem, a part of an identifier, a pair of characters.
+const BESIDE: char = '\u{3}';
 
 /// Positions left free between two readings of a text, so that no phrase crosses them.
-const READING_GAP: u32 = 2;
+const READING_GAP: usize = 2;
 
-/// Builds the value of a text field.
-pub(crate) fn carry(language: Option<Language>, weight: u8, text: &str) -> String {
-    let mut value = String::with_capacity(HEAD_BYTES + text.len());
-    value.push_str(language.as_ref().map_or("--", Language::code));
-    value.push(char::from(b'0' + weight.clamp(1, 9)));
-    value.push_str(text);
-    value
-}
-
-/// Which tokens of a text a field keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
-    /// Words as they are.
-    Forms,
-    /// Their stems.
-    Stems,
-    /// Both, at the same positions.
-    Both,
-}
-
-/// Tantivy's view of our analysis.
-#[derive(Clone)]
-pub(crate) struct CarrierTokenizer {
-    keep: Keep,
-    /// One analyser per language met.
+/// Reads texts for tantivy.
+#[derive(Default)]
+pub(crate) struct Carrier {
+    /// One analyser per language met. Each remembers some words: at most 22 × 0.7 MiB = 16 MiB.
     analysers: HashMap<Option<Language>, Analyser>,
     tokens: Tokens,
 }
 
-impl CarrierTokenizer {
-    pub(crate) fn new(keep: Keep) -> CarrierTokenizer {
-        CarrierTokenizer { keep, analysers: HashMap::new(), tokens: Tokens::default() }
+/// The values of a text for the fields that want it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Carried {
+    /// Its words.
+    pub forms: String,
+    /// Their stems, one word apart each: nobody asks where they stand.
+    pub stems: String,
+    /// Words, each with its stem beside it.
+    pub both: String,
+}
+
+impl Carrier {
+    /// Reads a text. `both` is made only where it is wanted.
+    pub(crate) fn read(&mut self, language: Option<Language>, weight: u8, text: &str, both: bool) -> Carried {
+        let analyser = self.analysers.entry(language).or_insert_with(|| Analyser::remembering(language));
+        let weight = char::from(b'0' + weight.clamp(1, 9));
+        let mut carried = Carried::default();
+        // Words and stems take about as much room as the text.
+        carried.forms.reserve(text.len() + text.len() / 8 + 2);
+        carried.stems.reserve(text.len() + 2);
+        for value in [&mut carried.forms, &mut carried.stems, &mut carried.both] {
+            value.push(weight);
+        }
+        let (mut position, mut next) = (0, 0);
+        for span in Spans::new(text) {
+            self.tokens.clear();
+            position = analyser.read(text, span, position, &mut self.tokens);
+            for token in self.tokens.as_slice() {
+                let step = if token.position < next { BESIDE } else { FURTHER };
+                next = token.position + 1;
+                carried.forms.push(step);
+                carried.forms.push_str(&token.text);
+                let stem =
+                    Some(token.stem.as_str()).filter(|stem| token.role == Role::Whole && !stem.is_empty());
+                if let Some(stem) = stem {
+                    carried.stems.push(FURTHER);
+                    carried.stems.push_str(stem);
+                }
+                if both {
+                    carried.both.push(step);
+                    carried.both.push_str(&token.text);
+                    if let Some(stem) = stem {
+                        carried.both.push(BESIDE);
+                        carried.both.push_str(stem);
+                    }
+                }
+            }
+        }
+        carried
     }
 }
+
+/// Tantivy's view of what was read.
+#[derive(Clone)]
+pub(crate) struct CarrierTokenizer;
 
 impl Tokenizer for CarrierTokenizer {
     type TokenStream<'a> = CarrierStream<'a>;
 
     fn token_stream<'a>(&'a mut self, value: &'a str) -> CarrierStream<'a> {
-        let (language, weight, text) = match (value.get(..2), value.get(2..3), value.get(HEAD_BYTES..)) {
-            (Some(code), Some(weight), Some(text)) => {
-                (Language::parse(code), weight.parse().unwrap_or(0), text)
-            }
-            _ => (None, 0, ""),
-        };
-        self.tokens.clear();
-        // Stems cost most of the work; who keeps forms alone does without.
-        let language = language.filter(|_| self.keep != Keep::Forms);
+        let weight = value.bytes().next().filter(u8::is_ascii_digit).map_or(0, |digit| digit - b'0');
+        let tokens = value.get(1..).unwrap_or_default();
         CarrierStream {
-            keep: self.keep,
-            analyser: self.analysers.entry(language).or_insert_with(|| Analyser::new(language)),
-            tokens: &mut self.tokens,
-            text,
-            spans: Spans::new(if weight == 0 { "" } else { text }),
+            tokens,
+            rest: if weight == 0 { "" } else { tokens },
             readings_left: weight,
-            position: 0,
             next: 0,
-            stem_next: false,
             token: Token::default(),
         }
     }
@@ -83,73 +106,34 @@ impl Tokenizer for CarrierTokenizer {
 
 /// The tokens of one value.
 pub(crate) struct CarrierStream<'a> {
-    keep: Keep,
-    analyser: &'a mut Analyser,
-    tokens: &'a mut Tokens,
-    text: &'a str,
-    spans: Spans<'a>,
-    readings_left: u32,
-    position: u32,
-    /// The token of `tokens` to hand out next.
+    tokens: &'a str,
+    /// What has not been handed out in this reading.
+    rest: &'a str,
+    readings_left: u8,
+    /// Where the next word stands.
     next: usize,
-    /// Its form has been handed out, its stem has not.
-    stem_next: bool,
     token: Token,
-}
-
-impl CarrierStream<'_> {
-    /// Reads the next span; false where the last reading is over.
-    fn refill(&mut self) -> bool {
-        loop {
-            self.tokens.clear();
-            self.next = 0;
-            if let Some(span) = self.spans.next() {
-                self.position = self.analyser.read(self.text, span, self.position, self.tokens);
-                return true;
-            }
-            self.readings_left = self.readings_left.saturating_sub(1);
-            if self.readings_left == 0 {
-                return false;
-            }
-            self.spans = Spans::new(self.text);
-            self.position += READING_GAP;
-        }
-    }
 }
 
 impl TokenStream for CarrierStream<'_> {
     fn advance(&mut self) -> bool {
-        loop {
-            let Some(token) = self.tokens.as_slice().get(self.next) else {
-                if !self.refill() {
-                    return false;
-                }
-                continue;
-            };
-            let has_stem = self.keep != Keep::Forms && token.role == Role::Whole && !token.stem.is_empty();
-            let stem = match (self.keep, self.stem_next) {
-                (Keep::Forms, _) => false,
-                (Keep::Stems, _) | (Keep::Both, true) => true,
-                (Keep::Both, false) => false,
-            };
-            let give = !stem || has_stem;
-            if give {
-                self.token.text.clear();
-                self.token.text.push_str(if stem { &token.stem } else { &token.text });
-                self.token.offset_from = token.start;
-                self.token.offset_to = token.end;
-                self.token.position = token.position as usize;
+        if self.rest.is_empty() {
+            self.readings_left = self.readings_left.saturating_sub(1);
+            if self.readings_left == 0 || self.tokens.is_empty() {
+                return false;
             }
-            if self.keep == Keep::Both && !stem {
-                self.stem_next = true;
-            } else {
-                self.stem_next = false;
-                self.next += 1;
-            }
-            if give {
-                return true;
-            }
+            self.rest = self.tokens;
+            self.next += READING_GAP;
         }
+        let mut chars = self.rest.chars();
+        self.next += usize::from(chars.next() == Some(FURTHER));
+        let rest = chars.as_str();
+        let end = rest.bytes().position(|b| b == FURTHER as u8 || b == BESIDE as u8).unwrap_or(rest.len());
+        self.token.text.clear();
+        self.token.text.push_str(&rest[..end]);
+        self.token.position = self.next.saturating_sub(1);
+        self.rest = &rest[end..];
+        true
     }
 
     fn token(&self) -> &Token {
@@ -164,34 +148,104 @@ impl TokenStream for CarrierStream<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn handed_out(value: &str) -> Vec<(String, usize)> {
+        let mut tokenizer = CarrierTokenizer;
+        let mut stream = tokenizer.token_stream(value);
+        let mut tokens = Vec::new();
+        while stream.advance() {
+            tokens.push((stream.token().text.clone(), stream.token().position));
+        }
+        tokens
+    }
+
+    fn shown(value: &str) -> String {
+        let tokens = handed_out(value).into_iter();
+        tokens
+            .map(|(text, position)| format!("{}@{position}", text.replace('\u{1}', "~")))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
 
     #[track_caller]
-    fn check(keep: Keep, value: &str, want: &str) {
-        let mut tokenizer = CarrierTokenizer::new(keep);
-        let mut stream = tokenizer.token_stream(value);
-        let mut shown = Vec::new();
-        while stream.advance() {
-            shown.push(format!("{}@{}", stream.token().text.replace('\u{1}', "~"), stream.token().position));
-        }
-        assert_eq!(shown.join(" "), want, "{value:?}");
+    fn check(code: &str, weight: u8, text: &str, forms: &str, stems: &str, both: &str) {
+        let carried = Carrier::default().read(Language::parse(code), weight, text, true);
+        assert_eq!(
+            [shown(&carried.forms), shown(&carried.stems), shown(&carried.both)],
+            [forms, stems, both],
+            "{text}"
+        );
     }
 
     #[test]
-    fn a_value_is_read_as_its_head_says() {
-        check(Keep::Forms, "en1the cats", "the@0 cats@1");
-        check(Keep::Stems, "en1the cats", "~encat@1");
-        check(Keep::Both, "en1the cats", "the@0 cats@1 ~encat@1");
-        check(Keep::Both, "--1the cats", "the@0 cats@1");
-        check(Keep::Forms, "en2a b", "a@0 b@1 a@4 b@5"); // Read twice, with a gap.
-        check(Keep::Both, "en1", "");
+    fn a_text_is_read_once_and_handed_out_by_its_weight() {
+        check("en", 1, "the cats", "the@0 cats@1", "~encat@0", "the@0 cats@1 ~encat@1");
+        check("--", 1, "the cats", "the@0 cats@1", "", "the@0 cats@1");
+        check("--", 2, "a b", "a@0 b@1 a@4 b@5", "", "a@0 b@1 a@4 b@5"); // Read twice, with a gap.
+        check("en", 1, "", "", "", "");
+        check(
+            "en",
+            42,
+            "x",
+            &["x@0", "x@3", "x@6", "x@9", "x@12", "x@15", "x@18", "x@21", "x@24"].join(" "),
+            "",
+            &["x@0", "x@3", "x@6", "x@9", "x@12", "x@15", "x@18", "x@21", "x@24"].join(" "),
+        );
+        assert_eq!(Carrier::default().read(None, 1, "a", false).both, "1");
     }
 
     #[test]
-    fn a_damaged_head_gives_nothing() {
-        for value in ["", "e", "en", "éa1x", "enxabc", "en0abc"] {
-            check(Keep::Both, value, "");
+    fn a_damaged_value_gives_nothing() {
+        for value in ["", "1", "0\u{2}a", "x\u{2}a", "é\u{2}a", "9"] {
+            assert_eq!(shown(value), "", "{value:?}");
         }
-        assert_eq!(carry(Some(Language::ENGLISH), 42, "x"), "en9x");
-        assert_eq!(carry(None, 0, "x"), "--1x");
+    }
+
+    /// What tantivy was handed when it still had each text read for every field.
+    fn read_anew(
+        language: Option<Language>,
+        weight: u8,
+        text: &str,
+        forms: bool,
+        stems: bool,
+    ) -> Vec<(String, usize)> {
+        let mut handed = Vec::new();
+        let mut position = 0;
+        for reading in 0..weight {
+            if reading > 0 {
+                position += READING_GAP as u32;
+            }
+            for span in Spans::new(text) {
+                let mut tokens = Tokens::default();
+                position = Analyser::new(language).read(text, span, position, &mut tokens);
+                for token in tokens.as_slice() {
+                    if forms {
+                        handed.push((token.text.clone(), token.position as usize));
+                    }
+                    if stems && token.role == Role::Whole && !token.stem.is_empty() {
+                        handed.push((token.stem.clone(), token.position as usize));
+                    }
+                }
+            }
+        }
+        handed
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_same_as_reading_for_every_field(
+            text in "([a-cA-C ]|ing |_|\\+|#|'|é|ß|東|京|ไ|\\u{E31}|\\u{AD}|\\PC){0,60}",
+            code in "en|pt|ja|zz",
+            weight in 1u8..4,
+        ) {
+            let language = Language::parse(&code);
+            let carried = Carrier::default().read(language, weight, &text, true);
+            prop_assert_eq!(handed_out(&carried.forms), read_anew(None, weight, &text, true, false));
+            prop_assert_eq!(handed_out(&carried.both), read_anew(language, weight, &text, true, true));
+            // Positions of stems are not indexed.
+            let texts = |tokens: Vec<(String, usize)>| tokens.into_iter().map(|(text, _)| text).collect::<Vec<_>>();
+            prop_assert_eq!(texts(handed_out(&carried.stems)), texts(read_anew(language, weight, &text, false, true)));
+        }
     }
 }

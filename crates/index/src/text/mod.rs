@@ -8,11 +8,13 @@
 
 pub(crate) mod carrier;
 pub(crate) mod fold;
+mod memory;
 pub(crate) mod spans;
 pub(crate) mod stem;
 pub(crate) mod stop;
 
 use farol_base::Language;
+use memory::Memory;
 use spans::{Script, Span, is_mark};
 use stem::Stemmer;
 
@@ -84,11 +86,18 @@ impl Tokens {
 pub(crate) struct Analyser {
     stemmer: Option<Stemmer>,
     lowered: String,
+    /// Words read before; `None` for who reads a few words only.
+    memory: Option<Memory>,
 }
 
 impl Analyser {
     pub(crate) fn new(language: Option<Language>) -> Analyser {
-        Analyser { stemmer: language.and_then(Stemmer::new), lowered: String::new() }
+        Analyser { stemmer: language.and_then(Stemmer::new), lowered: String::new(), memory: None }
+    }
+
+    /// One that reads many texts, and remembers words from one to the next.
+    pub(crate) fn remembering(language: Option<Language>) -> Analyser {
+        Analyser { memory: Some(Memory::default()), ..Analyser::new(language) }
     }
 
     /// Appends the tokens of one span, the first at `position`; answers the position after the span.
@@ -112,18 +121,29 @@ impl Analyser {
 
     fn read_word(&mut self, text: &str, span: Span, position: u32, out: &mut Tokens) -> u32 {
         let word = &text[span.start..span.end];
+        let token = out.next(span.start, span.end, position, Role::Whole);
+        let place = self.memory.as_ref().map(|_| Memory::place(word));
+        if let (Some(memory), Some(place)) = (&self.memory, place)
+            && let Some((form, stem)) = memory.find(word, place)
+        {
+            token.text.push_str(form);
+            token.stem.push_str(stem);
+            return position + 1;
+        }
         self.lowered.clear();
         fold::lower(word, &mut self.lowered);
-        let token = out.next(span.start, span.end, position, Role::Whole);
         fold::fold(&self.lowered, &mut token.text);
         if token.text.is_empty() {
             out.undo();
             return position;
         }
-        if let Some(stemmer) = &mut self.stemmer {
-            token.stem.push_str(stemmer.stem(&self.lowered));
+        if let Some(stemmer) = &self.stemmer {
+            stemmer.stem(&self.lowered, &mut token.stem);
         }
         if !word.bytes().any(|b| matches!(b, b'_' | b'+' | b'#')) {
+            if let (Some(memory), Some(place)) = (&mut self.memory, place) {
+                memory.keep(word, place, &token.text, &token.stem);
+            }
             return position + 1;
         }
         let mut next = position;
@@ -226,6 +246,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn remembering_changes_nothing(
+            words in proptest::collection::vec("[a-cA-CéÉßÇñ'_+#İ東ไ]{1,5}|\\PC{1,4}|[a-z]{60,70}", 1..12),
+            order in proptest::collection::vec(any::<prop::sample::Index>(), 0..60),
+            code in "en|pt|tr|zz",
+        ) {
+            let text = order.iter().map(|at| at.get(&words).as_str()).collect::<Vec<_>>().join(" ");
+            let language = Language::parse(&code);
+            let mut remembering = Analyser::remembering(language);
+            let shown = |tokens: &Tokens| format!("{:?}", tokens.as_slice());
+            let want = shown(&Analyser::new(language).read_all(&text));
+            for _ in 0..2 {
+                prop_assert_eq!(&shown(&remembering.read_all(&text)), &want);
+            }
+        }
+
         #[test]
         fn tokens_are_never_empty_nor_long(text in ".{0,200}", code in "en|pt|ja|zz") {
             let mut analyser = Analyser::new(Language::parse(&code));

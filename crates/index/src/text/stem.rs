@@ -8,15 +8,10 @@
 use super::fold::fold;
 use super::stop;
 use farol_base::Language;
-use farol_base::fingerprint::hash64;
 use frostem::Algorithm;
 
 /// First character of every stem, so that a stem can share a field with words.
 pub(crate) const STEM_MARK: char = '\u{1}';
-
-/// Remembered stems per language: 8,192 × about 80 bytes = 640 KiB, at most 21 languages = 14 MiB for each of the
-/// two analysers of a thread.
-const REMEMBERED: usize = 8192;
 
 /// Words longer than this have no stem: they are no words of a language.
 const WORD_BYTES_MAX: usize = 48;
@@ -75,13 +70,11 @@ const BARE_ENDINGS: &[(&str, &str, &str)] = &[
     ("es", "sion", "sión"),
 ];
 
-/// Stems the words of one language, and remembers what it did.
+/// Stems the words of one language.
 #[derive(Clone)]
 pub(crate) struct Stemmer {
     language: Language,
     algorithm: frostem::Stemmer,
-    /// Pairs of word and stem, each at the place that its hash says.
-    remembered: Vec<(String, String)>,
 }
 
 impl Stemmer {
@@ -89,15 +82,13 @@ impl Stemmer {
     pub(crate) fn new(language: Language) -> Option<Stemmer> {
         let (_, algorithm) = ALGORITHMS.iter().find(|(code, _)| *code == language.code())?;
         let algorithm = frostem::Stemmer::new(*algorithm);
-        Some(Stemmer { language, algorithm, remembered: Vec::new() })
+        Some(Stemmer { language, algorithm })
     }
 
-    /// The same as [`Stemmer::stem`], without remembering.
+    /// The stem of a word by itself; see [`Stemmer::stem`].
     pub(crate) fn stem_once(&self, lowered: &str) -> String {
         let mut stem = String::new();
-        if (2..=WORD_BYTES_MAX).contains(&lowered.len()) {
-            self.write_stem(lowered, &mut stem);
-        }
+        self.stem(lowered, &mut stem);
         stem
     }
 
@@ -111,29 +102,12 @@ impl Stemmer {
         Some(self.stem_once(&format!("{root}{accented}")))
     }
 
-    /// The marked, folded stem of a lower-cased word; empty where the word has none.
-    pub(crate) fn stem(&mut self, lowered: &str) -> &str {
-        if lowered.len() > WORD_BYTES_MAX || lowered.len() < 2 {
-            return "";
-        }
-        let slot = (hash64(lowered.as_bytes()) % REMEMBERED as u64) as usize;
-        if self.remembered.len() <= slot {
-            // Grows to its full size only where many words are read; a question needs one or two.
-            self.remembered.resize_with((slot + 1).next_power_of_two(), Default::default);
-        }
-        if self.remembered[slot].0 != lowered {
-            let (mut word, mut stem) = std::mem::take(&mut self.remembered[slot]);
-            word.clear();
-            word.push_str(lowered);
-            stem.clear();
-            self.write_stem(lowered, &mut stem);
-            self.remembered[slot] = (word, stem);
-        }
-        &self.remembered[slot].1
-    }
-
-    fn write_stem(&self, lowered: &str, stem: &mut String) {
-        if lowered.chars().all(char::is_alphabetic) && !stop::is_stop_word(self.language, lowered) {
+    /// Appends the marked, folded stem of a lower-cased word; nothing where the word has none.
+    pub(crate) fn stem(&self, lowered: &str, stem: &mut String) {
+        if (2..=WORD_BYTES_MAX).contains(&lowered.len())
+            && lowered.chars().all(char::is_alphabetic)
+            && !stop::is_stop_word(self.language, lowered)
+        {
             stem.push(STEM_MARK);
             stem.push_str(self.language.code());
             fold(&self.algorithm.stem(lowered), stem);
@@ -147,8 +121,8 @@ mod tests {
 
     #[track_caller]
     fn check(code: &str, words: &[&str]) {
-        let mut stemmer = Stemmer::new(Language::parse(code).unwrap()).unwrap();
-        let stems: Vec<String> = words.iter().map(|word| stemmer.stem(word).to_string()).collect();
+        let stemmer = Stemmer::new(Language::parse(code).unwrap()).unwrap();
+        let stems: Vec<String> = words.iter().map(|word| stemmer.stem_once(word)).collect();
         assert!(stems[0].starts_with(&format!("{STEM_MARK}{code}")), "{stems:?}");
         assert!(stems.iter().all(|stem| *stem == stems[0]), "{words:?} gave {stems:?}");
     }
@@ -184,9 +158,9 @@ mod tests {
 
     #[test]
     fn what_is_no_content_word_has_no_stem() {
-        let mut english = Stemmer::new(Language::ENGLISH).unwrap();
+        let english = Stemmer::new(Language::ENGLISH).unwrap();
         for word in ["the", "x86", "2024", "a", &"a".repeat(60)] {
-            assert_eq!(english.stem(word), "", "{word}");
+            assert_eq!(english.stem_once(word), "", "{word}");
         }
         assert!(Stemmer::new(Language::parse("zh").unwrap()).is_none());
     }
