@@ -141,8 +141,10 @@ impl Keep {
 
     /// Notes addresses to visit: those in scope that do not look like a trap.
     pub fn find(&mut self, mut found: Vec<Found>) -> Result<()> {
+        let mut judged = super::scope::Judged::default();
         found.retain(|found| {
-            (self.depth_max == 0 || found.depth <= self.depth_max) && self.scope.contains(&found.url)
+            (self.depth_max == 0 || found.depth <= self.depth_max)
+                && self.scope.contains_too(&found.url, &mut judged)
         });
         // Only what is new can lead into a trap; what is known has passed before.
         let mut fine = Vec::with_capacity(found.len());

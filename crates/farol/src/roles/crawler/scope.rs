@@ -14,6 +14,13 @@ pub struct Scope {
     removed: HashSet<Host>,
 }
 
+/// What was said about the host of the last URL.
+#[derive(Debug, Default)]
+pub struct Judged {
+    host: String,
+    inside: bool,
+}
+
 impl Scope {
     pub fn new(kind: ScopeKind) -> Scope {
         Scope {
@@ -53,6 +60,17 @@ impl Scope {
     /// Whether the host was taken out.
     pub fn is_removed(&self, host: &Host) -> bool {
         self.removed.contains(host)
+    }
+
+    /// The same as [`Scope::contains`], for many URLs in a row: where the host alone decides, and it is the one of the URL before,
+    /// it is not judged again.
+    pub fn contains_too(&self, url: &CanonicalUrl, judged: &mut Judged) -> bool {
+        if self.kind == ScopeKind::Prefix || judged.host != url.host_str() {
+            judged.host.clear();
+            judged.host.push_str(url.host_str());
+            judged.inside = self.contains(url);
+        }
+        judged.inside
     }
 
     pub fn contains(&self, url: &CanonicalUrl) -> bool {
@@ -105,6 +123,25 @@ mod tests {
         check(Prefix, "http://a.org/docs/?x=/y/", "http://a.org/docs/x", true);
         check(Prefix, "http://a.org/docs/", "http://a.org/", false);
         check(Web, "http://a.org/", "http://z.net/", true);
+    }
+
+    #[test]
+    fn hosts_are_judged_once_in_a_row() {
+        for kind in [ScopeKind::Host, ScopeKind::Domain, ScopeKind::Prefix, ScopeKind::Web] {
+            let mut scope = Scope::new(kind);
+            scope.add_seed(&CanonicalUrl::parse("http://a.org/x/").unwrap());
+            let mut judged = Judged::default();
+            for url in [
+                "http://a.org/x/1",
+                "http://a.org/y",
+                "http://b.org/x/",
+                "http://b.a.org/",
+                "http://a.org/x/2",
+            ] {
+                let url = CanonicalUrl::parse(url).unwrap();
+                assert_eq!(scope.contains_too(&url, &mut judged), scope.contains(&url), "{kind:?} {url}");
+            }
+        }
     }
 
     #[test]
