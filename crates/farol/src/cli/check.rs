@@ -4,20 +4,24 @@ use super::Place;
 use crate::fabric::{Fabric, Local, Table};
 use crate::folder::Folder;
 use crate::progress::grouped;
-use crate::roles::crawler::hosts::read_position;
+use crate::roles::crawler::{self, hosts::read_position};
 use crate::roles::crawler::replay::is_damage;
 use anyhow::Result;
 use farol_base::PagePosition;
 use farol_index::{Shard, ShardOptions};
 use farol_links::{Links, LinksOptions};
 use farol_store::pages::{Archive, ArchiveOptions};
-use farol_store::urls::{Journal, JournalOptions, UrlStore};
+use farol_store::urls::UrlStore;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 #[derive(clap::Args)]
 pub struct Check {
     #[command(flatten)]
     place: Place,
+    /// Build damaged parts of the URL store anew from the archived pages
+    #[arg(long)]
+    repair: bool,
 }
 
 /// What the check found so far.
@@ -41,6 +45,9 @@ impl Findings {
 pub fn run(args: &Check) -> Result<ExitCode> {
     let folder = Folder::open(&args.place.data)?;
     let _held = folder.hold()?;
+    if args.repair {
+        repair(&folder, args)?;
+    }
     let mut findings = Findings::default();
     let mut pages = Vec::new();
     let archive = check_archive(&folder, &mut pages);
@@ -53,7 +60,7 @@ pub fn run(args: &Check) -> Result<ExitCode> {
     findings.say(
         "urls",
         check_urls(&folder, &pages, end),
-        "Delete the urls folder: the next run builds it from the pages.",
+        "Run `farol check --repair`: it builds what is damaged anew from the pages, and leaves the rest alone.",
     );
     findings.say(
         "links",
@@ -67,6 +74,21 @@ pub fn run(args: &Check) -> Result<ExitCode> {
     );
     findings.say("tables", check_tables(&folder, end), "Delete tables.redb and name your seeds again.");
     Ok(if findings.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Builds damaged parts of the URL store anew; the rest of the folder is not touched.
+fn repair(folder: &Folder, args: &Check) -> Result<()> {
+    let mut urls = crawler::open_urls(folder)?;
+    if urls.check().is_empty() {
+        println!("urls     nothing to repair");
+        return Ok(());
+    }
+    let config = args.place.settings()?;
+    let fabric: Arc<dyn Fabric> = Arc::new(Local::open(&folder.tables())?);
+    let mut opened = crawler::open_with(urls, folder, &config, fabric, false)?;
+    opened.keep.urls.sync()?;
+    opened.notes.iter().for_each(|note| println!("urls     repaired: {note}"));
+    Ok(())
 }
 
 fn check_archive(
@@ -104,7 +126,19 @@ fn check_archive(
 }
 
 fn check_urls(folder: &Folder, pages: &[farol_base::CanonicalUrl], end: PagePosition) -> Result<String> {
-    let (urls, _) = Journal::open(crate::disk::at(&folder.urls())?, JournalOptions::default())?;
+    let mut urls = crawler::open_urls(folder)?;
+    let damage = urls.check();
+    if let Some(first) = damage.first() {
+        let servers: u64 = damage.iter().map(|damage| damage.servers).sum();
+        anyhow::bail!(
+            "{} is damaged at byte {}: {} ({} of the store's files, {servers} hosts stand still)",
+            first.file,
+            first.offset,
+            first.what,
+            damage.len()
+        );
+    }
+    urls.settle()?;
     let counts = urls.counts();
     // Pages after the watermark are taken in at the next start; before it, each must be known.
     if urls.watermark() >= end {

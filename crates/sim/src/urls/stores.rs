@@ -59,8 +59,10 @@ fn drum_lazy(folder: &Path) -> Result<Box<dyn Verifier>, Error> {
     Ok(Box::new(Drum::new(folder, MergeRule::BucketBytes(DRUM_BUCKET_BYTES))?))
 }
 
+/// With the memory that the others have, and both cores of a small machine.
 fn veuni(folder: &Path) -> Result<Veuni, Error> {
-    Ok(Veuni::open(disk(folder)?, VeuniOptions::default())?.0)
+    let options = VeuniOptions { memory: 192 << 20, threads: 2, ..VeuniOptions::default() };
+    Ok(Veuni::open(disk(folder)?, options)?.0)
 }
 
 pub(super) fn journal(folder: &Path) -> Result<Journal, Error> {

@@ -36,6 +36,8 @@ const GATHER: Duration = Duration::from_millis(1);
 const HOSTS_PER_TURN: usize = 256;
 /// Sleep at most this long, so that orders and clocks are looked at.
 const NAP_MAX: Duration = Duration::from_millis(500);
+/// Sleep this long while the URL store merges.
+const NAP_WHILE_MERGING: Duration = Duration::from_millis(5);
 /// How often the view is renewed.
 const VIEW_EVERY: Duration = Duration::from_millis(500);
 /// How often hosts' memories are written, and everything is made to survive a power cut.
@@ -364,15 +366,23 @@ impl Core {
                         return Ok(NAP_MAX);
                     }
                 }
-                Step::WaitUntil(then) => return Ok(then.since(now).min(NAP_MAX)),
+                Step::WaitUntil(then) => return Ok(then.since(now).min(self.nap(now))),
                 Step::Idle => {
                     // Idle with nothing under way, and nothing that becomes due soon: all is done.
-                    turn.idle = self.in_flight == 0 && self.frontier.counts().hosts == 0;
-                    return Ok(NAP_MAX);
+                    let nap = self.nap(now);
+                    let nothing_comes = nap == NAP_MAX;
+                    turn.idle = self.in_flight == 0 && self.frontier.counts().hosts == 0 && nothing_comes;
+                    return Ok(nap);
                 }
             }
         }
         Ok(Duration::ZERO)
+    }
+
+    /// How long to sleep where nothing else is to be done: shortly while the URL store makes more hosts ready.
+    fn nap(&mut self, now: Timestamp) -> Duration {
+        let is_near = self.keep.urls.next_host_due().is_some_and(|due| due <= now);
+        if is_near { NAP_WHILE_MERGING } else { NAP_MAX }
     }
 
     fn limit_reached(&self) -> bool {
@@ -382,6 +392,10 @@ impl Core {
 
     fn bring_hosts(&mut self) -> Result<()> {
         let now = SystemClock.now();
+        // While every connection is in use, more hosts would only wait.
+        if self.in_flight >= self.config.crawl.concurrency {
+            return Ok(());
+        }
         let mut room = self.config.crawl.hosts_max.saturating_sub(self.frontier.counts().hosts);
         // Hosts that sleep long make room for those that are due.
         while room < HOSTS_PER_TURN {
@@ -543,7 +557,9 @@ impl Core {
                 let max = self.config.crawl.max_pages;
                 (State::Idle, format!("the limit of {max} pages is reached; raise max_pages to go on"))
             }
-            (None, false) if self.in_flight == 0 && counts.waiting == 0 => (State::Idle, String::new()),
+            (None, false) if self.in_flight == 0 && counts.waiting + counts.unsettled == 0 => {
+                (State::Idle, String::new())
+            }
             (None, false) => (State::Crawling, String::new()),
         };
         let view = View {

@@ -37,6 +37,8 @@ pub struct Keep {
     pub hops: HashMap<PageId, u8>,
     /// Whether somebody takes documents in.
     pub indexing: bool,
+    /// While damaged parts of the URL store are built anew: only hosts with these hashes.
+    pub only: Option<Vec<std::ops::Range<u64>>>,
     /// Called about once a second while the disk is full.
     pub on_full_disk: Box<dyn Fn(&str) + Send>,
     /// The time, as far as judging links is concerned; set by whoever writes.
@@ -57,13 +59,12 @@ const SHAPES_MAX: usize = 20_000;
 const TEXTS_MAX: usize = 1_000_000;
 
 impl Shapes {
-    fn of(&mut self, host: &Host, pages_known: u64) -> &mut HostShape {
+    /// The shape of a host; of one that is not remembered only the number of pages is known.
+    fn of(&mut self, host: &Host, pages_known: impl FnOnce() -> u64) -> &mut HostShape {
         if self.hosts.len() >= SHAPES_MAX && !self.hosts.contains_key(host) {
             self.hosts.clear();
         }
-        let shape = self.hosts.entry(host.clone()).or_default();
-        shape.pages_known = pages_known;
-        shape
+        self.hosts.entry(host.clone()).or_insert_with(|| HostShape::new(pages_known()))
     }
 
     /// Whether a page with this text was seen before.
@@ -128,10 +129,14 @@ impl Keep {
             }
             if let Meaning::Page(page) = &reading.meaning {
                 let repeated = self.shapes.is_repeated(page.content_hash);
-                self.shapes.of(&kept.url.host(), 0).fetched(kept.url, repeated);
+                let (urls, host) = (&self.urls, kept.url.host());
+                let known = || urls.host_counts(&host).map_or(0, |counts| counts.known);
+                self.shapes.of(&host, known).fetched(kept.url, repeated);
             }
-            let visit = self.visit_of(kept, &reading.meaning, before.as_ref());
-            self.urls.visited(kept.url, &visit)?;
+            if self.wants(kept.url) {
+                let visit = self.visit_of(kept, &reading.meaning, before.as_ref());
+                self.urls.visited(kept.url, &visit)?;
+            }
         }
         match change_of(kept.url, kept.position, reading.meaning) {
             Some(change) if wanted.index && self.indexing => self.fabric.send(change),
@@ -146,22 +151,34 @@ impl Keep {
             (self.depth_max == 0 || found.depth <= self.depth_max)
                 && self.scope.contains_too(&found.url, &mut judged)
         });
+        if self.only.is_some() {
+            found.retain(|found| self.wants(&found.url));
+        }
         // Only what is new can lead into a trap; what is known has passed before.
         let mut fine = Vec::with_capacity(found.len());
         for one in found {
-            if self.urls.get(&one.url)?.is_some() || self.admits(&one.url) {
+            if self.urls.knows(&one.url) || self.admits(&one.url) {
                 fine.push(one);
             }
         }
         Ok(self.urls.found(&fine)?)
     }
 
+    /// Whether the URL store is to note anything of this URL.
+    fn wants(&self, url: &CanonicalUrl) -> bool {
+        self.only.as_ref().is_none_or(|ranges| {
+            let hash = hash64(url.host_str().as_bytes());
+            ranges.iter().any(|range| range.contains(&hash))
+        })
+    }
+
     fn admits(&mut self, url: &CanonicalUrl) -> bool {
         let host = url.host();
-        let known = self.urls.host_counts(&host).map_or(0, |counts| counts.known);
-        let shape = self.shapes.of(&host, known);
+        let urls = &self.urls;
+        let shape = self.shapes.of(&host, || urls.host_counts(&host).map_or(0, |counts| counts.known));
         let fine = matches!(self.traps.verdict(self.now, url, shape), TrapVerdict::Fine);
         if fine {
+            shape.pages_known += 1;
             shape.admitted(url);
         }
         fine

@@ -28,7 +28,7 @@ use farol_frontier::{Frontier, Limits};
 use farol_links::{Links, LinksOptions};
 use farol_parse::Wants;
 use farol_store::pages::{Archive, ArchiveOptions, Recovery};
-use farol_store::urls::{Found, Journal, JournalOptions};
+use farol_store::urls::{Found, Veuni, VeuniOptions};
 use keep::{Keep, Shapes};
 use orders::{Order, Orders};
 use reading::Reader;
@@ -72,7 +72,21 @@ impl Opened {
 }
 
 /// Opens everything in the folder. `indexing` says whether documents are taken from the fabric.
+///
+/// Parts of the URL store that cannot be opened are built anew from the archive.
 pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing: bool) -> Result<Opened> {
+    let urls = open_urls(folder)?;
+    open_with(urls, folder, config, fabric, indexing)
+}
+
+/// As [`open`], with a URL store whose damage is known already.
+pub fn open_with(
+    mut urls: Veuni,
+    folder: &Folder,
+    config: &Config,
+    fabric: Arc<dyn Fabric>,
+    indexing: bool,
+) -> Result<Opened> {
     let mut notes = Vec::new();
     let (archive, recovery) = open_archive(folder, config)?;
     if let Some(cut) = &recovery.cut {
@@ -81,8 +95,8 @@ pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing:
             cut.bytes, cut.file, cut.offset
         ));
     }
-    let (urls, _) = Journal::open(crate::disk::at(&folder.urls())?, JournalOptions::default())
-        .with_context(|| format!("cannot open the URL store in {}", folder.urls().display()))?;
+    let damage = urls.damage();
+    let rebuilt = if damage.is_empty() { Vec::new() } else { urls.empty_damaged()? };
     let links = Links::open(&folder.links(), LinksOptions::default())
         .with_context(|| format!("cannot open the link graph in {}", folder.links().display()))?;
     let links = Arc::new(Mutex::new(links));
@@ -112,9 +126,18 @@ pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing:
         redirects_max: config.crawl.redirects_max,
         hops: HashMap::new(),
         indexing,
+        only: None,
         on_full_disk: Box::new(|message| tracing::warn!("{message}")),
         now: SystemClock.now(),
     };
+    if !rebuilt.is_empty() {
+        let count = replay::rebuild(&archive.reader(), &mut keep, &reader, &orders, rebuilt)?;
+        let files: Vec<String> = damage.into_iter().map(|damage| damage.file).collect();
+        notes.push(format!(
+            "{} of the URL store could not be read; read {count} pages of the archive to build it anew",
+            files.join(", ")
+        ));
+    }
     let read_again = replay::catch_up(&archive.reader(), archive.end(), &mut keep, &reader, &orders)?;
     if read_again > 0 {
         notes.push(format!(
@@ -122,6 +145,13 @@ pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing:
         ));
     }
     Ok(Opened { archive, keep, orders, links, reader, notes })
+}
+
+/// Opens the URL store.
+pub fn open_urls(folder: &Folder) -> Result<Veuni> {
+    let (urls, _) = Veuni::open(crate::disk::at(&folder.urls())?, VeuniOptions::default())
+        .with_context(|| format!("cannot open the URL store in {}", folder.urls().display()))?;
+    Ok(urls)
 }
 
 fn open_archive(folder: &Folder, config: &Config) -> Result<(Archive, Recovery)> {

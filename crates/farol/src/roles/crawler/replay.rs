@@ -9,6 +9,7 @@ use super::reading::Reader;
 use anyhow::{Context, Result};
 use farol_base::PagePosition;
 use farol_store::pages::{ArchiveReader, Exchange};
+use farol_store::urls::Found;
 use std::time::Duration;
 
 /// Applies what is missing; answers how many records that were.
@@ -46,6 +47,41 @@ pub fn catch_up(
     }
     keep.flush(end)?;
     keep.hosts.write(end)?;
+    Ok(count)
+}
+
+/// Notes again what belongs to these hashes of hosts, from the whole archive as far as the URL store had taken it in;
+/// answers how many records were read.
+pub fn rebuild(
+    archive: &ArchiveReader,
+    keep: &mut Keep,
+    reader: &Reader,
+    orders: &Orders,
+    ranges: Vec<std::ops::Range<u64>>,
+) -> Result<u64> {
+    let end = keep.urls.watermark();
+    let wanted = For { urls: true, links: false, hosts: false, index: false };
+    keep.only = Some(ranges);
+    let mut count = 0;
+    for record in archive.scan(PagePosition::default()) {
+        let (position, _, exchange) = match record {
+            Ok(record) => record,
+            Err(error) if is_damage(&error) => continue,
+            Err(error) => return Err(error).context("cannot read the archive"),
+        };
+        if position >= end {
+            break;
+        }
+        let removed = orders.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
+        if !removed {
+            apply(keep, reader, &exchange, position, wanted)?;
+        }
+        count += 1;
+    }
+    let seeds = orders.seeds().iter().map(|seed| Found { url: seed.clone(), depth: 0, hint: None }).collect();
+    keep.find(seeds)?;
+    keep.urls.settle()?;
+    keep.only = None;
     Ok(count)
 }
 

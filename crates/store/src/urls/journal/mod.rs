@@ -1,9 +1,9 @@
 //! An exact URL store that is simple: compact tables in memory, made durable by one file.
 //!
 //! The file `urls-<generation>.journal` is a header and then blocks, each a batch of operations with its length
-//! and checksum; drawn byte by byte in `docs/formats/urls-journal.md`. A flush appends one block in one write. When
-//! the file has grown to twice its snapshot, the whole state is written as the first blocks of the next
-//! generation's file, which takes over by renaming; after a crash the newest whole generation counts.
+//! and checksum (`ops.rs`). A flush appends one block in one write. When the file has grown to twice its snapshot,
+//! the whole state is written as the first blocks of the next generation's file, which takes over by renaming; after
+//! a crash the newest whole generation counts.
 //!
 //! PROMISE: as [`UrlStore`]. A batch that was cut by a crash is cut off at opening, and reported.
 //! INVARIANT: the tables are the file plus the pending batch, always. A write that fails is cut back; where

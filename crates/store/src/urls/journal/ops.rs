@@ -1,7 +1,6 @@
 //! What stands inside a block of the URL journal: operations, one after the other.
 //!
-//! Drawn byte by byte in `docs/formats/urls-journal.md`. Reading never trusts a length or a value: whatever does
-//! not fit is an error, and the block counts as damaged.
+//! Reading never trusts a length or a value: whatever does not fit is an error, and the block counts as damaged.
 
 use crate::urls::{Record, State, Visit, VisitOutcome};
 use farol_base::url::URL_BYTES_MAX;

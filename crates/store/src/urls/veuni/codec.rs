@@ -136,10 +136,10 @@ pub fn state_of(byte: u8) -> Result<State, Misfit> {
 
 /// Writes what the visits of a URL left behind; its state and depth stand elsewhere.
 ///
-/// The due time comes first, so that [`due_of`] need not read the rest.
+/// The times come first, so that [`due_of`] need not read the rest.
 pub fn put_visits(out: &mut Vec<u8>, record: &Record) {
-    put_instant(out, record.due);
     put(out, record.last_visit.as_millis());
+    put_due(out, record.due, record.last_visit);
     // Close to the visit, or at it: a short number.
     put_instant(
         out,
@@ -167,8 +167,8 @@ pub fn put_visits(out: &mut Vec<u8>, record: &Record) {
 /// Reads what [`put_visits`] wrote; the bytes must be exactly that.
 pub fn visits_of(bytes: &[u8], state: State, depth: u16) -> Result<Record, Misfit> {
     let mut bytes = Bytes::of(bytes);
-    let due = bytes.instant()?;
     let last_visit = Timestamp::from_millis(bytes.number()?);
+    let due = read_due(&mut bytes, last_visit)?;
     let last_change = match bytes.instant()? {
         Timestamp::NEVER => Timestamp::EPOCH,
         ago => Timestamp::from_millis(last_visit.as_millis().wrapping_sub(ago.as_millis())),
@@ -205,7 +205,27 @@ pub fn visits_of(bytes: &[u8], state: State, depth: u16) -> Result<Record, Misfi
 
 /// The due time among bytes of [`put_visits`].
 pub fn due_of(bytes: &[u8]) -> Result<Timestamp, Misfit> {
-    Bytes::of(bytes).instant()
+    let mut bytes = Bytes::of(bytes);
+    let last_visit = Timestamp::from_millis(bytes.number()?);
+    read_due(&mut bytes, last_visit)
+}
+
+/// Appends when a URL is due as the time from its last visit on: 0 = never, else one more than that.
+fn put_due(out: &mut Vec<u8>, due: Timestamp, last_visit: Timestamp) {
+    let wait = due.as_millis().wrapping_sub(last_visit.as_millis());
+    match (due, wait) {
+        (Timestamp::NEVER, _) => put(out, 0),
+        // One of all times does not fit, the millisecond before a last visit: it is told a millisecond earlier.
+        (_, u64::MAX) => put(out, u64::MAX),
+        (_, wait) => put(out, wait + 1),
+    }
+}
+
+fn read_due(bytes: &mut Bytes<'_>, last_visit: Timestamp) -> Result<Timestamp, Misfit> {
+    Ok(match bytes.number()? {
+        0 => Timestamp::NEVER,
+        wait => Timestamp::from_millis(last_visit.as_millis().wrapping_add(wait - 1)),
+    })
 }
 
 pub fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
@@ -298,10 +318,11 @@ mod tests {
             let position = position.map(|(file, offset)| PagePosition { file, offset });
             let download = Duration::from_millis(u64::from(numbers.2));
             let content_hash = ContentHash(numbers.3);
+            let due = if times.0.as_millis().wrapping_sub(times.1.as_millis()) == u64::MAX { times.1 } else { times.0 };
             let last_change = if times.1.as_millis().wrapping_sub(times.2.as_millis()) == u64::MAX { times.1 } else { times.2 };
             let record = Record {
                 state: State::Gone, visits: numbers.0, last_visit: times.1, last_change, content_hash, position,
-                download, due: times.0, failures: numbers.1, depth: 7,
+                download, due, failures: numbers.1, depth: 7,
             };
             let mut out = Vec::new();
             put_visits(&mut out, &record);

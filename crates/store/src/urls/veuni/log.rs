@@ -319,10 +319,21 @@ impl Log {
         self.segments.push(Segment { file: file_name(self.next), first: self.next, len: 0 });
     }
 
-    /// Lets the next batch begin a file of its own.
+    /// Begins a new file, so that older ones can go. Where that fails the old one is written on.
     pub fn roll(&mut self) {
-        if self.last_bytes() > 0 {
-            self.begin_segment();
+        if self.last_bytes() <= HEADER_BYTES as u64 || self.poisoned || self.marked.is_some() {
+            return;
+        }
+        self.begin_segment();
+        if let Some(segment) = self.segments.last_mut() {
+            let header = header(segment.first, self.watermark);
+            match self.disk.append(&segment.file, &header) {
+                Ok(()) => segment.len = HEADER_BYTES as u64,
+                Err(_) => {
+                    let _ = self.disk.remove(&segment.file);
+                    self.segments.pop();
+                }
+            }
         }
     }
 
@@ -333,6 +344,7 @@ impl Log {
             // The file behind it carries the watermark on.
             && second.len > 0
         {
+            self.disk.sync(&second.file).map_err(Error::io("sync", &second.file))?;
             self.disk.remove(&first.file).map_err(Error::io("remove", &first.file))?;
             self.segments.remove(0);
         }

@@ -113,7 +113,12 @@ impl Outputs {
 
     fn close(&mut self) -> Result<(), Error> {
         if let Some(writer) = self.open.take() {
-            self.done.push(Arc::new(writer.finish()?));
+            let file = writer.file().to_string();
+            let block = writer.finish().inspect_err(|_| {
+                // What was written of it helps nobody.
+                let _ = self.disk.remove(&file);
+            })?;
+            self.done.push(Arc::new(block));
         }
         Ok(())
     }

@@ -20,7 +20,7 @@
 //! INVARIANT: block + pending runs + log batches beyond `upto` = everything noted, at any moment of a crash.
 //!
 //! Memory: the stage ([`VeuniOptions::memory`], twice while it is being written), URLs that are out, the hosts of the
-//! blocks in turn, 8 bytes per thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
+//! blocks in turn, 8 bytes per two thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
 //! at once.
 
 mod block;
@@ -67,8 +67,8 @@ use turn::Turn;
 
 pub use look::Damage;
 
-/// A batch that grows beyond this is written before the next call adds to it.
-const BATCH_BYTES_MAX: usize = 64 << 20;
+/// A batch that grows beyond this is written before the next call adds to it: some 300,000 new URLs.
+const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// How the store is kept.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub struct VeuniOptions {
     pub block_servers: u64,
     /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
     pub prescheduled: usize,
-    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.25.
+    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.125.
     pub pending_share: f64,
     /// Blocks whose servers are handed out at a time. Default: 4.
     pub turns: usize,
@@ -98,7 +98,7 @@ impl Default for VeuniOptions {
             block_bytes: 64 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
-            pending_share: 0.25,
+            pending_share: 0.125,
             turns: 4,
             threads: 1,
             redistribution: Arc::new(Breadth),
@@ -181,6 +181,12 @@ impl Block {
         self.file.as_ref().map_or(0, |file| file.totals.known)
     }
 
+    /// Whether something came in without which the block must not be handed out.
+    fn is_urgent(&self) -> bool {
+        let frozen = self.frozen.as_ref().is_some_and(|stage| stage.is_urgent);
+        self.stage.is_urgent || frozen || self.runs.iter().any(|run| run.is_urgent)
+    }
+
     /// Whether something came in that is not in the block yet.
     fn is_behind(&self) -> bool {
         !self.stage.is_empty() || !self.runs.is_empty() || self.frozen.is_some()
@@ -209,8 +215,8 @@ pub struct Veuni {
     trouble: Option<Error>,
 }
 
-/// Fingerprints of URLs found lately: 262,144 × 8 bytes = 2 MiB.
-const LATELY: usize = 1 << 18;
+/// Fingerprints of URLs found lately: 1,048,576 × 8 bytes = 8 MiB.
+const LATELY: usize = 1 << 20;
 
 fn split(url: &CanonicalUrl) -> (&str, &str) {
     let text = url.as_str();

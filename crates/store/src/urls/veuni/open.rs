@@ -4,7 +4,8 @@ use super::block::BlockFile;
 use super::jobs::Jobs;
 use super::log::{Log, Op};
 use super::out::Out;
-use super::run::runs_of;
+use super::look::Damage;
+use super::run::{PendingFile, runs_of};
 use super::{Block, LATELY, Veuni, VeuniOptions, manifest};
 use crate::{Cut, Error};
 use farol_base::Timestamp;
@@ -41,10 +42,13 @@ impl Veuni {
                 }
             }
             needed.insert(pending.clone());
-            let (runs, len) = runs_of(&disk, &pending)?;
-            let end = runs.last().map_or(0, |run| run.end);
-            if end < len {
+            let PendingFile { runs, torn, damaged } = runs_of(&disk, &pending)?;
+            if let Some(end) = torn {
                 disk.truncate(&pending, end).map_err(Error::io("cut", &pending))?;
+            }
+            if let Some((offset, what)) = damaged {
+                let servers = block.file.as_ref().map_or(0, |file| file.totals.servers);
+                block.damage = Some(Damage { file: pending, offset, what: what.to_string(), servers });
             }
             block.upto = runs.last().map_or(block.upto, |run| block.upto.max(run.upto));
             block.runs = runs;

@@ -269,10 +269,9 @@ impl Race {
             // A full disk or a failed write: nothing is lost; the batch may be in the log or still pending.
             Err(_) => {
                 self.disk.make_room();
-                let again = self.veuni.flush();
-                if again.is_ok() || self.disk.is_dead() {
-                    self.flushed(again, false);
-                }
+                // One planned fault may still strike.
+                let again = self.veuni.flush().or_else(|_| self.veuni.flush());
+                self.flushed(again, false);
             }
         }
     }

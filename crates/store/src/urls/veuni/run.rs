@@ -4,7 +4,8 @@
 //! ([`frame`](super::frame)), each of which stands for itself:
 //!
 //! ```text
-//! head:   u32 magic | u64 batches of the log up to this one | u32 pieces | u64 bytes | u64 first hash … | u32 crc
+//! head:   u32 magic | u64 batches of the log up to this one | u32 pieces | u64 bytes | u32 crc
+//! index:  per piece u64 first hash, u64 offset | u32 crc
 //! piece:  per server: hash | host | flags | number of URLs | URLs, front-coded
 //! URL:    shared bytes | own bytes | flags | depth | events
 //! ```
@@ -19,6 +20,8 @@ use farol_base::disk::Disk;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 4] = b"FRUN";
+/// Magic, batches, pieces, bytes, checksum of these.
+const HEAD_BYTES: usize = 4 + 8 + 4 + 8 + 4;
 /// A piece is closed when its raw bytes reach this.
 const RAW_BYTES: usize = 64 << 10;
 
@@ -171,6 +174,8 @@ pub struct Run {
     pub index: Vec<(u64, u64)>,
     /// Behind its last byte.
     pub end: u64,
+    /// As of a stage; not known of one that an earlier process wrote.
+    pub is_urgent: bool,
 }
 
 /// Writes a stage as the bytes of a run that will stand at `offset` of its file.
@@ -180,23 +185,24 @@ pub fn run_of(stage: &Stage, upto: u64, offset: u64) -> Result<(Vec<u8>, Run), E
     stage.write(&mut builder)?;
     builder.finish()?;
     let Pieces::Frames { out, mut index } = pieces else {
-        return Ok((Vec::new(), Run { upto, index: Vec::new(), end: offset }));
+        return Ok((Vec::new(), Run { upto, index: Vec::new(), end: offset, is_urgent: false }));
     };
     let mut bytes = Vec::with_capacity(out.len() + 64 + 16 * index.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&upto.to_le_bytes());
     bytes.extend_from_slice(&(index.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&(out.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
     for (first, start) in &index {
         bytes.extend_from_slice(&first.to_le_bytes());
         bytes.extend_from_slice(&start.to_le_bytes());
     }
-    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+    bytes.extend_from_slice(&crc32fast::hash(&bytes[HEAD_BYTES..]).to_le_bytes());
     let pieces_at = offset + bytes.len() as u64;
     index.iter_mut().for_each(|(_, start)| *start += pieces_at);
     bytes.extend_from_slice(&out);
     let end = offset + bytes.len() as u64;
-    Ok((bytes, Run { upto, index, end }))
+    Ok((bytes, Run { upto, index, end, is_urgent: stage.is_urgent }))
 }
 
 /// A stage's pieces in memory.
@@ -208,44 +214,70 @@ pub fn raw_pieces_of(stage: &Stage) -> Result<Vec<Vec<u8>>, Error> {
     Ok(if let Pieces::Raw(pieces) = pieces { pieces } else { Vec::new() })
 }
 
-/// Finds the runs of a pending file, up to the first that is not whole; says also how long the file is.
-pub fn runs_of(disk: &Arc<dyn Disk>, file: &str) -> Result<(Vec<Run>, u64), Error> {
-    let len = disk.len(file).map_err(Error::io("look at", file))?.unwrap_or(0);
-    let (mut runs, mut at) = (Vec::new(), 0);
-    while at < len {
-        let Some(run) = read_run(disk, file, at, len)? else { break };
-        at = run.end;
-        runs.push(run);
-    }
-    Ok((runs, len))
+/// What stands in a pending file.
+#[derive(Debug, Default)]
+pub struct PendingFile {
+    /// The runs that are whole.
+    pub runs: Vec<Run>,
+    /// A crash cut the last run, whose batches the log still has, at this offset.
+    pub torn: Option<u64>,
+    /// Where it does not fit together, and why: no crash does that.
+    pub damaged: Option<(u64, &'static str)>,
 }
 
-fn read_run(disk: &Arc<dyn Disk>, file: &str, at: u64, len: u64) -> Result<Option<Run>, Error> {
-    let mut head = [0; 24];
-    let read =
-        |offset: u64, into: &mut [u8]| disk.read_at(file, offset, into).map_err(Error::io("read", file));
-    if read(at, &mut head)? < head.len() || &head[..4] != MAGIC {
-        return Ok(None);
+/// Finds the runs of a pending file, up to the first that is not whole.
+pub fn runs_of(disk: &Arc<dyn Disk>, file: &str) -> Result<PendingFile, Error> {
+    let len = disk.len(file).map_err(Error::io("look at", file))?.unwrap_or(0);
+    let (mut pending, mut at) = (PendingFile::default(), 0);
+    while at < len && pending.torn.is_none() && pending.damaged.is_none() {
+        match read_run(disk, file, at, len)? {
+            Next::Whole(run) => {
+                at = run.end;
+                pending.runs.push(run);
+            }
+            Next::Torn => pending.torn = Some(at),
+            Next::Damaged(what) => pending.damaged = Some((at, what)),
+        }
+    }
+    Ok(pending)
+}
+
+enum Next {
+    Whole(Run),
+    Torn,
+    Damaged(&'static str),
+}
+
+fn read_run(disk: &Arc<dyn Disk>, file: &str, at: u64, len: u64) -> Result<Next, Error> {
+    let mut head = [0; HEAD_BYTES];
+    let read = |offset: u64, into: &mut [u8]| disk.read_at(file, offset, into).map_err(Error::io("read", file));
+    // After a power cut what was not synced may read as zeros.
+    if read(at, &mut head)? < HEAD_BYTES || head == [0; HEAD_BYTES] {
+        return Ok(Next::Torn);
+    }
+    if &head[..4] != MAGIC || crc32fast::hash(&head[..HEAD_BYTES - 4]).to_le_bytes() != head[HEAD_BYTES - 4..] {
+        return Ok(Next::Damaged("the head of a run does not fit its checksum"));
     }
     let mut numbers = Bytes::of(&head[4..]);
     let upto = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
     let count = numbers.fixed().map(u32::from_le_bytes).unwrap_or(0) as u64;
     let bytes = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
-    let pieces_at = at + 24 + 16 * count + 4;
-    let Some(end) = pieces_at.checked_add(bytes).filter(|end| *end <= len) else { return Ok(None) };
-    let mut whole = vec![0; (24 + 16 * count + 4) as usize];
-    read(at, &mut whole)?;
-    let (body, crc) = whole.split_at(whole.len() - 4);
+    let index_bytes = 16 * count + 4;
+    let pieces_at = at + HEAD_BYTES as u64 + index_bytes;
+    let Some(end) = pieces_at.checked_add(bytes).filter(|end| *end <= len) else { return Ok(Next::Torn) };
+    let mut index = vec![0; index_bytes as usize];
+    read(at + HEAD_BYTES as u64, &mut index)?;
+    let (body, crc) = index.split_at(index.len() - 4);
     if crc32fast::hash(body).to_le_bytes() != crc {
-        return Ok(None);
+        return Ok(Next::Damaged("the index of a run does not fit its checksum"));
     }
+    let mut numbers = Bytes::of(body);
     let mut index = Vec::with_capacity(count as usize);
-    let mut numbers = Bytes::of(&body[24..]);
     for _ in 0..count {
         let first = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
         index.push((first, pieces_at + numbers.fixed().map(u64::from_le_bytes).unwrap_or(0)));
     }
-    Ok(Some(Run { upto, index, end }))
+    Ok(Next::Whole(Run { upto, index, end, is_urgent: true }))
 }
 
 /// What came in for one server, from one run or more, in their order.
@@ -326,9 +358,10 @@ impl Incoming {
             let flags = bytes.byte()?;
             let depth = if flags & HAS_DEPTH != 0 { bytes.small()? } else { u16::MAX };
             let first_event = self.events.len() as u32;
-            while flags & HAS_EVENTS != 0 {
+            let mut more = flags & HAS_EVENTS != 0;
+            while more {
                 match bytes.byte()? {
-                    0 => break,
+                    0 => more = false,
                     1 => self.events.push(Event::Hint(Timestamp::from_millis(bytes.number()?))),
                     2 => self.events.push(Event::Visit(visit_of(bytes)?)),
                     _ => return Err("an unknown event"),
@@ -473,8 +506,9 @@ mod tests {
         let mem: Arc<dyn Disk> = Arc::new(Mem::new());
         mem.append("p", &bytes).unwrap();
         mem.append("p", &bytes[..bytes.len() - 1]).unwrap();
-        let (runs, len) = runs_of(&mem, "p").unwrap();
-        assert_eq!((runs.len(), runs[0].upto, runs[0].end, len), (1, 77, run.end, 2 * run.end - 1));
+        let PendingFile { runs, torn, damaged } = runs_of(&mem, "p").unwrap();
+        assert_eq!((runs.len(), runs[0].upto, runs[0].end), (1, 77, run.end));
+        assert_eq!((torn, damaged), (Some(run.end), None));
         assert!(runs[0].index.len() > 1, "{} pieces", runs[0].index.len());
         let offsets = runs[0].index.iter().map(|(_, offset)| *offset).collect();
         for mut reader in [

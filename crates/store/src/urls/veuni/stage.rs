@@ -32,9 +32,10 @@ pub struct Stage {
     texts: Vec<u8>,
     /// Number of the log's batch that the first of it stands in.
     pub first_batch: u64,
-    visits: u64,
     /// Earliest instant at which a URL visited since is due again.
     pub due: Timestamp,
+    /// Whether there is something among it without which the block must not be handed out: visits, forgotten hosts.
+    pub is_urgent: bool,
 }
 
 #[derive(Debug)]
@@ -69,8 +70,8 @@ impl Default for Stage {
             events: Vec::new(),
             texts: Vec::new(),
             first_batch: u64::MAX,
-            visits: 0,
             due: Timestamp::NEVER,
+            is_urgent: false,
         }
     }
 }
@@ -113,22 +114,9 @@ impl Stage {
         if new {
             self.items[at as usize].visit_first = true;
         }
-        self.visits += 1;
         self.due = self.due.min(visit.due);
+        self.is_urgent = true;
         self.happened(at, Event::Visit(visit.clone()));
-    }
-
-    /// Whether the URL is among those that came in.
-    pub fn contains(&self, hash: u64, host: &str, path: &str) -> bool {
-        self.find(hash, host, path).is_some()
-    }
-
-    /// Whether the URL was visited.
-    pub fn is_visited(&self, hash: u64, host: &str, path: &str) -> bool {
-        self.visits > 0
-            && self.find(hash, host, path).is_some_and(|at| {
-                self.events_of(&self.items[at as usize]).any(|event| matches!(event, Event::Visit(_)))
-            })
     }
 
     /// What came in for a URL, as a run would have it.
@@ -153,6 +141,7 @@ impl Stage {
         let old = std::mem::take(self);
         self.adopt_servers(&old, |_| true);
         old.items.iter().filter(|item| item.server != server).for_each(|item| self.adopt(&old, item));
+        self.is_urgent = true;
     }
 
     /// Moves all servers from this hash on into another stage.
@@ -180,6 +169,7 @@ impl Stage {
         for server in other.servers.iter().filter(|server| wanted(server.hash)) {
             let at = self.server_or_new(server.hash, &server.host);
             self.servers[at as usize].forgotten |= server.forgotten;
+            self.is_urgent |= server.forgotten;
             self.first_batch = self.first_batch.min(other.first_batch);
         }
     }
@@ -192,8 +182,8 @@ impl Stage {
         mine.visit_first |= new && item.visit_first;
         for event in other.events_of(item) {
             if let Event::Visit(visit) = event {
-                self.visits += 1;
                 self.due = self.due.min(visit.due);
+                self.is_urgent = true;
             }
             self.happened(at, event.clone());
         }

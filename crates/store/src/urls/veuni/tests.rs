@@ -1,7 +1,16 @@
-//! The store as a whole: small by hand, then against the naive one.
+//! The store as a whole: small by hand, then large against the naive one.
+
+mod damage;
+mod load;
+mod policies;
 
 use super::*;
+use crate::urls::{Naive, VisitOutcome};
+use farol_base::ContentHash;
 use farol_base::disk::Mem;
+use std::collections::BTreeSet;
+
+const NOW: Timestamp = Timestamp::from_secs(5);
 
 fn url(text: &str) -> CanonicalUrl {
     CanonicalUrl::parse(text).unwrap()
@@ -11,14 +20,76 @@ fn found(text: &str, depth: u16) -> Found {
     Found { url: url(text), depth, hint: None }
 }
 
+fn page(due: Timestamp) -> Visit {
+    Visit {
+        at: NOW,
+        outcome: VisitOutcome::Page,
+        content_hash: ContentHash(7),
+        changed: true,
+        position: Some(PagePosition { file: 1, offset: 2 }),
+        download: Duration::from_millis(30),
+        due,
+    }
+}
+
 fn options() -> VeuniOptions {
     VeuniOptions { threads: 0, ..VeuniOptions::default() }
+}
+
+fn open(mem: &Mem, options: VeuniOptions) -> Veuni {
+    Veuni::open(Arc::new(mem.clone()), options).unwrap().0
+}
+
+fn texts(drawn: &Drawn) -> Vec<&str> {
+    drawn.urls.iter().map(|drawn| drawn.url.as_str()).collect()
+}
+
+/// Names of the files that hold blocks.
+fn block_files(mem: &Mem) -> BTreeSet<String> {
+    mem.list().unwrap().into_iter().filter(|name| name.starts_with("block-")).collect()
+}
+
+/// Visits whatever comes up, until nothing does: each of these URLs comes up once, and no other.
+fn visit_all(store: &mut Veuni, mut expected: BTreeSet<CanonicalUrl>, draw: usize) {
+    let mut idle = 0;
+    loop {
+        let hosts = store.hosts_due(NOW, 64).unwrap();
+        for host in &hosts {
+            loop {
+                let drawn = store.draw(host, draw, NOW).unwrap();
+                if drawn.urls.is_empty() {
+                    break;
+                }
+                for drawn in drawn.urls {
+                    assert!(expected.remove(&drawn.url), "{} came up twice or was never found", drawn.url);
+                    assert!(!drawn.revisit);
+                    store.visited(&drawn.url, &page(Timestamp::NEVER)).unwrap();
+                }
+            }
+            store.let_go(host);
+        }
+        store.flush().unwrap();
+        let waited = hosts.is_empty() && store.wait().unwrap();
+        if hosts.is_empty() && !waited && store.next_host_due().is_none_or(|next| next > NOW) {
+            break;
+        }
+        idle = if hosts.is_empty() && !waited { idle + 1 } else { 0 };
+        assert!(idle < 1000, "{} URLs are said to come up and do not", expected.len());
+    }
+    assert!(expected.is_empty(), "{} never came up, such as {:?}", expected.len(), expected.first());
+}
+
+/// Both stores know the same of these URLs.
+fn same(store: &Veuni, naive: &Naive, urls: impl IntoIterator<Item = CanonicalUrl>) {
+    for url in urls {
+        assert_eq!(store.get(&url).unwrap(), naive.get(&url).unwrap(), "{url}");
+    }
 }
 
 #[test]
 fn new_urls_come_up_once_and_known_ones_do_not() {
     let mem = Mem::new();
-    let mut store = Veuni::open(Arc::new(mem.clone()), options()).unwrap().0;
+    let mut store = open(&mem, options());
     store
         .found(&[
             found("http://h/c", 2),
@@ -28,21 +99,19 @@ fn new_urls_come_up_once_and_known_ones_do_not() {
         ])
         .unwrap();
     store.flush().unwrap();
-    let now = Timestamp::from_secs(5);
-    let hosts = store.hosts_due(now, 9).unwrap();
+    let hosts = store.hosts_due(NOW, 9).unwrap();
     assert_eq!(hosts.len(), 2);
     let host = Host::parse("http://h/").unwrap();
-    let drawn = store.draw(&host, 9, now).unwrap();
-    let texts: Vec<&str> = drawn.urls.iter().map(|drawn| drawn.url.as_str()).collect();
-    assert_eq!(texts, ["http://h/a", "http://h/c"]);
-    assert_eq!(store.draw(&host, 9, now).unwrap(), Drawn::default());
+    let drawn = store.draw(&host, 9, NOW).unwrap();
+    assert_eq!(texts(&drawn), ["http://h/a", "http://h/c"]);
+    assert_eq!(store.draw(&host, 9, NOW).unwrap(), Drawn::default());
     store.release(&[url("http://h/c")]).unwrap();
-    assert_eq!(store.draw(&host, 9, now).unwrap().urls.len(), 1);
+    assert_eq!(store.draw(&host, 9, NOW).unwrap().urls.len(), 1);
     assert_eq!(store.counts().known, 3);
     drop(store);
-    let mut store = Veuni::open(Arc::new(mem), options()).unwrap().0;
+    let mut store = open(&mem, options());
     assert_eq!(store.counts().known, 3);
-    assert_eq!(store.hosts_due(now, 9).unwrap().len(), 2);
+    assert_eq!(store.hosts_due(NOW, 9).unwrap().len(), 2);
     assert!(store.get(&url("http://h/c")).unwrap().is_some());
     assert!(store.get(&url("http://h/d")).unwrap().is_none());
 }

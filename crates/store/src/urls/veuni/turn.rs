@@ -100,10 +100,6 @@ impl Turn {
         self.waiting.peek().map(|Reverse((at, _, _))| *at)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
     /// A URL was visited that was not handed out in this turn: it may still stand among the pre-scheduled ones.
     pub fn set_aside(&mut self, url: &CanonicalUrl) {
         self.aside.insert(url.clone());
@@ -239,14 +235,18 @@ impl Veuni {
                     turn.waiting.push(Reverse((due, order, ordinal)));
                     break;
                 }
-                let Some(server) = turn.server(ordinal)? else { continue };
+                let server = turn.server(ordinal);
+                let Some(server) = self.unless_damaged(at, server)?.flatten() else { continue };
                 let Ok(host) = Host::parse(&server.host) else { continue };
                 if self.held.contains(&host) {
                     // It comes up again when it is let go.
                     continue;
                 }
-                turn.sit(ordinal, server);
-                match self.ready(at, host.as_str(), now)? {
+                if let Some(turn) = &mut self.blocks[at].turn {
+                    turn.sit(ordinal, server);
+                }
+                let ready = self.ready(at, host.as_str(), now);
+                match self.unless_damaged(at, ready)?.flatten() {
                     Some(ready) if ready <= now => {
                         self.hold(at, &host);
                         hosts.push(host);
@@ -297,9 +297,20 @@ impl Veuni {
         };
         let ready = turn.ready(host, &*policy, now, &usable);
         turn.aside = aside;
-        let block = &mut self.blocks[at];
-        block.turn = Some(turn);
-        ready.inspect_err(|_| block.turn = None)
+        self.blocks[at].turn = Some(turn);
+        ready
+    }
+
+    /// A block that turns out to be damaged is set aside; the others go on.
+    fn unless_damaged<T>(&mut self, at: usize, result: Result<T, Error>) -> Result<Option<T>, Error> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error @ Error::Damaged { .. }) => {
+                self.failed(at, error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Sees to it that more blocks come to their turn; `true` where one did.
@@ -311,48 +322,45 @@ impl Veuni {
         for step in 1..=count {
             let at = (self.last_turn + step) % count;
             let block = &self.blocks[at];
-            if block.is_busy || block.damage.is_some() {
+            if block.damage.is_some() {
+                continue;
+            }
+            let in_turn = self.blocks.iter().filter(|block| block.turn.is_some()).count();
+            if block.turn.is_none() && in_turn >= self.options.turns {
                 continue;
             }
             let file = block.file.as_ref();
             let ready = |of: fn(&BlockFile) -> Timestamp| file.map_or(Timestamp::NEVER, |file| of(file));
-            // What was due at the last merge and was not chosen then is not chosen now either.
-            let remaining = ready(|file| file.totals.remaining_ready);
-            let due_since = remaining <= now && remaining > block.merged;
-            let wants_merge = block.is_behind() || due_since || block.stage.due <= now;
-            let in_turn = self.blocks.iter().filter(|block| block.turn.is_some()).count();
-            if wants_merge && self.is_rested(at) && self.jobs.running <= self.options.threads {
-                if block.turn.is_none() && in_turn >= self.options.turns {
-                    continue;
-                }
-                self.last_turn = at;
-                let number = block.number;
-                self.start_merge(at)?;
-                let Some(at) = self.blocks.iter().position(|block| block.number == number) else {
-                    return Ok(false);
-                };
-                if self.blocks[at].is_busy {
-                    self.blocks[at].wants_turn = true;
-                    continue;
-                }
-                if self.blocks[at].is_behind() {
-                    // It could not be merged; what went wrong is told at the next flush.
-                    return Ok(false);
-                }
-                if self.blocks[at].turn.is_none() && self.blocks[at].damage.is_none() {
-                    self.begin_turn(at);
-                }
-                return Ok(self.blocks[at].turn.is_some());
-            }
-            if wants_merge || block.turn.is_some() || in_turn >= self.options.turns {
-                continue;
-            }
-            // Nothing came in: what it has is as it was when its last turn ended.
-            if block.resume.unwrap_or_else(|| ready(|file| file.totals.prescheduled_ready)) <= now {
+            let resume = block.resume.unwrap_or_else(|| ready(|file| file.totals.prescheduled_ready));
+            if block.turn.is_none() && !block.is_urgent() && resume <= now {
+                // What it has is as it was written: no need to merge it first.
                 self.last_turn = at;
                 self.begin_turn(at);
                 return Ok(self.blocks[at].turn.is_some());
             }
+            // What was due at the last merge and was not chosen then is not chosen now either.
+            let remaining = ready(|file| file.totals.remaining_ready);
+            let due_since = remaining <= now && remaining > block.merged;
+            let wants_merge = block.is_behind() || due_since;
+            if !wants_merge
+                || block.is_busy
+                || !self.is_rested(at)
+                || self.jobs.running > self.options.threads
+            {
+                continue;
+            }
+            self.last_turn = at;
+            let number = block.number;
+            self.blocks[at].wants_turn = true;
+            self.start_merge(at)?;
+            let Some(at) = self.blocks.iter().position(|block| block.number == number) else {
+                return Ok(false);
+            };
+            if self.blocks[at].is_busy {
+                continue;
+            }
+            // Where it could not be merged, what went wrong is told at the next flush.
+            return Ok(!self.blocks[at].is_behind() && self.blocks[at].turn.is_some());
         }
         Ok(false)
     }
@@ -388,15 +396,19 @@ impl Veuni {
         let place = (block.number, block.generation);
         let Some(turn) = &mut block.turn else { return Ok(Drawn::default()) };
         if !turn.seats.contains_key(host.as_str()) {
-            let Some((ordinal, server)) = turn.file.server(hash, host.as_str())? else {
+            let server = turn.file.server(hash, host.as_str());
+            let Some((ordinal, server)) = self.unless_damaged(at, server)?.flatten() else {
                 return Ok(Drawn::default());
             };
-            turn.sit(ordinal, server);
+            if let Some(turn) = &mut self.blocks[at].turn {
+                turn.sit(ordinal, server);
+            }
         }
         self.hold(at, host);
         let mut drawn = Drawn::default();
         loop {
-            let ready = self.ready(at, host.as_str(), now)?;
+            let ready = self.ready(at, host.as_str(), now);
+            let ready = self.unless_damaged(at, ready)?.flatten();
             if drawn.urls.len() >= limit || ready.is_none_or(|ready| ready > now) {
                 drawn.next_due = ready.map(|ready| ready.max(now));
                 return Ok(drawn);

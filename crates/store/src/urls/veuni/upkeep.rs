@@ -27,7 +27,7 @@ const SHORT_BYTES: u64 = 256 << 10;
 /// Pending files are let grow to this before anything is merged to shrink them.
 const PENDING_BYTES_MIN: u64 = 16 << 20;
 /// The log goes on in a new file at this size.
-const LOG_FILE_BYTES: u64 = 64 << 20;
+const LOG_FILE_BYTES: u64 = 32 << 20;
 
 /// What a job did.
 pub enum Done {
@@ -142,7 +142,7 @@ impl Veuni {
     }
 
     /// What was on its way stays in memory, and is tried again later.
-    fn failed(&mut self, at: usize, error: Error) {
+    pub(super) fn failed(&mut self, at: usize, error: Error) {
         let block = &mut self.blocks[at];
         if let Some(frozen) = block.frozen.take() {
             let later = std::mem::take(&mut block.stage);
@@ -229,10 +229,11 @@ impl Veuni {
                 continue;
             }
             let is_much = block.stage.len() as u64 * 4 >= block.known();
-            if is_much && block.damage.is_none() {
-                self.start_merge(at)?;
-            } else {
-                self.start_writing(at);
+            match &block.damage {
+                None if is_much => self.start_merge(at)?,
+                // Nothing is written behind a damage: what stands there would be cut off.
+                Some(damage) if damage.file == block.pending_file() => {}
+                _ => self.start_writing(at),
             }
         }
         Ok(())
@@ -337,9 +338,12 @@ impl Veuni {
             match behind {
                 Some(at) if self.jobs.running <= self.options.threads => self.start_merge(at)?,
                 _ if self.wait_for_a_job()? => {}
-                _ => return Ok(()),
+                _ => break,
             }
         }
+        // All of it has found its place.
+        self.log.roll();
+        self.trim_log()
     }
 
     /// Removes files of the log that nobody needs.
@@ -353,9 +357,13 @@ impl Veuni {
 
     /// Whether a block may be merged because the crawl asks for it.
     pub(super) fn is_rested(&self, at: usize) -> bool {
+        // With nothing handed out at all there is nothing better to do.
+        if !self.jobs.has_threads() || self.held.is_empty() {
+            return self.trouble.is_none();
+        }
         let block = &self.blocks[at];
         let factor = if block.held == 0 { REST_DRY } else { REST };
-        !self.jobs.has_threads() || block.rest.since.elapsed() >= block.rest.took * factor
+        block.rest.since.elapsed() >= block.rest.took * factor
     }
 
     /// Hands a block's servers out from now on.

@@ -15,8 +15,8 @@
 use crate::urls::veuni::codec::{Bytes, Misfit, put};
 use std::ops::Range;
 
-/// A piece is closed when its raw bytes reach this: about a thousand URLs.
-const RAW_BYTES: usize = 32 << 10;
+/// A piece is closed when its raw bytes reach this: about two thousand URLs.
+const RAW_BYTES: usize = 64 << 10;
 
 /// A URL of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -133,7 +133,7 @@ impl BlockFile {
         let (mut known, mut cursor) = (0, self.cursor(1 << 20));
         for server in self.servers() {
             let server = server?;
-            for group in [&server.remaining, &server.prescheduled] {
+            for group in [&server.remaining, &server.prescheduled].into_iter().filter(|group| group.len > 0) {
                 cursor.seek(group.at)?;
                 for _ in 0..group.len {
                     cursor.advance()?;

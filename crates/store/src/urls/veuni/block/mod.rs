@@ -8,7 +8,7 @@
 //! ```
 //! [`BlockWriter`] writes it front to back, [`BlockFile`] knows where everything is, [`Cursor`] reads URLs.
 //!
-//! In memory a block is 8 bytes per piece (about a thousand URLs) and 16 bytes per 64 servers.
+//! In memory a block is 8 bytes per piece (about two thousand URLs) and 16 bytes per 64 servers.
 
 mod cursor;
 mod entries;

@@ -9,7 +9,6 @@ use crate::Error;
 use crate::urls::veuni::codec::{put, state_of, visits_of};
 use crate::urls::veuni::frame::put_frame;
 use crate::urls::{HostCounts, State};
-use farol_base::Timestamp;
 use farol_base::disk::Disk;
 use std::sync::Arc;
 
@@ -64,6 +63,10 @@ impl BlockWriter {
             page_servers: 0,
             totals: Totals::default(),
         })
+    }
+
+    pub fn file(&self) -> &str {
+        &self.file
     }
 
     /// Bytes so far, but for the piece and the page that are open.

@@ -1,0 +1,267 @@
+//! Flipped bits: each is told with its file and place, the other blocks go on, and what was lost can be noted again.
+
+use super::super::frame::{HEAD_BYTES, lengths};
+use super::*;
+use std::ops::Range;
+
+const HOSTS: u64 = 30;
+const PAGES: u64 = 70;
+const BLOCK_HEADER_BYTES: u64 = 44;
+const TRAILER_BYTES: u64 = 20;
+
+fn text(host: u64, page: u64) -> String {
+    format!("http://h{host}.test/d{}/p{page}", page % 7)
+}
+
+fn small() -> VeuniOptions {
+    VeuniOptions { block_servers: 6, block_bytes: 100 << 10, ..options() }
+}
+
+/// What is noted of a host, the first time and after a repair: URLs, and visits that the archive has.
+fn note(store: &mut dyn UrlStore, host: u64, pages: Range<u64>) {
+    let batch: Vec<Found> = pages.clone().map(|page| found(&text(host, page), (page % 4) as u16)).collect();
+    store.found(&batch).unwrap();
+    for page_number in pages.filter(|page| page % 5 == 0) {
+        store.visited(&url(&text(host, page_number)), &page(Timestamp::NEVER)).unwrap();
+    }
+}
+
+/// A store of several blocks, none of which has anything pending, and the naive one that knows the same.
+fn settled() -> (Mem, Naive) {
+    let (mem, mut naive) = (Mem::new(), Naive::new());
+    let mut store = open(&mem, small());
+    // Twice, because the first merge does not know how many servers come in.
+    for pages in [0..1, 1..PAGES] {
+        for host in 0..HOSTS {
+            note(&mut store, host, pages.clone());
+            note(&mut naive, host, pages.clone());
+        }
+        store.settle().unwrap();
+    }
+    assert!(store.blocks.len() > 3 && store.check().is_empty());
+    (mem, naive)
+}
+
+fn bytes_of(mem: &Mem, file: &str) -> Vec<u8> {
+    let mut bytes = vec![0; mem.len(file).unwrap().unwrap() as usize];
+    mem.read_at(file, 0, &mut bytes).unwrap();
+    bytes
+}
+
+fn with_flip(mem: &Mem, file: &str, offset: u64) -> Mem {
+    let (mem, mut bytes) = (mem.fork(), bytes_of(mem, file));
+    bytes[offset as usize] ^= 0x10;
+    mem.remove(file).unwrap();
+    mem.append(file, &bytes).unwrap();
+    mem.sync(file).unwrap();
+    mem
+}
+
+/// The compressed pieces of a file between two offsets.
+fn frames(bytes: &[u8], mut at: u64, end: u64) -> Vec<Range<u64>> {
+    let mut frames = Vec::new();
+    while at < end {
+        let head: [u8; HEAD_BYTES] = std::array::from_fn(|i| bytes[at as usize + i]);
+        let next = at + (HEAD_BYTES + lengths(&head).1) as u64;
+        frames.push(at..next);
+        at = next;
+    }
+    frames
+}
+
+/// The regions of a block's file: header, first and last piece of URLs, last page of the directory, footer, trailer.
+fn regions(bytes: &[u8], servers: u64) -> Vec<(&'static str, Range<u64>)> {
+    let len = bytes.len() as u64;
+    let trailer = len - TRAILER_BYTES;
+    let footer = u64::from_le_bytes(std::array::from_fn(|i| bytes[trailer as usize + i]));
+    let mut pieces = frames(bytes, BLOCK_HEADER_BYTES, footer);
+    let pages = pieces.split_off(pieces.len() - servers.div_ceil(64) as usize);
+    vec![
+        ("header", 0..BLOCK_HEADER_BYTES),
+        ("first piece", pieces[0].clone()),
+        ("last piece", pieces[pieces.len() - 1].clone()),
+        ("page", pages[pages.len() - 1].clone()),
+        ("footer", footer..trailer),
+        ("trailer", trailer..len),
+    ]
+}
+
+/// Some bytes of a region: its ends, its middle, and the lengths and the checksum at the head of a piece.
+fn spots(region: &Range<u64>) -> BTreeSet<u64> {
+    let ends = [region.start, region.end - 1, (region.start + region.end) / 2];
+    let head = [1, 2, 4, 5, 8, 9, 12].map(|at| region.start + at);
+    ends.into_iter().chain(head).collect()
+}
+
+fn in_range(range: &Range<u64>, url: &CanonicalUrl) -> bool {
+    range.contains(&hash64(url.host_str().as_bytes()))
+}
+
+/// URLs of a naive store that wait, but for those of hosts in a range.
+fn waiting_outside(naive: &Naive, range: &Range<u64>) -> BTreeSet<CanonicalUrl> {
+    let waits = |url: &&CanonicalUrl| naive.get(url).unwrap().unwrap().visits == 0 && !in_range(range, url);
+    naive.urls().filter(waits).cloned().collect()
+}
+
+/// Number, file and range of the second block.
+fn second_block(mem: &Mem) -> (String, String, Range<u64>, u64) {
+    let store = open(&mem.fork(), small());
+    let block = &store.blocks[1];
+    let file = block.file.as_ref().unwrap();
+    (file.file.clone(), block.pending_file(), block.from..store.blocks[2].from, file.totals.servers)
+}
+
+/// Empties what is damaged, notes it again, and compares.
+fn repair(mut store: Veuni, naive: &Naive, range: &Range<u64>, pages: u64) {
+    assert_eq!(store.empty_damaged().unwrap(), std::slice::from_ref(range));
+    assert!(store.check().is_empty());
+    for host in 0..HOSTS {
+        if range.contains(&hash64(format!("http://h{host}.test").as_bytes())) {
+            note(&mut store, host, 0..pages);
+        }
+    }
+    store.settle().unwrap();
+    assert_eq!(Counts { bytes_on_disk: 0, ..store.counts() }, naive.counts());
+    same(&store, naive, naive.urls().cloned());
+}
+
+#[test]
+fn a_flipped_bit_in_a_block_is_told_and_its_servers_come_back() {
+    let (mem, naive) = settled();
+    let (file, _, range, servers) = second_block(&mem);
+    for (name, region) in regions(&bytes_of(&mem, &file), servers) {
+        for (number, at) in spots(&region).into_iter().enumerate() {
+            let bad = with_flip(&mem, &file, at);
+            let mut store = open(&bad, small());
+            let damage = store.check();
+            assert_eq!(damage.len(), 1, "{name}, byte {at}");
+            assert_eq!(damage[0].file, file, "{name}, byte {at}");
+            assert!(region.start <= damage[0].offset, "{name}, byte {at}: {damage:?}");
+            // A length that is too large is noticed where the file ends.
+            assert!(region.contains(&damage[0].offset) || damage[0].what.contains("too early"), "{damage:?}");
+            // All of it once for each region.
+            if number == 2 {
+                repair(open_and_check(&bad), &naive, &range, PAGES);
+                visit_all(&mut store, waiting_outside(&naive, &range), 50);
+            }
+        }
+    }
+}
+
+fn open_and_check(mem: &Mem) -> Veuni {
+    let mut store = open(&mem.fork(), small());
+    assert_eq!(store.check().len(), 1);
+    store
+}
+
+// FAILS NOW: hosts_due answers with the same error for ever, and the block is not noted as damaged.
+/// Nobody checks: whoever crawls comes upon the damage.
+#[test]
+fn damage_that_the_crawl_comes_upon_stops_only_its_block() {
+    let (mem, naive) = settled();
+    let (file, _, range, servers) = second_block(&mem);
+    for (name, region) in regions(&bytes_of(&mem, &file), servers) {
+        let bad = with_flip(&mem, &file, (region.start + region.end) / 2);
+        let mut store = open(&bad, small());
+        let mut expected = waiting_outside(&naive, &range);
+        let mut troubles = Vec::new();
+        for _ in 0..100 {
+            let hosts = match store.hosts_due(NOW, 64) {
+                Ok(hosts) => hosts,
+                Err(error) => {
+                    troubles.push(error.to_string());
+                    troubles.truncate(3);
+                    continue;
+                }
+            };
+            for host in &hosts {
+                match store.draw(host, 500, NOW) {
+                    Ok(drawn) => drawn.urls.iter().for_each(|drawn| {
+                        assert!(expected.remove(&drawn.url) || in_range(&range, &drawn.url));
+                        store.visited(&drawn.url, &page(Timestamp::NEVER)).unwrap();
+                    }),
+                    Err(error) => troubles.push(error.to_string()),
+                }
+                store.let_go(host);
+            }
+            store.flush().unwrap();
+        }
+        assert!(
+            expected.is_empty(),
+            "{name}: {} URLs of other blocks never came up; told {troubles:?}",
+            expected.len()
+        );
+        assert!(troubles.len() <= 1, "{name}: told {} times: {}", troubles.len(), troubles[0]);
+        assert_eq!(store.damage().len(), 1, "{name}");
+    }
+}
+
+/// As [`settled`], and then more URLs, that wait in pending files: two runs for each block.
+fn with_pending() -> (Mem, Naive) {
+    let (mem, mut naive) = settled();
+    let mut store = open(&mem, VeuniOptions { memory: 1, ..small() });
+    for pages in [PAGES..PAGES + 5, PAGES + 5..PAGES + 10] {
+        for host in 0..HOSTS {
+            note(&mut store, host, pages.clone());
+            note(&mut naive, host, pages.clone());
+        }
+        store.flush().unwrap();
+        // Takes in what the first one wrote.
+        store.flush().unwrap();
+    }
+    assert!(store.blocks.iter().all(|block| block.runs.len() == 2 && block.stage.is_empty()));
+    // As a log does that has grown: what stands in pending files goes from it.
+    store.log.roll();
+    store.flush().unwrap();
+    assert_eq!(store.log.files().len(), 1);
+    (mem, naive)
+}
+
+/// Bytes of the head of the run that stands at this offset.
+fn run_head(bytes: &[u8], at: u64) -> Range<u64> {
+    let pieces = u32::from_le_bytes(std::array::from_fn(|i| bytes[at as usize + 12 + i]));
+    at..at + 24 + 16 * u64::from(pieces) + 4
+}
+
+#[test]
+fn a_flipped_bit_in_a_pending_piece_is_told_and_its_servers_come_back() {
+    let (mem, naive) = with_pending();
+    let (_, pending, range, _) = second_block(&mem);
+    let bytes = bytes_of(&mem, &pending);
+    let head = run_head(&bytes, 0);
+    let piece = frames(&bytes, head.end, head.end + 1).remove(0);
+    for at in spots(&piece) {
+        let bad = with_flip(&mem, &pending, at);
+        let mut store = open(&bad, small());
+        let damage = store.check();
+        assert_eq!(damage.len(), 1, "byte {at}");
+        assert_eq!(damage[0].file, pending, "byte {at}");
+        assert!(piece.contains(&damage[0].offset) || damage[0].what.contains("too early"), "{damage:?}");
+    }
+    let bad = with_flip(&mem, &pending, (piece.start + piece.end) / 2);
+    let mut store = open(&bad, small());
+    store.check();
+    repair(open_and_check(&bad), &naive, &range, PAGES + 10);
+    visit_all(&mut store, waiting_outside(&naive, &range), 50);
+}
+
+// FAILS NOW: opening takes the run for torn and cuts it off, with all runs behind it.
+/// Runs are synced before the log lets their batches go, so a head that does not fit is damage, not a torn write.
+#[test]
+fn a_flipped_bit_in_the_head_of_a_run_is_told() {
+    let (mem, naive) = with_pending();
+    let (_, pending, range, _) = second_block(&mem);
+    let bytes = bytes_of(&mem, &pending);
+    for at in spots(&run_head(&bytes, 0)) {
+        let bad = with_flip(&mem, &pending, at);
+        let mut store = open(&bad, small());
+        let damage = store.check();
+        if damage.is_empty() {
+            let lost = naive.urls().filter(|url| store.get(url).unwrap().is_none()).count();
+            assert_eq!(lost, 0, "byte {at}: so many URLs are lost without a word");
+        } else {
+            assert_eq!((damage.len(), &damage[0].file), (1, &pending), "byte {at}");
+            repair(store, &naive, &range, PAGES + 10);
+        }
+    }
+}

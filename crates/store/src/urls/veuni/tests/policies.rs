@@ -1,0 +1,119 @@
+//! The policies in use: which servers come first, and which of their URLs.
+
+use super::super::redistribute::{Redistribution, Refresh, Shortest};
+use super::super::schedule::{Rank, Response, Schedule, Size};
+use super::*;
+
+fn scheduled(schedule: impl Schedule + 'static) -> Veuni {
+    open(&Mem::new(), VeuniOptions { schedule: Arc::new(schedule), ..options() })
+}
+
+/// Hosts `h0` to `h11`, of which each has three URLs more than the one before.
+fn staircase() -> Vec<Found> {
+    (0..12)
+        .flat_map(|host| (0..3 * (host + 1)).map(move |page| found(&format!("http://h{host}/{page}"), 1)))
+        .collect()
+}
+
+fn names(hosts: &[Host]) -> Vec<&str> {
+    hosts.iter().map(Host::name).collect()
+}
+
+#[test]
+fn by_size_the_largest_servers_come_first() {
+    let mut store = scheduled(Size);
+    store.found(&staircase()).unwrap();
+    store.flush().unwrap();
+    assert_eq!(names(&store.hosts_due(NOW, 3).unwrap()), ["h11", "h10", "h9"]);
+    // What was visited does not count: of h8 two URLs are left, fewer than of any other.
+    for page in 0..25 {
+        store.visited(&url(&format!("http://h8/{page}")), &page_visit()).unwrap();
+    }
+    store.settle().unwrap();
+    let rest = store.hosts_due(NOW, 99).unwrap();
+    assert_eq!(names(&rest), ["h7", "h6", "h5", "h4", "h3", "h2", "h1", "h0", "h8"]);
+}
+
+fn page_visit() -> Visit {
+    page(Timestamp::NEVER)
+}
+
+#[test]
+fn by_rank_low_servers_wait() {
+    let rank = |host: &str| host.trim_start_matches("http://h").parse().unwrap_or(0.0);
+    let mut store = scheduled(Rank { of: rank, least: 4.0 });
+    store.found(&staircase()).unwrap();
+    store.flush().unwrap();
+    let hosts = store.hosts_due(NOW, 99).unwrap();
+    assert_eq!(names(&hosts), ["h11", "h10", "h9", "h8", "h7", "h6", "h5", "h4"]);
+    // Whoever asks for one of the others by name gets it.
+    assert_eq!(store.draw(&Host::parse("http://h1").unwrap(), 9, NOW).unwrap().urls.len(), 6);
+}
+
+#[test]
+fn by_response_time_slow_servers_have_their_share() {
+    let mut store = scheduled(Response::new(100, 2));
+    store.found(&staircase()).unwrap();
+    for host in 0..12 {
+        let millis = if host < 4 { 900 } else { 10 };
+        let visit = Visit { download: Duration::from_millis(millis), ..page_visit() };
+        store.visited(&url(&format!("http://h{host}/0")), &visit).unwrap();
+    }
+    store.flush().unwrap();
+    let hosts = store.hosts_due(NOW, 99).unwrap();
+    let is_slow = |host: &Host| ["h0", "h1", "h2", "h3"].contains(&host.name());
+    let slow: Vec<usize> = (0..12).filter(|at| is_slow(&hosts[*at])).collect();
+    assert_eq!(slow.len(), 4);
+    // Two fast ones for each slow one, give or take the one with the same number.
+    for (number, at) in slow.iter().enumerate() {
+        let fast = at - number;
+        assert!((2 * number + 2..=2 * number + 3).contains(&fast), "{slow:?}");
+    }
+}
+
+fn redistributed(policy: impl Redistribution + 'static, prescheduled: usize) -> Veuni {
+    open(&Mem::new(), VeuniOptions { redistribution: Arc::new(policy), prescheduled, ..options() })
+}
+
+#[test]
+fn the_shortest_paths_are_pre_scheduled_and_come_first() {
+    let mut store = redistributed(Shortest, 3);
+    let paths = ["/long/1", "/a", "/longer/2", "/bb", "/z", "/even/longer"];
+    store.found(&paths.map(|path| found(&format!("http://h{path}"), 1))).unwrap();
+    store.flush().unwrap();
+    let host = store.hosts_due(NOW, 9).unwrap().remove(0);
+    let drawn = store.draw(&host, 99, NOW).unwrap();
+    assert_eq!(texts(&drawn), ["http://h/a", "http://h/z", "http://h/bb"]);
+    drawn.urls.iter().for_each(|drawn| store.visited(&drawn.url, &page_visit()).unwrap());
+    store.let_go(&host);
+    store.flush().unwrap();
+    assert_eq!(store.hosts_due(NOW, 9).unwrap(), std::slice::from_ref(&host));
+    let drawn = store.draw(&host, 99, NOW).unwrap();
+    assert_eq!(texts(&drawn), ["http://h/long/1", "http://h/longer/2", "http://h/even/longer"]);
+}
+
+#[test]
+fn refresh_brings_due_pages_before_new_ones_and_breadth_after() {
+    for (mut store, expected) in [
+        (redistributed(Refresh, 2), ["http://h/old", "http://h/new"]),
+        (redistributed(Breadth, 2), ["http://h/new", "http://h/old"]),
+    ] {
+        store.visited(&url("http://h/old"), &page(Timestamp::from_secs(4))).unwrap();
+        store.visited(&url("http://h/later"), &page(Timestamp::from_secs(9))).unwrap();
+        store.found(&[found("http://h/new", 3)]).unwrap();
+        store.flush().unwrap();
+        let host = store.hosts_due(NOW, 9).unwrap().remove(0);
+        let drawn = store.draw(&host, 99, NOW).unwrap();
+        assert_eq!(texts(&drawn), expected);
+        assert_eq!(drawn.urls.iter().filter(|drawn| drawn.revisit).count(), 1);
+        // The one that is due later is not lost.
+        drawn.urls.iter().for_each(|drawn| store.visited(&drawn.url, &page_visit()).unwrap());
+        store.let_go(&host);
+        store.flush().unwrap();
+        assert_eq!(store.hosts_due(NOW, 9).unwrap(), []);
+        let later = Timestamp::from_secs(9);
+        assert_eq!(store.next_host_due(), Some(later));
+        assert_eq!(store.hosts_due(later, 9).unwrap(), std::slice::from_ref(&host));
+        assert_eq!(texts(&store.draw(&host, 9, later).unwrap()), ["http://h/later"]);
+    }
+}
