@@ -1,0 +1,335 @@
+//! Kills a process that fills a URL store, again and again, and checks what is left each time.
+//!
+//! ```text
+//! kill_urls [--rounds N] [--threads N] [--seed N]
+//! ```
+//! A child process loads batches of URLs and visits, and says so after each flush that returned. Within 300 ms it is
+//! killed (SIGKILL). Then a copy of its folder is opened: exactly the batches that the child spoke of are there, and at
+//! most one more, whole; every URL has its visits, its depth and its last visit; nothing is doubled or invented. The
+//! next child goes on in the folder as the dead one left it. Ends with an error at the first difference.
+
+use farol_base::disk::{Disk, File};
+use farol_base::random::mix;
+use farol_base::{CanonicalUrl, ContentHash, PagePosition, Random, Seeded, Timestamp};
+use farol_store::urls::{Found, UrlStore, Veuni, VeuniOptions, Visit, VisitOutcome};
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// New URLs of a batch; as many are found again.
+const NEW: u64 = 200;
+const VISITS: u64 = 60;
+/// A folder with more batches than this is given up for an empty one, so that all of it can be checked now and then.
+const BATCHES_MAX: u64 = 500;
+/// URLs of earlier rounds that are looked up in each round.
+const SAMPLE: u64 = 2000;
+const SIGKILL: i32 = 9;
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [child, folder, first, seed, threads] = &arguments[..]
+        && child == "--child"
+    {
+        return load(Path::new(folder), first.parse()?, seed.parse()?, threads.parse()?);
+    }
+    let (mut rounds, mut threads, mut seed) = (200, 2, 1);
+    for pair in arguments.chunks(2) {
+        match pair {
+            [name, value] if name == "--rounds" => rounds = value.parse()?,
+            [name, value] if name == "--threads" => threads = value.parse()?,
+            [name, value] if name == "--seed" => seed = value.parse()?,
+            _ => return Err("usage: kill_urls [--rounds N] [--threads N] [--seed N]".into()),
+        }
+    }
+    Judge::new(seed, threads)?.run(rounds)
+}
+
+/// So small that merges, splits and pending files come every few batches.
+fn options(threads: usize) -> VeuniOptions {
+    VeuniOptions {
+        memory: 100 << 10,
+        block_bytes: 48 << 10,
+        block_servers: 60,
+        prescheduled: 20,
+        turns: 3,
+        threads,
+        ..VeuniOptions::default()
+    }
+}
+
+fn url(number: u64) -> Outcome<CanonicalUrl> {
+    let host = mix(number) % 400 % (1 + mix(number + 7) % 400);
+    Ok(CanonicalUrl::parse(&format!("http://h{host}.test/d{}/p{number}", number % 11))?)
+}
+
+/// What a batch says.
+struct Batch {
+    /// URL and depth.
+    found: Vec<(u64, u16)>,
+    visited: Vec<u64>,
+}
+
+/// Batches have numbers from 1 on; the new URLs of each follow on those of the one before.
+fn batch(seed: u64, number: u64) -> Batch {
+    let mut random = Seeded::new(mix(seed) ^ number);
+    let (known, after) = ((number - 1) * NEW, number * NEW);
+    let mut found: Vec<(u64, u16)> = (known..after).map(|url| (url, random.below(9) as u16)).collect();
+    found.extend((0..NEW).map(|_| (random.below(after), random.below(9) as u16)));
+    let visited = (0..VISITS).map(|_| random.below(after)).collect();
+    Batch { found, visited }
+}
+
+fn visit(url: u64, batch: u64) -> Visit {
+    Visit {
+        at: Timestamp::from_secs(batch),
+        outcome: if url.is_multiple_of(7) { VisitOutcome::Failed } else { VisitOutcome::Page },
+        content_hash: ContentHash(u128::from(url)),
+        changed: true,
+        position: Some(PagePosition { file: 0, offset: url }),
+        download: Duration::from_millis(url % 1000),
+        due: Timestamp::NEVER,
+    }
+}
+
+/// The child: loads batches until it is killed.
+fn load(folder: &Path, first: u64, seed: u64, threads: usize) -> Outcome<()> {
+    let disk: Arc<dyn Disk> = Arc::new(File::at(folder)?);
+    let mut store = Veuni::open(disk, options(threads))?.0;
+    for number in first.. {
+        let batch = batch(seed, number);
+        let found = batch
+            .found
+            .iter()
+            .map(|(number, depth)| url(*number).map(|url| Found { url, depth: *depth, hint: None }));
+        store.found(&found.collect::<Outcome<Vec<Found>>>()?)?;
+        for visited in batch.visited {
+            store.visited(&url(visited)?, &visit(visited, number))?;
+        }
+        store.mark(PagePosition { file: 0, offset: number })?;
+        match number % 16 {
+            5 => store.sync()?,
+            11 => store.settle()?,
+            _ => store.flush()?,
+        }
+        writeln!(std::io::stdout(), "{number}")?;
+        crawl(&mut store, Timestamp::from_secs(number))?;
+    }
+    Ok(())
+}
+
+/// Draws as a crawler does, which has blocks merged, and gives everything back.
+fn crawl(store: &mut Veuni, now: Timestamp) -> Outcome<()> {
+    for host in store.hosts_due(now, 8)? {
+        let drawn = store.draw(&host, 5, now)?;
+        store.release(&drawn.urls.into_iter().map(|drawn| drawn.url).collect::<Vec<_>>())?;
+        store.let_go(&host);
+    }
+    Ok(())
+}
+
+/// What a URL must be like.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Known {
+    visits: u32,
+    depth: u16,
+    last_visit: u64,
+}
+
+/// The parent: knows what must be there.
+struct Judge {
+    folder: PathBuf,
+    random: Seeded,
+    seed: u64,
+    threads: usize,
+    /// Batches that are there.
+    batches: u64,
+    /// By the numbers of URLs.
+    urls: Vec<Known>,
+    tally: Tally,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    batches: u64,
+    looked_up: u64,
+    unheard: u64,
+    cut: u64,
+    mid_merge: u64,
+    pending: u64,
+    blocks_max: usize,
+}
+
+impl Judge {
+    fn new(seed: u64, threads: usize) -> Outcome<Judge> {
+        let folder = std::env::temp_dir().join(format!("farol-kill-urls-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let (random, urls, tally) = (Seeded::new(seed), Vec::new(), Tally::default());
+        Ok(Judge { folder, random, seed, threads, batches: 0, urls, tally })
+    }
+
+    fn run(mut self, rounds: u64) -> Outcome<()> {
+        for round in 1..=rounds {
+            let is_full = round == rounds || self.batches >= BATCHES_MAX;
+            self.round(is_full).map_err(|error| {
+                format!("round {round}, seed {}: {error}; the folder is {}", self.seed, self.folder.display())
+            })?;
+            if is_full {
+                std::fs::remove_dir_all(self.store_folder())?;
+                (self.batches, self.urls, self.seed) = (0, Vec::new(), self.seed + 1);
+            }
+        }
+        std::fs::remove_dir_all(&self.folder)?;
+        let Tally { batches, looked_up, unheard, cut, mid_merge, pending, blocks_max } = self.tally;
+        println!(
+            "{rounds} kills, {batches} batches of {} notes: all there, none in part ({unheard} whole ones had not been \
+             told yet). {cut} torn tails cut off, {mid_merge} times in the middle of a merge, {pending} times with \
+             pending files, up to {blocks_max} blocks; {looked_up} URLs looked up",
+            2 * NEW + VISITS
+        );
+        Ok(())
+    }
+
+    fn store_folder(&self) -> PathBuf {
+        self.folder.join("store")
+    }
+
+    fn round(&mut self, check_all: bool) -> Outcome<()> {
+        let told = self.kill_a_child()?;
+        let copy = self.folder.join("copy");
+        copy_folder(&self.store_folder(), &copy)?;
+        let names = names_in(&copy)?;
+        let disk: Arc<dyn Disk> = Arc::new(File::at(&copy)?);
+        let threads = self.random.below(3) as usize;
+        let (mut store, cut) = Veuni::open(disk, options(threads))?;
+        let left = names_in(&copy)?;
+        self.tally.cut += u64::from(cut.is_some());
+        self.tally.mid_merge += u64::from(names.iter().any(|name| !left.contains(name)));
+        self.tally.pending += u64::from(left.iter().any(|name| name.starts_with("pending-")));
+        let blocks = left.iter().filter(|name| name.starts_with("block-")).count();
+        self.tally.blocks_max = self.tally.blocks_max.max(blocks);
+
+        let there = store.watermark().offset;
+        if there != told && there != told + 1 {
+            return Err(format!("{there} batches are there, and {told} had been told").into());
+        }
+        self.tally.unheard += there - told;
+        self.tally.batches += there - self.batches;
+        let first_new = self.urls.len() as u64;
+        (self.batches + 1..=there).for_each(|number| self.note(number));
+        self.batches = there;
+        self.look_up(&store, first_new, check_all)?;
+        // One that no batch has.
+        if store.get(&url(self.urls.len() as u64)?)?.is_some() {
+            return Err("a URL is known that nobody noted, or a batch is there in part".into());
+        }
+        store.settle()?;
+        self.count(&store)?;
+        self.look_up(&store, first_new, false)?;
+        if let Some(damage) = store.check().first() {
+            return Err(format!("{} is damaged at byte {}", damage.file, damage.offset).into());
+        }
+        drop(store);
+        Ok(std::fs::remove_dir_all(copy)?)
+    }
+
+    /// Answers with the last batch of which the child spoke.
+    fn kill_a_child(&mut self) -> Outcome<u64> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("--child")
+            .arg(self.store_folder())
+            .args([(self.batches + 1).to_string(), self.seed.to_string(), self.threads.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        std::thread::sleep(Duration::from_millis(10 + self.random.below(291)));
+        child.kill()?;
+        let status = child.wait()?;
+        let mut told = String::new();
+        if let Some(mut out) = child.stdout.take() {
+            out.read_to_string(&mut told)?;
+        }
+        if status.signal() != Some(SIGKILL) {
+            return Err(format!("the child ended by itself: {status}").into());
+        }
+        let whole = told.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        Ok(whole.lines().last().map_or(Ok(self.batches), str::parse)?)
+    }
+
+    /// Takes in what a batch says.
+    fn note(&mut self, number: u64) {
+        let batch = batch(self.seed, number);
+        for (url, depth) in batch.found {
+            match self.urls.get_mut(url as usize) {
+                Some(known) => known.depth = known.depth.min(depth),
+                None => self.urls.push(Known { depth, ..Known::default() }),
+            }
+        }
+        for url in batch.visited {
+            let known = &mut self.urls[url as usize];
+            (known.visits, known.last_visit) = (known.visits + 1, number);
+        }
+    }
+
+    /// Compares the URLs from `first` on, and some or all of the others.
+    fn look_up(&mut self, store: &Veuni, first: u64, all: bool) -> Outcome<()> {
+        let earlier: Vec<u64> = match first {
+            0 => Vec::new(),
+            first if all => (0..first).collect(),
+            first => (0..SAMPLE).map(|_| self.random.below(first)).collect(),
+        };
+        for number in (first..self.urls.len() as u64).chain(earlier) {
+            self.tally.looked_up += 1;
+            let expected = self.urls[number as usize];
+            let url = url(number)?;
+            let Some(record) = store.get(&url)? else {
+                return Err(format!("{url} of {} batches is lost", self.batches).into());
+            };
+            let (visits, depth, last_visit) = (record.visits, record.depth, record.last_visit.as_secs());
+            if (Known { visits, depth, last_visit }) != expected {
+                return Err(format!("{url} is {record:?}, not {expected:?}").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the sums.
+    fn count(&self, store: &Veuni) -> Outcome<()> {
+        let hosts: BTreeSet<String> = (0..self.urls.len() as u64)
+            .map(|number| url(number).map(|url| url.host_str().to_string()))
+            .collect::<Outcome<_>>()?;
+        let is_collected = |(number, known): &(usize, &Known)| known.visits > 0 && number % 7 != 0;
+        let expected = (
+            hosts.len() as u64,
+            self.urls.len() as u64,
+            self.urls.iter().enumerate().filter(is_collected).count() as u64,
+            self.urls.iter().filter(|known| known.visits == 0).count() as u64,
+            0,
+        );
+        let counts = store.counts();
+        let ours = (counts.hosts, counts.known, counts.collected, counts.waiting, counts.unsettled);
+        if ours == expected {
+            return Ok(());
+        }
+        Err(format!("hosts, known, collected, waiting, unsettled are {ours:?}, not {expected:?}").into())
+    }
+}
+
+fn names_in(folder: &Path) -> Outcome<BTreeSet<String>> {
+    let names = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    names.collect()
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Outcome<()> {
+    std::fs::create_dir_all(from)?;
+    std::fs::create_dir_all(to)?;
+    for name in names_in(from)? {
+        std::fs::copy(from.join(&name), to.join(&name))?;
+    }
+    Ok(())
+}
