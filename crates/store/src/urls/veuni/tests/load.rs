@@ -154,7 +154,6 @@ fn a_full_disk_in_the_middle_of_a_merge_costs_nothing() {
     visit_all(&mut store, first.into_iter().chain(second).map(|found| found.url).collect(), 500);
 }
 
-// FAILS NOW: a file whose last write fails stays; of a block that splits, one more at each try.
 #[test]
 fn a_merge_that_fails_leaves_nothing_behind() {
     let mem = Mem::new();
