@@ -9,6 +9,7 @@
 //! INVARIANT: [`web::World`] is pure. Only [`web::serve`] and [`web::LogSink`] touch sockets, files and the clock.
 
 pub mod check;
+pub mod revisit;
 pub mod urls;
 pub mod web;
 
@@ -24,6 +25,8 @@ pub enum Error {
     Log { line: u64, source: serde_json::Error },
     #[error("the request log cannot be read")]
     Read(#[source] std::io::Error),
+    #[error("{0}")]
+    Input(String),
     #[error("cannot {action} {}", path.display())]
     File { action: &'static str, path: PathBuf, source: std::io::Error },
     #[error("the URL store failed")]

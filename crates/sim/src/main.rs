@@ -32,6 +32,8 @@ enum Command {
     ///
     /// Exit code 1 means that the crawl was not clean, 2 that it could not be judged.
     Check(CheckArgs),
+    /// Measures how fresh each revisit rule keeps a repository.
+    Revisit(farol_sim::revisit::RevisitArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
     Urls(UrlsArgs),
     /// Runs one store for `urls`.
@@ -107,6 +109,9 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Web(args) => web(args).map(|()| ExitCode::SUCCESS),
         Command::Check(args) => judge(args),
+        Command::Revisit(args) => {
+            farol_sim::revisit::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         Command::Urls(args) => compare(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::UrlsOneStore(args) => run_one(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };

@@ -44,12 +44,14 @@ impl Demand {
     pub(super) fn of(pages: &[Page], level: f64, step: usize) -> Demand {
         let mut demand = Demand::default();
         for page in pages.iter().step_by(step) {
-            let interval = page.interval_at(level);
+            if page.weight <= 0.0 {
+                continue;
+            }
+            let (interval, slope) = page.change.interval_and_slope(level / page.weight());
             if interval == f64::INFINITY {
                 continue;
             }
             demand.visits += 1.0 / interval;
-            let slope = page.change.index_slope(interval);
             if slope > 0.0 {
                 demand.slope -= level / (page.weight() * interval * interval * slope);
             }
@@ -67,8 +69,8 @@ impl Demand {
 pub(super) fn upper<'a>(pages: impl Iterator<Item = &'a Page>, target: f64) -> f64 {
     let mut sum = 0.0;
     for page in pages.filter(|page| page.is_active()) {
-        // index(T) ≤ λT²/2, so f ≤ sqrt(wλ/2m).
-        sum += (page.weight() * page.change.rate() / 2.0).sqrt();
+        // index(T) ≤ λT²/2 with the mean rate, so f ≤ sqrt(wλ/2m).
+        sum += (page.weight() * page.change.rate_mean() / 2.0).sqrt();
     }
     (sum / target) * (sum / target)
 }
@@ -92,7 +94,7 @@ impl Search {
     }
 }
 
-const TOLERANCE: f64 = 1e-12;
+const TOLERANCE: f64 = 1e-10;
 
 /// Finds the level at which `demand` is `target`.
 pub(super) fn solve(search: Search, target: f64, mut demand: impl FnMut(f64) -> Demand) -> Level {

@@ -1,7 +1,7 @@
 //! How often pages change, learnt from visits (revisit spec, §6).
 //!
 //! A visit only tells whether a page has changed since the one before, and visits come at irregular intervals.
-//! [`Observed`] is what one visit tells. [`bayes`] keeps a page's rate as a Gamma distribution in 8 bytes and starts
+//! [`Observed`] is what one visit tells. [`bayes`] keeps a page's rate as a log-normal belief in 8 bytes and starts
 //! from a [`Prior`] per server, which learns from all its pages; the crawler uses it. [`corrected`] is the bias-corrected estimator of
 //! Cho and Garcia-Molina on a whole history, the yardstick. [`signal`] reads Last-Modified, sitemaps and feeds.
 //!

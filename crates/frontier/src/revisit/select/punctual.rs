@@ -21,6 +21,7 @@
 //! INVARIANT: a page is in exactly one place: a heap, or out to be visited.
 
 use super::{Timetable, Visit};
+use crate::revisit::Change;
 use crate::revisit::allocate::Page;
 use crate::revisit::heap::Heap;
 
@@ -368,8 +369,8 @@ impl Timetable for Punctual {
 
 /// Writes a server's schedule down and reads it again. Whoever stores the bytes adds a checksum.
 ///
-/// Little-endian: version (1 byte), number of pages (4), price, delay, rate, pace, free_at (8 each); then per page rate,
-/// shape and weight (4 each) and the tick of its last visit (4). Heaps are built again; a page that was out is due as
+/// Little-endian: version (1 byte), number of pages (4), price, delay, rate, pace, free_at (8 each); then per page rate
+/// and its spread, weight (4 each) and the tick of its last visit (4). Heaps are built again; a page that was out is due as
 /// its last visit says.
 impl Punctual {
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -380,7 +381,7 @@ impl Punctual {
         }
         for (page, last) in self.pages.iter().zip(&self.last) {
             out.extend((page.change.rate() as f32).to_le_bytes());
-            out.extend((page.change.shape() as f32).to_le_bytes());
+            out.extend((page.change.spread() as f32).to_le_bytes());
             out.extend(page.weight.to_le_bytes());
             out.extend(last.to_le_bytes());
         }
@@ -402,8 +403,8 @@ impl Punctual {
         let mut server = Punctual { pace, free_at, ..Punctual::new(delay, price, rate, 0.0) };
         for _ in 0..count {
             let mut number = || Some(f32::from_le_bytes(take(&mut rest)?));
-            let (mean, shape, weight) = (number()?, number()?, number()?);
-            let change = crate::revisit::Change::uncertain(f64::from(mean), f64::from(shape))?;
+            let (median, spread, weight) = (number()?, number()?, number()?);
+            let change = Change::believed(f64::from(median), f64::from(spread))?;
             server.pages.push(Page { change, weight: Some(weight).filter(|w| *w >= 0.0 && w.is_finite())? });
             server.last.push(u32::from_le_bytes(take(&mut rest)?));
         }

@@ -137,7 +137,7 @@ fn a_new_price_does_not_reset_phases() {
 fn a_schedule_survives_being_written_down() {
     let mut random = Seeded::new(8);
     let mut pages = pages(&mut random, 30);
-    pages[3] = Page { change: Change::uncertain(1e-5, 0.7).unwrap(), weight: 2.0 };
+    pages[3] = Page { change: Change::believed(1e-5, 0.7).unwrap(), weight: 2.0 };
     let (mut server, _) = server(&pages, 60.0, 0.3);
     (0..40).for_each(|_| assert!(server.next().is_some()));
     let mut bytes = Vec::new();

@@ -1,0 +1,106 @@
+//! The revisit experiment (revisit spec, §5): how fresh each rule keeps a repository.
+//!
+//! [`Repository`] is made or read from a [`Table`]; `farol_frontier::revisit` allocates the channel; `policies` runs
+//! the rules whose servers are independent, and [`measure`] says how fresh their pages are. Rules that learn or share
+//! the channel (`intervals`, `learning`) crawl a smaller repository of the same kind, or a [`History`] of real pages.
+//! [`run`] does all of it and writes the tables; `plot` draws them over time, `channel` looks at peaks.
+
+mod channel;
+mod history;
+mod intervals;
+mod learning;
+mod measure;
+mod plot;
+mod policies;
+mod replay;
+mod report;
+mod repository;
+mod tables;
+mod world;
+
+pub use history::History;
+pub use measure::{Bins, Measured, Window, measure};
+pub use repository::{Repository, RepositoryConfig};
+pub use tables::Table;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+const YEAR: f64 = 365.25 * 86_400.0;
+
+/// What to measure, and how thoroughly.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RevisitArgs {
+    /// A table of pages (rate_per_day, weight, server) or a history of changes (unix_time, kind, document), with
+    /// tabs between the fields, plain or .zst. Without it a repository is made.
+    #[arg(long)]
+    pub input: Option<PathBuf>,
+    #[command(flatten)]
+    pub repository: RepositoryConfig,
+    /// Channels, as shares of what all servers bear.
+    #[arg(long, value_delimiter = ',', default_value = "0.01,0.1,0.9")]
+    pub channel: Vec<f64>,
+    /// Simulated years.
+    #[arg(long, default_value_t = 6.0)]
+    pub years: f64,
+    /// How many of its longest intervals a server is run, if the years are longer; then it counts as steady.
+    #[arg(long, default_value_t = 14.0)]
+    pub cycles: f64,
+    /// Rules that learn or share the channel run on every so many-th server.
+    #[arg(long, default_value_t = 80)]
+    pub sample: usize,
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Writes freshness over time as a picture.
+    #[arg(long)]
+    pub plot: Option<PathBuf>,
+    /// Only finds the allocation and checks it.
+    #[arg(long)]
+    pub allocate_only: bool,
+}
+
+/// Runs the experiment and prints its tables as they are done.
+pub fn run(args: &RevisitArgs) -> Result<(), crate::Error> {
+    let repository = match &args.input {
+        None => Repository::made(&args.repository),
+        Some(path) => {
+            let text = read(path)?;
+            if text.starts_with(History::HEADER) {
+                let history = History::read(&text).map_err(crate::Error::Input)?;
+                println!("{}", replay::report(&history, args));
+                return Ok(());
+            }
+            Repository::read(&Table::read(&text).map_err(crate::Error::Input)?, args.repository.delay)
+        }
+    };
+    let mut panels = Vec::new();
+    println!("{}", report::heading(&repository, args));
+    for share in &args.channel {
+        let mut said = String::new();
+        let panel = report::channel(&repository, *share, args, &mut said)
+            .map_err(|error| crate::Error::Input(error.to_string()))?;
+        println!("{said}");
+        panels.push(panel);
+    }
+    if let Some(path) = &args.plot {
+        let picture = plot::svg(&panels, args.years);
+        std::fs::write(path, picture).map_err(crate::Error::file("write", path))?;
+    }
+    Ok(())
+}
+
+fn read(path: &PathBuf) -> Result<String, crate::Error> {
+    let bytes = std::fs::read(path).map_err(crate::Error::file("read", path))?;
+    let bytes = match path.extension() {
+        Some(ending) if ending == "zst" => {
+            zstd::decode_all(&*bytes).map_err(crate::Error::file("read", path))?
+        }
+        _ => bytes,
+    };
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A row of a Markdown table.
+fn row(out: &mut String, cells: &[String]) {
+    let _ = writeln!(out, "| {} |", cells.join(" | "));
+}

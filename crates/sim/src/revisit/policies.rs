@@ -1,0 +1,180 @@
+//! The rules of the table whose servers do not know of each other: each server is run alone, in any order.
+
+use super::measure::{Measured, Window, measure};
+use super::repository::Repository;
+use farol_base::random::mix;
+use farol_base::{Random, Seeded};
+use farol_frontier::revisit::Spaced;
+use farol_frontier::revisit::allocate::{Allocation, Page, Share};
+use farol_frontier::revisit::select::{Delayed, Drawn, Merge, Punctual, Timetable, Visit};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How pages and instants are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    Punctual,
+    Merge,
+    Delayed,
+    Random,
+}
+
+/// What came of a rule on a whole repository. Shares are of the pages that change.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Freshness over the whole time from a stale start.
+    pub mean: f64,
+    /// Freshness in the second half.
+    pub steady: f64,
+    /// Standard error of `steady`.
+    pub error: f64,
+    /// Freshness by bin.
+    pub curve: Vec<f64>,
+    pub visits: u64,
+    /// Least time between two requests to a server, as a share of its delay.
+    pub gap_least: f64,
+    /// Share of servers that were not run to the end, but until they were steady.
+    pub cut: f64,
+}
+
+/// A timetable of any rule.
+pub enum Table {
+    Punctual(Box<Punctual>),
+    Merge(Spaced<Merge>),
+    Random(Spaced<Drawn<Seeded>>),
+    Delayed(Delayed),
+}
+
+impl Timetable for Table {
+    fn next(&mut self) -> Option<Visit> {
+        match self {
+            Table::Punctual(table) => table.next(),
+            Table::Merge(table) => table.next(),
+            Table::Random(table) => table.next(),
+            Table::Delayed(table) => table.next(),
+        }
+    }
+}
+
+/// The timetable of one server under a rule, and its visits per second.
+pub fn table(
+    repository: &Repository,
+    allocation: &Allocation,
+    s: usize,
+    policy: Policy,
+    seed: u64,
+) -> (Table, f64) {
+    let (pages, share) = (repository.server(s), &allocation.shares[s]);
+    let frequencies = || -> Vec<f64> { pages.iter().map(|page| share.frequency(page)).collect() };
+    let (rate, delay) = (allocation.rates[s], repository.delays[s]);
+    let mut random = Seeded::new(mix(seed ^ mix(s as u64)));
+    let table = match (policy, share) {
+        (Policy::Punctual, Share::Level(level)) => {
+            // A page that never changes is fresh from the start here, and needs no first visit.
+            let idle =
+                |page: &Page| if page.change.rate() > 0.0 { *page } else { Page { weight: 0.0, ..*page } };
+            let pages = pages.iter().map(idle).collect();
+            Table::Punctual(Box::new(Punctual::with_pages(pages, delay, level.low, rate, random.unit())))
+        }
+        (Policy::Delayed, _) => Table::Delayed(Delayed::new(&frequencies(), delay, &mut random)),
+        (Policy::Random, _) => {
+            let phase = random.unit();
+            Table::Random(Spaced::new(Drawn::new(&frequencies(), random), rate, phase))
+        }
+        (Policy::Merge | Policy::Punctual, _) => {
+            let merge = Merge::new(&frequencies(), &mut random);
+            Table::Merge(Spaced::new(merge, rate, random.unit()))
+        }
+    };
+    (table, rate)
+}
+
+/// How much of each server is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    pub horizon: f64,
+    pub bins: usize,
+    /// How many of its longest intervals a server is run; the second half counts as steady.
+    pub cycles: f64,
+    pub threads: usize,
+    pub seed: u64,
+}
+
+/// Runs a rule over all servers.
+pub fn run(repository: &Repository, allocation: &Allocation, policy: Policy, effort: &Effort) -> Outcome {
+    let next = AtomicUsize::new(0);
+    let servers = repository.delays.len();
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let s = next.fetch_add(1, Ordering::Relaxed);
+            if s >= servers {
+                return done;
+            }
+            done.push((s, run_server(repository, allocation, s, policy, effort)));
+        }
+    };
+    let mut all: Vec<(usize, Measured)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..effort.threads.max(1)).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        all.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
+        all
+    });
+    all.sort_by_key(|(s, _)| *s);
+    sum(repository, all, effort.bins)
+}
+
+fn run_server(
+    repository: &Repository,
+    allocation: &Allocation,
+    s: usize,
+    policy: Policy,
+    effort: &Effort,
+) -> Measured {
+    let pages = repository.server(s);
+    let (mut table, rate) = table(repository, allocation, s, policy, effort.seed);
+    let span = effort.cycles * slowest(pages, &allocation.shares[s]);
+    let visits_max = (span * rate) as u64 + 4_000;
+    measure(pages, &mut table, rate, &Window { horizon: effort.horizon, bins: effort.bins, visits_max })
+}
+
+/// An interval that is longer than those of the pages that make 99.8 % of the freshness.
+fn slowest(pages: &[Page], share: &Share) -> f64 {
+    let fresh = |page: &Page| {
+        let frequency = share.frequency(page);
+        (1.0 / frequency, f64::from(page.weight) * page.change.freshness(frequency))
+    };
+    let mut all: Vec<(f64, f64)> =
+        pages.iter().map(fresh).filter(|(interval, _)| interval.is_finite()).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut left = 0.998 * all.iter().map(|(_, fresh)| fresh).sum::<f64>();
+    let found = all.iter().find(|(_, fresh)| {
+        left -= fresh;
+        left <= 0.0
+    });
+    found.map_or(0.0, |(interval, _)| *interval)
+}
+
+fn sum(repository: &Repository, all: Vec<(usize, Measured)>, bins: usize) -> Outcome {
+    let mut sum = Outcome {
+        mean: 0.0,
+        steady: 0.0,
+        error: 0.0,
+        curve: vec![0.0; bins],
+        visits: 0,
+        gap_least: f64::INFINITY,
+        cut: 0.0,
+    };
+    let mut weight = 0.0;
+    for (s, one) in &all {
+        weight += one.weight;
+        sum.steady += one.steady;
+        sum.error += one.variance;
+        sum.visits += one.visits;
+        sum.cut += f64::from(u8::from(one.cut)) / all.len() as f64;
+        sum.gap_least = sum.gap_least.min(one.gap_least / repository.delays[*s]);
+        sum.curve.iter_mut().zip(&one.bins).for_each(|(sum, bin)| *sum += bin);
+    }
+    sum.curve.iter_mut().for_each(|bin| *bin /= weight);
+    sum.mean = sum.curve.iter().sum::<f64>() / bins as f64;
+    Outcome { steady: sum.steady / weight, error: sum.error.sqrt() / weight, ..sum }
+}
