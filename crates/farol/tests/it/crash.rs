@@ -87,3 +87,43 @@ fn a_lost_index_is_built_again_from_the_archive() {
     assert_eq!(status["index"]["documents"], 40);
     assert_eq!(web.server.counts().requests, requests, "everything was in the archive");
 }
+
+#[test]
+fn a_flipped_bit_in_the_url_store_is_named_and_built_anew_from_the_archive() {
+    let web = Web::start(WebConfig { hosts: 6, pages: 200, mean_page_bytes: 3000, ..WebConfig::tame() });
+    let data = Data::new();
+    let mut arguments = web.flags();
+    arguments.extend([web.seed(), "--delay".into(), "0".into(), "--max-pages".into(), "120".into()]);
+    Farol::start(&data, "crawl", &arguments).finish();
+    let known = |data: &Data| {
+        let report = data.run_well(&["check"]);
+        let urls = report.lines().find(|line| line.starts_with("urls")).unwrap().to_string();
+        assert!(urls.contains("fine: "), "{report}");
+        urls
+    };
+    let before = known(&data);
+    let folder = data.path().join("urls");
+    let block = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.file_name().unwrap().to_string_lossy().starts_with("block-"))
+        .unwrap();
+    let mut bytes = std::fs::read(&block).unwrap();
+    // Among the URLs, which begin behind the file's header.
+    bytes[200] ^= 4;
+    std::fs::write(&block, bytes).unwrap();
+    let output = data.run(&["check"]);
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!output.status.success());
+    assert!(report.contains("urls     DAMAGED: block-") && report.contains("farol check --repair"), "{report}");
+    let report = data.run_well(&["check", "--repair"]);
+    assert!(report.contains("urls     repaired: "), "{report}");
+    assert_eq!(known(&data), before);
+    // The crawl goes on, and asks for nothing that it has.
+    let mut farol = Farol::up(&data, &web, &["--delay", "0"]);
+    let status = farol.wait_until_idle();
+    farol.interrupt();
+    assert_eq!(status["index"]["documents"], 200, "{status:#}");
+    let robots = web.server.log().entries().iter().filter(|entry| entry.path == "/robots.txt").count();
+    assert_eq!(web.server.counts().requests, 200 + robots as u64, "nothing was asked for twice");
+}

@@ -144,9 +144,17 @@ impl Farol {
                 && status["crawl"]["queue"] == 0
                 && status["crawl"]["pages_fetched"].as_u64() > Some(0)
         });
-        // The last commit comes within its interval.
-        std::thread::sleep(Duration::from_secs(3));
-        self.json("/api/v1/status")
+        // The last commit comes within its interval, on a busy machine a little later: nothing more comes when
+        // nothing came for three seconds.
+        let mut last = self.json("/api/v1/status");
+        loop {
+            std::thread::sleep(Duration::from_secs(3));
+            let status = self.json("/api/v1/status");
+            if status["index"]["documents"] == last["index"]["documents"] {
+                return status;
+            }
+            last = status;
+        }
     }
 
     #[track_caller]

@@ -2,17 +2,21 @@
 //!
 //! The model is told what the store is told, and nothing that the store says: a sorted list of 128-bit fingerprints of
 //! the URLs that were found, and which of them were visited. At the end the store must know as many, have visited the
-//! same ones, never have handed out one twice or one that nobody found, and not know URLs that were never found; once as
-//! it stands, and again after it was opened anew.
+//! same ones, never have handed out one twice or one that nobody found, and not know URLs that were never found. Then
+//! it is opened anew, and a sample is asked again.
 
 use super::driver::drive;
 use super::experiment::RunLength;
 use crate::Error;
 use farol_base::{CanonicalUrl, ContentHash, Timestamp};
 use farol_store::urls::{Counts, Found, UrlStore, Verifier, Visit, VisitOutcome};
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
+/// After opening again one of this many URLs is asked for: a store that reads a piece of a file for each answer has
+/// 10 million to read the first time.
+const SAMPLE: usize = 16;
 /// One of this many known URLs is also asked for in a spelling that nobody found.
 const STRANGERS: usize = 16;
 
@@ -33,8 +37,8 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Equal { known, visited, strangers } => write!(
                 f,
-                "equal: {known} URLs known, {visited} of them visited, and {strangers} others not known; the same after \
-                 opening again"
+                "equal: {known} URLs known, {visited} of them visited, and {strangers} others not known; one in {SAMPLE} \
+                 asked again after opening anew, and all counts"
             ),
             Verdict::Different(what) => write!(f, "different: {what}"),
         }
@@ -59,21 +63,29 @@ pub fn exact<S: UrlStore>(
     if let Some(what) = model.close() {
         return Ok(Verdict::Different(what));
     }
-    let verdict = ask_all(&store, &model, run, cycles)?;
+    let verdict = ask_all(&store, &model, run, cycles, 1)?;
     if let Verdict::Different(_) = verdict {
         return Ok(verdict);
     }
     drop(store);
     let mut again = open(folder)?;
     UrlStore::settle(&mut again)?;
-    Ok(match ask_all(&again, &model, run, cycles)? {
+    Ok(match ask_all(&again, &model, run, cycles, SAMPLE)? {
         Verdict::Different(what) => Verdict::Different(format!("after opening again: {what}")),
-        equal => equal,
+        Verdict::Equal { .. } => verdict,
     })
 }
 
 /// Asks for each URL of the load, cycle by cycle, in the order of texts: stores answer faster that way.
-fn ask_all<S: UrlStore>(store: &S, model: &Model, run: &RunLength, cycles: u64) -> Result<Verdict, Error> {
+///
+/// Asks for one in `sample` of them, and compares all counts.
+fn ask_all<S: UrlStore>(
+    store: &S,
+    model: &Model,
+    run: &RunLength,
+    cycles: u64,
+    sample: usize,
+) -> Result<Verdict, Error> {
     let (counts, visited) = (UrlStore::counts(store), model.visited());
     let want = (model.known.len() as u64, model.pages, model.known.len() as u64 - visited);
     let got = (counts.known, counts.collected, counts.waiting);
@@ -100,7 +112,7 @@ fn ask_all<S: UrlStore>(store: &S, model: &Model, run: &RunLength, cycles: u64) 
             }
         }
         urls.sort_unstable();
-        for (i, (url, place)) in urls.drain(..).enumerate() {
+        for (i, (url, place)) in urls.drain(..).enumerate().step_by(sample) {
             if let Some(what) = ask(store, &url, Some(model.is_visited[place]))? {
                 return Ok(Verdict::Different(what));
             }
@@ -138,7 +150,11 @@ fn ask<S: UrlStore>(store: &S, url: &CanonicalUrl, visited: Option<bool>) -> Res
 struct Model {
     /// Fingerprints; sorted, each once, but for the newest.
     known: Vec<u128>,
-    taken: Vec<u128>,
+    /// What was handed out, in which cycle, and the visit that followed.
+    taken: HashMap<u128, (u64, Option<Visit>)>,
+    cycle: u64,
+    /// The first difference.
+    wrong: Option<String>,
     is_visited: Vec<bool>,
     visits: Vec<u128>,
     pages: u64,
@@ -150,7 +166,7 @@ impl Model {
         self.known.dedup();
     }
 
-    /// Brings everything in order; answers with what was wrong with the URLs that were handed out.
+    /// Brings everything in order; answers with what was first wrong with the URLs that were handed out.
     fn close(&mut self) -> Option<String> {
         self.known.extend_from_slice(&self.visits);
         self.sort();
@@ -160,13 +176,28 @@ impl Model {
                 self.is_visited[place] = true;
             }
         }
-        self.taken.sort_unstable();
-        let twice = self.taken.windows(2).any(|pair| pair[0] == pair[1]);
-        let stranger = self.taken.iter().any(|print| self.known.binary_search(print).is_err());
-        if twice {
-            return Some("a URL was handed out twice".to_string());
+        self.wrong.take()
+    }
+
+    /// Notes what the store hands out; each must have been found before, and be new.
+    fn take(&mut self, urls: &[CanonicalUrl]) {
+        self.cycle += 1;
+        for url in urls {
+            let before = self.taken.insert(fingerprint(url), (self.cycle, None));
+            if self.wrong.is_some() {
+                continue;
+            }
+            self.wrong = match before {
+                Some((cycle, visit)) => Some(format!(
+                    "{url} was handed out in cycle {cycle} and again in {}, after {visit:?}",
+                    self.cycle
+                )),
+                None if self.place(url).is_none() => {
+                    Some(format!("{url} was handed out, and nobody had found it"))
+                }
+                None => None,
+            };
         }
-        stranger.then(|| "a URL was handed out that nobody found".to_string())
     }
 
     fn place(&self, url: &CanonicalUrl) -> Option<usize> {
@@ -195,14 +226,16 @@ impl<S: UrlStore> Verifier for Watched<S> {
     }
 
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), farol_store::Error> {
-        self.model.visits.push(fingerprint(url));
+        let print = fingerprint(url);
+        self.model.visits.push(print);
+        self.model.taken.entry(print).and_modify(|taken| taken.1 = Some(visit.clone()));
         self.model.pages += u64::from(visit.outcome == VisitOutcome::Page);
         Verifier::visited(&mut self.store, url, visit)
     }
 
     fn take(&mut self, limit: usize, now: Timestamp) -> Result<Vec<CanonicalUrl>, farol_store::Error> {
         let taken = Verifier::take(&mut self.store, limit, now)?;
-        self.model.taken.extend(taken.iter().map(fingerprint));
+        self.model.take(&taken);
         Ok(taken)
     }
 
@@ -223,7 +256,7 @@ impl<S: UrlStore> Verifier for Watched<S> {
 #[cfg(test)]
 mod tests {
     use super::super::load::LoadConfig;
-    use super::super::stores::journal;
+    use super::super::stores::veuni;
     use super::*;
     use farol_store::urls::Naive;
 
@@ -235,7 +268,7 @@ mod tests {
     #[test]
     fn an_exact_store_is_found_equal() {
         let folder = tempfile::tempdir().unwrap();
-        let verdict = exact(journal, folder.path(), &run()).unwrap();
+        let verdict = exact(veuni, folder.path(), &run()).unwrap();
         assert_eq!(verdict, Verdict::Equal { known: 10_000, visited: 200, strangers: 625 });
     }
 

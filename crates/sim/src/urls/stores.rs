@@ -7,7 +7,7 @@ use super::experiment::RunLength;
 use super::mercator::Mercator;
 use farol_base::disk::File;
 use farol_store::Error;
-use farol_store::urls::{Journal, JournalOptions, Naive, Verifier, Veuni, VeuniOptions};
+use farol_store::urls::{Naive, Verifier, Veuni, VeuniOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,11 +40,6 @@ pub const STORES: &[StoreKind] = &[
         open: |folder| Ok(Box::new(Central::new(folder)?)),
     },
     StoreKind {
-        name: "journal",
-        what: "Farol's store in memory with a journal",
-        open: |folder| Ok(Box::new(journal(folder)?)),
-    },
-    StoreKind {
         name: "naive",
         what: "maps and scans in memory; small loads only",
         open: |_| Ok(Box::new(Naive::new())),
@@ -60,21 +55,16 @@ fn drum_lazy(folder: &Path) -> Result<Box<dyn Verifier>, Error> {
 }
 
 /// With the memory that the others have, and both cores of a small machine.
-fn veuni(folder: &Path) -> Result<Veuni, Error> {
+pub(super) fn veuni(folder: &Path) -> Result<Veuni, Error> {
     let options = VeuniOptions { memory: 192 << 20, threads: 2, ..VeuniOptions::default() };
     Ok(Veuni::open(disk(folder)?, options)?.0)
-}
-
-pub(super) fn journal(folder: &Path) -> Result<Journal, Error> {
-    Ok(Journal::open(disk(folder)?, JournalOptions::default())?.0)
 }
 
 /// Runs a store by name beside an exact model; only stores that can be asked for a URL can be judged.
 pub(super) fn judge(name: &str, folder: &Path, run: &RunLength) -> Result<Verdict, crate::Error> {
     match name {
         "veuni" => exact(veuni, folder, run),
-        "journal" => exact(journal, folder, run),
-        _ => Err(crate::Error::NoStore { name: name.to_string(), known: "veuni, journal".to_string() }),
+        _ => Err(crate::Error::NoStore { name: name.to_string(), known: "veuni".to_string() }),
     }
 }
 

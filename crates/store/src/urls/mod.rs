@@ -3,7 +3,7 @@
 //! [`UrlStore`] is the question; each file here is one answer:
 //!
 //! - [`naive`]: plain maps and full scans, in memory only; the judge of all the others;
-//! - [`journal`]: compact tables in memory, made durable by a journal and snapshots.
+//! - [`veuni`]: blocks of servers on disk, merged one at a time; constant memory, flat cost.
 //!
 //! PROMISE: the answer is exact. A false "known" would lose a page for ever, a false "new" would fetch it
 //! twice. What was noted before a [`flush`](UrlStore::flush) that returned `Ok` survives the end of the
@@ -11,22 +11,14 @@
 //!
 //! Does not know hosts' delays or robots.txt, and never reads the clock.
 
-mod agenda;
-pub mod journal;
 pub mod naive;
 mod record;
-mod table;
-mod texts;
 mod verifier;
 pub mod veuni;
-
-#[cfg(test)]
-mod race;
 
 use crate::Error;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 
-pub use journal::{Journal, JournalOptions};
 pub use naive::Naive;
 pub use record::{Counts, HostCounts, Record, State, Visit, VisitOutcome};
 pub use verifier::Verifier;
@@ -63,7 +55,7 @@ pub struct Drawn {
 /// Keeps each known URL once, and answers what to visit next on a host.
 ///
 /// Calls between two [`flush`](UrlStore::flush)es are one batch: after a crash all of it is there or none.
-/// That suits stores that merge in bulk as well as those that write a journal.
+/// That suits stores that merge in bulk.
 pub trait UrlStore: Send {
     /// Learns URLs. Those that are known already stay as they are, but for a smaller depth and a hint.
     fn found(&mut self, found: &[Found]) -> Result<(), Error>;

@@ -54,6 +54,7 @@ use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use jobs::Jobs;
 use log::Log;
+use manifest::Listed;
 use out::Out;
 use redistribute::{Breadth, Redistribution};
 use run::Run;
@@ -114,7 +115,10 @@ struct Block {
     generation: u64,
     /// Smallest hash that belongs here; the next block's is the first that does not.
     from: u64,
+    /// Its file, where it can be read.
     file: Option<Arc<BlockFile>>,
+    /// Whether there is a file; one that is damaged stays until it is repaired.
+    has_file: bool,
     /// Batches of the log up to this one are in its files.
     upto: u64,
     stage: Stage,
@@ -149,6 +153,7 @@ impl Block {
             generation,
             from,
             file: None,
+            has_file: false,
             upto: 0,
             stage: Stage::default(),
             frozen: None,
@@ -162,6 +167,11 @@ impl Block {
             rest: Rest { since: Instant::now(), took: Duration::ZERO },
             damage: None,
         }
+    }
+
+    fn listed(&self) -> Listed {
+        let Block { number, generation, from, has_file, .. } = *self;
+        Listed { number, generation, from, has_file }
     }
 
     /// Where runs for this generation of the block wait.

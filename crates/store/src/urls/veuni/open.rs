@@ -3,8 +3,8 @@
 use super::block::BlockFile;
 use super::jobs::Jobs;
 use super::log::{Log, Op};
-use super::out::Out;
 use super::look::Damage;
+use super::out::Out;
 use super::run::{PendingFile, runs_of};
 use super::{Block, LATELY, Veuni, VeuniOptions, manifest};
 use crate::{Cut, Error};
@@ -30,6 +30,7 @@ impl Veuni {
         for listed in &listed {
             let mut block = Block::new(listed.number, listed.generation, listed.from);
             let pending = block.pending_file();
+            block.has_file = listed.has_file;
             if listed.has_file {
                 let name = format!("block-{:06}-{:08}", listed.number, listed.generation);
                 needed.insert(name.clone());

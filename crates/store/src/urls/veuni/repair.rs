@@ -51,16 +51,7 @@ impl Veuni {
         }
         let files = [format!("block-{:06}-{:08}", block.number, block.generation), block.pending_file()];
         self.blocks[at] = fresh;
-        let list: Vec<Listed> = self
-            .blocks
-            .iter()
-            .map(|block| Listed {
-                number: block.number,
-                generation: block.generation,
-                from: block.from,
-                has_file: block.file.is_some(),
-            })
-            .collect();
+        let list: Vec<Listed> = self.blocks.iter().map(Block::listed).collect();
         manifest::write(&*self.disk, &list, self.numbers.load(Ordering::Relaxed))?;
         self.count_held(at..at + 1);
         for file in files {

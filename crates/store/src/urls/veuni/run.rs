@@ -250,12 +250,14 @@ enum Next {
 
 fn read_run(disk: &Arc<dyn Disk>, file: &str, at: u64, len: u64) -> Result<Next, Error> {
     let mut head = [0; HEAD_BYTES];
-    let read = |offset: u64, into: &mut [u8]| disk.read_at(file, offset, into).map_err(Error::io("read", file));
+    let read =
+        |offset: u64, into: &mut [u8]| disk.read_at(file, offset, into).map_err(Error::io("read", file));
     // After a power cut what was not synced may read as zeros.
     if read(at, &mut head)? < HEAD_BYTES || head == [0; HEAD_BYTES] {
         return Ok(Next::Torn);
     }
-    if &head[..4] != MAGIC || crc32fast::hash(&head[..HEAD_BYTES - 4]).to_le_bytes() != head[HEAD_BYTES - 4..] {
+    if &head[..4] != MAGIC || crc32fast::hash(&head[..HEAD_BYTES - 4]).to_le_bytes() != head[HEAD_BYTES - 4..]
+    {
         return Ok(Next::Damaged("the head of a run does not fit its checksum"));
     }
     let mut numbers = Bytes::of(&head[4..]);

@@ -165,13 +165,7 @@ impl Veuni {
 
     /// Puts the files that came out of a merge in the place of the block.
     fn install(&mut self, at: usize, files: Vec<Arc<BlockFile>>) -> Result<(), Error> {
-        let listed = |block: &Block| Listed {
-            number: block.number,
-            generation: block.generation,
-            from: block.from,
-            has_file: block.file.is_some(),
-        };
-        let mut list: Vec<Listed> = self.blocks[..at].iter().map(listed).collect();
+        let mut list: Vec<Listed> = self.blocks[..at].iter().map(Block::listed).collect();
         let from = self.blocks[at].from;
         list.extend(files.iter().enumerate().map(|(part, file)| Listed {
             number: file.id.number,
@@ -179,7 +173,7 @@ impl Veuni {
             from: if part == 0 { from } else { file.id.from },
             has_file: true,
         }));
-        list.extend(self.blocks[at + 1..].iter().map(listed));
+        list.extend(self.blocks[at + 1..].iter().map(Block::listed));
         if let Err(error) = manifest::write(&*self.disk, &list, self.numbers.load(Ordering::Relaxed)) {
             for file in &files {
                 // It is no part of the store; opening again would remove it as well.
@@ -199,6 +193,7 @@ impl Veuni {
             block.upto = file.id.upto;
             block.merged = self.now;
             block.file = Some(file);
+            block.has_file = true;
             parts.push(block);
         }
         parts.reverse();
