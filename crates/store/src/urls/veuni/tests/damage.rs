@@ -264,7 +264,6 @@ fn a_flipped_bit_in_the_head_of_a_run_is_told() {
     }
 }
 
-// FAILS NOW: a merge of another block lists the damaged one as having no file, and the next opening removes it.
 /// Until it is repaired, whatever else comes in, for this block and for others.
 #[test]
 fn damage_is_not_forgotten() {
