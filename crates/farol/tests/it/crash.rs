@@ -115,7 +115,10 @@ fn a_flipped_bit_in_the_url_store_is_named_and_built_anew_from_the_archive() {
     let output = data.run(&["check"]);
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(!output.status.success());
-    assert!(report.contains("urls     DAMAGED: block-") && report.contains("farol check --repair"), "{report}");
+    assert!(
+        report.contains("urls     DAMAGED: block-") && report.contains("farol check --repair"),
+        "{report}"
+    );
     let report = data.run_well(&["check", "--repair"]);
     assert!(report.contains("urls     repaired: "), "{report}");
     assert_eq!(known(&data), before);

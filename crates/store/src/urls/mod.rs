@@ -113,6 +113,11 @@ pub trait UrlStore: Send {
         Ok(false)
     }
 
+    /// Says that what the store had lost was noted again.
+    fn rebuilt(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// End of what was taken in of the archive.
     fn watermark(&self) -> PagePosition;
 

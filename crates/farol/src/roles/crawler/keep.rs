@@ -38,7 +38,7 @@ pub struct Keep {
     /// Whether somebody takes documents in.
     pub indexing: bool,
     /// While damaged parts of the URL store are built anew: only hosts with these hashes.
-    pub only: Option<Vec<std::ops::Range<u64>>>,
+    pub only: Option<Vec<std::ops::RangeInclusive<u64>>>,
     /// Called about once a second while the disk is full.
     pub on_full_disk: Box<dyn Fn(&str) + Send>,
     /// The time, as far as judging links is concerned; set by whoever writes.

@@ -57,7 +57,7 @@ pub fn rebuild(
     keep: &mut Keep,
     reader: &Reader,
     orders: &Orders,
-    ranges: Vec<std::ops::Range<u64>>,
+    ranges: Vec<std::ops::RangeInclusive<u64>>,
 ) -> Result<u64> {
     let end = keep.urls.watermark();
     let wanted = For { urls: true, links: false, hosts: false, index: false };
@@ -81,6 +81,7 @@ pub fn rebuild(
     let seeds = orders.seeds().iter().map(|seed| Found { url: seed.clone(), depth: 0, hint: None }).collect();
     keep.find(seeds)?;
     keep.urls.settle()?;
+    keep.urls.rebuilt()?;
     keep.only = None;
     Ok(count)
 }

@@ -7,7 +7,8 @@
 //! block 6 0 8000000000000000 file
 //! crc 1c291ca3
 //! ```
-//! Per block: number, generation, first hash, and whether it has a file yet. Blocks stand in the order of their hashes.
+//! Per block: number, generation, first hash, and whether it has a file yet; `rebuild` behind that says that it was
+//! emptied and is not filled again yet. Blocks stand in the order of their hashes.
 
 use crate::Error;
 use farol_base::disk::Disk;
@@ -23,12 +24,17 @@ pub struct Listed {
     pub generation: u64,
     pub from: u64,
     pub has_file: bool,
+    /// It was emptied because it was damaged, and is not whole again yet.
+    pub rebuilding: bool,
 }
 
 /// Reads the list and the next free number; a store that has none yet is one empty block.
 pub fn read(disk: &dyn Disk) -> Result<(Vec<Listed>, u32), Error> {
     let Some(len) = disk.len(FILE).map_err(Error::io("look at", FILE))? else {
-        return Ok((vec![Listed { number: 0, generation: 0, from: 0, has_file: false }], 1));
+        return Ok((
+            vec![Listed { number: 0, generation: 0, from: 0, has_file: false, rebuilding: false }],
+            1,
+        ));
     };
     let mut bytes = vec![0; len as usize];
     disk.read_at(FILE, 0, &mut bytes).map_err(Error::io("read", FILE))?;
@@ -62,6 +68,7 @@ fn parse(text: &str) -> Option<(Vec<Listed>, u32)> {
                 generation: words.next()?.parse().ok()?,
                 from: u64::from_str_radix(words.next()?, 16).ok()?,
                 has_file: words.next()? == "file",
+                rebuilding: words.next() == Some("rebuild"),
             })
         })
         .collect();
@@ -73,10 +80,11 @@ fn parse(text: &str) -> Option<(Vec<Listed>, u32)> {
 /// Replaces the list; it survives a power cut once this returns.
 pub fn write(disk: &dyn Disk, blocks: &[Listed], next: u32) -> Result<(), Error> {
     let mut text = format!("farol-urls {VERSION}\nnext {next}\n");
-    for Listed { number, generation, from, has_file } in blocks {
+    for Listed { number, generation, from, has_file, rebuilding } in blocks {
         let file = if *has_file { "file" } else { "-" };
+        let rebuild = if *rebuilding { " rebuild" } else { "" };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "block {number} {generation} {from:016x} {file}");
+        let _ = writeln!(text, "block {number} {generation} {from:016x} {file}{rebuild}");
     }
     let crc = crc32fast::hash(text.as_bytes());
     let _ = writeln!(text, "crc {crc:08x}");
@@ -94,7 +102,13 @@ mod tests {
     #[test]
     fn the_list_comes_back_and_any_flipped_bit_shows() {
         let mem = Mem::new();
-        let listed = |number, generation, from| Listed { number, generation, from, has_file: number == 0 };
+        let listed = |number, generation, from| Listed {
+            number,
+            generation,
+            from,
+            has_file: number == 0,
+            rebuilding: number == 6,
+        };
         let blocks = vec![listed(0, 3, 0), listed(6, 0, 1 << 63)];
         write(&mem, &blocks, 7).unwrap();
         assert_eq!(read(&mem).unwrap(), (blocks, 7));

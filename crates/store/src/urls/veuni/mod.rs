@@ -119,6 +119,8 @@ struct Block {
     file: Option<Arc<BlockFile>>,
     /// Whether there is a file; one that is damaged stays until it is repaired.
     has_file: bool,
+    /// It was emptied because it was damaged, and somebody is filling it again.
+    rebuilding: bool,
     /// Batches of the log up to this one are in its files.
     upto: u64,
     stage: Stage,
@@ -154,6 +156,7 @@ impl Block {
             from,
             file: None,
             has_file: false,
+            rebuilding: false,
             upto: 0,
             stage: Stage::default(),
             frozen: None,
@@ -170,8 +173,8 @@ impl Block {
     }
 
     fn listed(&self) -> Listed {
-        let Block { number, generation, from, has_file, .. } = *self;
-        Listed { number, generation, from, has_file }
+        let Block { number, generation, from, has_file, rebuilding, .. } = *self;
+        Listed { number, generation, from, has_file, rebuilding }
     }
 
     /// Where runs for this generation of the block wait.
@@ -369,6 +372,10 @@ impl UrlStore for Veuni {
 
     fn wait(&mut self) -> Result<bool, Error> {
         self.wait_for_a_job()
+    }
+
+    fn rebuilt(&mut self) -> Result<(), Error> {
+        self.end_rebuilding()
     }
 
     fn watermark(&self) -> PagePosition {

@@ -42,6 +42,11 @@ impl Veuni {
                     Err(error) => block.damage = Some(super::look::damage_of(error, &name, 0)),
                 }
             }
+            if listed.rebuilding && block.damage.is_none() {
+                let servers = block.file.as_ref().map_or(0, |file| file.totals.servers);
+                let (file, what) = (block.pending_file(), "a repair was not finished".to_string());
+                block.damage = Some(Damage { file, offset: 0, what, servers });
+            }
             needed.insert(pending.clone());
             let PendingFile { runs, torn, damaged } = runs_of(&disk, &pending)?;
             if let Some(end) = torn {

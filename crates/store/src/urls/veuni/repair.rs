@@ -10,24 +10,34 @@ use super::upkeep::write_run;
 use super::{Block, Veuni};
 use crate::Error;
 use crate::urls::{UrlStore, VisitOutcome};
-use std::ops::Range;
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
 impl Veuni {
     /// Empties blocks whose files are damaged; answers with their ranges of host hashes ([`farol_base::fingerprint`]),
-    /// whose URLs somebody must now note again.
-    pub fn empty_damaged(&mut self) -> Result<Vec<Range<u64>>, Error> {
+    /// whose URLs somebody
+    /// must now note again, and then say so ([`UrlStore::rebuilt`]).
+    pub fn empty_damaged(&mut self) -> Result<Vec<RangeInclusive<u64>>, Error> {
         UrlStore::flush(self)?;
         while self.wait_for_a_job()? {}
         let mut ranges = Vec::new();
         for at in 0..self.blocks.len() {
             if self.blocks[at].damage.is_some() {
-                let end = self.blocks.get(at + 1).map_or(u64::MAX, |next| next.from);
-                ranges.push(self.blocks[at].from..end);
+                let last = self.blocks.get(at + 1).map_or(u64::MAX, |next| next.from - 1);
+                ranges.push(self.blocks[at].from..=last);
                 self.empty_block(at)?;
             }
         }
         Ok(ranges)
+    }
+
+    /// Notes that what was emptied is whole again. Until then a store that is opened counts it as damaged.
+    pub(super) fn end_rebuilding(&mut self) -> Result<(), Error> {
+        let mut list: Vec<Listed> = self.blocks.iter().map(Block::listed).collect();
+        list.iter_mut().for_each(|listed| listed.rebuilding = false);
+        manifest::write(&*self.disk, &list, self.numbers.load(Ordering::Relaxed))?;
+        self.blocks.iter_mut().for_each(|block| block.rebuilding = false);
+        Ok(())
     }
 
     fn empty_block(&mut self, at: usize) -> Result<(), Error> {
@@ -46,6 +56,7 @@ impl Veuni {
         let upto = self.log.next - 1;
         let mut fresh = Block::new(block.number, block.generation + 1, block.from);
         fresh.upto = upto;
+        fresh.rebuilding = true;
         if !kept.is_empty() {
             fresh.runs.push(write_run(&*self.disk, &fresh.pending_file(), &kept, upto, 0)?);
         }

@@ -42,6 +42,8 @@ pub struct Turn {
 #[derive(Debug)]
 struct Seat {
     ordinal: u32,
+    /// Its place in the schedule.
+    order: u64,
     server: Server,
     /// What was made ready last; URLs behind it are still to come.
     last: Option<(u64, Vec<u8>)>,
@@ -119,10 +121,11 @@ impl Turn {
     }
 
     /// Makes a place for a server.
-    fn sit(&mut self, ordinal: u32, server: Server) {
+    fn sit(&mut self, ordinal: u32, order: u64, server: Server) {
         let host: Box<str> = server.host.as_str().into();
         self.seats.entry(host).or_insert_with(|| Seat {
             ordinal,
+            order,
             server,
             last: None,
             window: VecDeque::new(),
@@ -243,7 +246,7 @@ impl Veuni {
                     continue;
                 }
                 if let Some(turn) = &mut self.blocks[at].turn {
-                    turn.sit(ordinal, server);
+                    turn.sit(ordinal, order, server);
                 }
                 let ready = self.ready(at, host.as_str(), now);
                 match self.unless_damaged(at, ready)?.flatten() {
@@ -401,7 +404,7 @@ impl Veuni {
                 return Ok(Drawn::default());
             };
             if let Some(turn) = &mut self.blocks[at].turn {
-                turn.sit(ordinal, server);
+                turn.sit(ordinal, 0, server);
             }
         }
         self.hold(at, host);
@@ -464,12 +467,12 @@ impl Veuni {
         if !turn.seats.contains_key(host)
             && let Ok(Some((ordinal, server))) = turn.file.server(hash, host)
         {
-            turn.sit(ordinal, server);
+            turn.sit(ordinal, 0, server);
         }
         if let Some(seat) = turn.seats.get_mut(host) {
             seat.returned.push((path.to_string(), out.record, out.block));
             if !is_held {
-                turn.waiting.push(Reverse((Timestamp::EPOCH, 0, seat.ordinal)));
+                turn.waiting.push(Reverse((Timestamp::EPOCH, seat.order, seat.ordinal)));
             }
         }
     }
@@ -504,7 +507,7 @@ impl Veuni {
             seat.is_last_window = false;
         }
         if let Some(next) = next {
-            turn.waiting.push(Reverse((next, 0, seat.ordinal)));
+            turn.waiting.push(Reverse((next, seat.order, seat.ordinal)));
         }
     }
 }

@@ -166,12 +166,13 @@ impl Veuni {
     /// Puts the files that came out of a merge in the place of the block.
     fn install(&mut self, at: usize, files: Vec<Arc<BlockFile>>) -> Result<(), Error> {
         let mut list: Vec<Listed> = self.blocks[..at].iter().map(Block::listed).collect();
-        let from = self.blocks[at].from;
+        let (from, rebuilding) = (self.blocks[at].from, self.blocks[at].rebuilding);
         list.extend(files.iter().enumerate().map(|(part, file)| Listed {
             number: file.id.number,
             generation: file.id.generation,
             from: if part == 0 { from } else { file.id.from },
             has_file: true,
+            rebuilding,
         }));
         list.extend(self.blocks[at + 1..].iter().map(Block::listed));
         if let Err(error) = manifest::write(&*self.disk, &list, self.numbers.load(Ordering::Relaxed)) {
@@ -193,7 +194,7 @@ impl Veuni {
             block.upto = file.id.upto;
             block.merged = self.now;
             block.file = Some(file);
-            block.has_file = true;
+            (block.has_file, block.rebuilding) = (true, rebuilding);
             parts.push(block);
         }
         parts.reverse();
