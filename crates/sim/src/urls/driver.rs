@@ -28,6 +28,9 @@ pub enum Line {
 pub struct Start {
     pub store: String,
     pub load: LoadConfig,
+    /// Files that the URLs come from; 0 where they are made up.
+    #[serde(default)]
+    pub files: usize,
     /// Memory of the process before the store was opened, with everything that the generator needs.
     pub generator_rss: u64,
     pub sample: Sample,
@@ -92,7 +95,7 @@ pub struct Limits {
 }
 
 /// Makes what the generator will need, looks at its first URLs, and says how much memory the process then has.
-pub fn warm_up(store: &str, config: &LoadConfig, mut load: Load) -> Result<Start, Error> {
+pub fn warm_up(store: &str, config: &LoadConfig, files: usize, mut load: Load) -> Result<Start, Error> {
     let (mut urls, mut batch, mut hosts) = (Vec::new(), Vec::new(), HashSet::new());
     let mut sample = Sample::default();
     load.begin_cycle();
@@ -115,7 +118,7 @@ pub fn warm_up(store: &str, config: &LoadConfig, mut load: Load) -> Result<Start
     sample.host_bytes /= count;
     sample.queries /= count;
     sample.hosts = hosts.len() as u64;
-    Ok(Start { store: store.to_string(), load: config.clone(), generator_rss: memory().0, sample })
+    Ok(Start { store: store.to_string(), load: config.clone(), files, generator_rss: memory().0, sample })
 }
 
 /// Runs the cycles; `each` sees every cycle when it is over, with the URLs that were taken in it.

@@ -182,7 +182,7 @@ pub fn run_one(args: &ChildArgs, stores: &[StoreKind]) -> Result<(), Error> {
         text.push('\n');
         record.write_all(text.as_bytes()).map_err(Error::file("write to", &args.record))
     };
-    note(&Line::Start(warm_up(kind.name, &args.run.load, args.run.load()?)?))?;
+    note(&Line::Start(warm_up(kind.name, &args.run.load, args.run.input.len(), args.run.load()?)?))?;
     fs::create_dir_all(&args.folder).map_err(Error::file("make", &args.folder))?;
     let mut store = (kind.open)(&args.folder)?;
     let mut load = args.run.load()?;

@@ -266,14 +266,17 @@ impl fmt::Display for Report {
         writeln!(f, "# URL stores side by side")?;
         if let Some(start) = self.runs.iter().find_map(|run| run.start.as_ref()) {
             let (load, sample) = (&start.load, &start.sample);
+            let extracted = match start.files {
+                0 => {
+                    format!("{} new and {} known ones extracted, seed {}", load.new, load.repeats, load.seed)
+                }
+                files => format!("{} more read from {files} files", load.new),
+            };
             writeln!(
                 f,
-                "\nEach cycle: {} URLs taken and reported as visited, {} new and {} known ones extracted, seed {}. The first \
-                 {} URLs: {:.1} bytes each, {:.1} of them scheme and host, {:.1} % with a query, on {} hosts.\n",
+                "\nEach cycle: {} URLs taken and reported as visited, {extracted}. The first {} URLs: {:.1} bytes each, \
+                 {:.1} of them scheme and host, {:.1} % with a query, on {} hosts.\n",
                 load.collected,
-                load.new,
-                load.repeats,
-                load.seed,
                 sample.urls,
                 sample.url_bytes,
                 sample.host_bytes,
