@@ -13,13 +13,12 @@ use farol_links::{Links, LinksOptions};
 use farol_store::pages::{Archive, ArchiveOptions};
 use farol_store::urls::UrlStore;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 #[derive(clap::Args)]
 pub struct Check {
     #[command(flatten)]
     place: Place,
-    /// Build damaged parts of the URL store anew from the archived pages
+    /// Empty damaged parts of the URL store, so that the next crawl builds them anew from the archived pages
     #[arg(long)]
     repair: bool,
 }
@@ -46,7 +45,7 @@ pub fn run(args: &Check) -> Result<ExitCode> {
     let folder = Folder::open(&args.place.data)?;
     let _held = folder.hold()?;
     if args.repair {
-        repair(&folder, args)?;
+        return repair(&folder);
     }
     let mut findings = Findings::default();
     let mut pages = Vec::new();
@@ -60,7 +59,7 @@ pub fn run(args: &Check) -> Result<ExitCode> {
     findings.say(
         "urls",
         check_urls(&folder, &pages, end),
-        "Run `farol check --repair`: it builds what is damaged anew from the pages, and leaves the rest alone.",
+        "Run `farol check --repair`, then crawl on: what is damaged is built anew from the pages, the rest stays.",
     );
     findings.say(
         "links",
@@ -76,19 +75,21 @@ pub fn run(args: &Check) -> Result<ExitCode> {
     Ok(if findings.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Builds damaged parts of the URL store anew; the rest of the folder is not touched.
-fn repair(folder: &Folder, args: &Check) -> Result<()> {
+/// Empties damaged parts of the URL store. The next crawl, which knows its scope, reads them from the archive again.
+fn repair(folder: &Folder) -> Result<ExitCode> {
     let mut urls = crawler::open_urls(folder)?;
-    if urls.check().is_empty() {
+    let damage = urls.check();
+    if damage.is_empty() {
         println!("urls     nothing to repair");
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
-    let config = args.place.settings()?;
-    let fabric: Arc<dyn Fabric> = Arc::new(Local::open(&folder.tables())?);
-    let mut opened = crawler::open_with(urls, folder, &config, fabric, false)?;
-    opened.keep.urls.sync()?;
-    opened.notes.iter().for_each(|note| println!("urls     repaired: {note}"));
-    Ok(())
+    urls.empty_damaged()?;
+    urls.sync()?;
+    for damage in damage {
+        println!("urls     emptied: {} (damaged at byte {}: {})", damage.file, damage.offset, damage.what);
+    }
+    println!("         The next `farol up` or `farol crawl` builds it anew from the archived pages.");
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check_archive(

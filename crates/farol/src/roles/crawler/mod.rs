@@ -75,18 +75,7 @@ impl Opened {
 ///
 /// Parts of the URL store that cannot be opened are built anew from the archive.
 pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing: bool) -> Result<Opened> {
-    let urls = open_urls(folder)?;
-    open_with(urls, folder, config, fabric, indexing)
-}
-
-/// As [`open`], with a URL store whose damage is known already.
-pub fn open_with(
-    mut urls: Veuni,
-    folder: &Folder,
-    config: &Config,
-    fabric: Arc<dyn Fabric>,
-    indexing: bool,
-) -> Result<Opened> {
+    let mut urls = open_urls(folder)?;
     let mut notes = Vec::new();
     let (archive, recovery) = open_archive(folder, config)?;
     if let Some(cut) = &recovery.cut {
