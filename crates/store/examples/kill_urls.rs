@@ -1,7 +1,7 @@
 //! Kills a process that fills a URL store, again and again, and checks what is left each time.
 //!
 //! ```text
-//! kill_urls [--rounds N] [--threads N] [--seed N]
+//! kill_urls [--rounds N] [--seconds N] [--threads N] [--seed N]
 //! ```
 //! A child process loads batches of URLs and visits, and says so after each flush that returned. Within 300 ms it is
 //! killed (SIGKILL). Then a copy of its folder is opened: exactly the batches that the child spoke of are there, and at
@@ -22,18 +22,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// New URLs of a batch; as many are found again.
-const NEW: u64 = 200;
-const VISITS: u64 = 60;
+const NEW: u64 = 60;
+const VISITS: u64 = 30;
 /// A folder with more batches than this is given up for an empty one.
 const BATCHES_MAX: u64 = 300;
 /// Batches whose URLs are all looked up in each round, and URLs of earlier ones.
-const LAST: u64 = 4;
-const SAMPLE: u64 = 800;
+const LAST: u64 = 3;
+const SAMPLE: u64 = 150;
 const SIGKILL: i32 = 9;
 
 fn main() -> Outcome<()> {
@@ -43,23 +43,24 @@ fn main() -> Outcome<()> {
     {
         return load(Path::new(folder), first.parse()?, seed.parse()?, threads.parse()?);
     }
-    let (mut rounds, mut threads, mut seed) = (200, 2, 1);
+    let (mut rounds, mut seconds, mut threads, mut seed) = (200, u64::MAX, 2, 1);
     for pair in arguments.chunks(2) {
         match pair {
             [name, value] if name == "--rounds" => rounds = value.parse()?,
+            [name, value] if name == "--seconds" => seconds = value.parse()?,
             [name, value] if name == "--threads" => threads = value.parse()?,
             [name, value] if name == "--seed" => seed = value.parse()?,
-            _ => return Err("usage: kill_urls [--rounds N] [--threads N] [--seed N]".into()),
+            _ => return Err("usage: kill_urls [--rounds N] [--seconds N] [--threads N] [--seed N]".into()),
         }
     }
-    Judge::new(seed, threads)?.run(rounds)
+    Judge::new(seed, threads)?.run(rounds, Duration::from_secs(seconds))
 }
 
 /// So small that merges, splits and pending files come every few batches.
 fn options(threads: usize) -> VeuniOptions {
     VeuniOptions {
-        memory: 100 << 10,
-        block_bytes: 48 << 10,
+        memory: 40 << 10,
+        block_bytes: 16 << 10,
         block_servers: 60,
         prescheduled: 20,
         turns: 3,
@@ -178,9 +179,12 @@ impl Judge {
         Ok(Judge { folder, random, seed, threads, batches: 0, urls, tally })
     }
 
-    fn run(mut self, rounds: u64) -> Outcome<()> {
+    /// Goes on for so many rounds, or until the time is up.
+    fn run(mut self, rounds: u64, time: Duration) -> Outcome<()> {
+        let (start, mut kills) = (Instant::now(), 0);
         for round in 1..=rounds {
-            let is_full = round == rounds || self.batches >= BATCHES_MAX;
+            let is_last = round == rounds || start.elapsed() >= time;
+            let is_full = is_last || self.batches >= BATCHES_MAX;
             self.round(is_full).map_err(|error| {
                 format!("round {round}, seed {}: {error}; the folder is {}", self.seed, self.folder.display())
             })?;
@@ -188,11 +192,15 @@ impl Judge {
                 std::fs::remove_dir_all(self.store_folder())?;
                 (self.batches, self.urls, self.seed) = (0, Vec::new(), self.seed + 1);
             }
+            kills = round;
+            if is_last {
+                break;
+            }
         }
         std::fs::remove_dir_all(&self.folder)?;
         let Tally { batches, looked_up, unheard, cut, mid_merge, pending, blocks_max } = self.tally;
         println!(
-            "{rounds} kills, {batches} batches of {} notes: all there, none in part ({unheard} whole ones had not been \
+            "{kills} kills, {batches} batches of {} notes: all there, none in part ({unheard} whole ones had not been \
              told yet). {cut} torn tails cut off, {mid_merge} times in the middle of a merge, {pending} times with \
              pending files, up to {blocks_max} blocks; {looked_up} URLs looked up",
             2 * NEW + VISITS
