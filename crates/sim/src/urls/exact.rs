@@ -153,8 +153,9 @@ struct Model {
     /// What was handed out, in which cycle, and the visit that followed.
     taken: HashMap<u128, (u64, Option<Visit>)>,
     cycle: u64,
-    /// The first difference.
+    /// The first difference in what was handed out, and how many there were.
     wrong: Option<String>,
+    wrongs: u64,
     is_visited: Vec<bool>,
     visits: Vec<u128>,
     pages: u64,
@@ -176,7 +177,7 @@ impl Model {
                 self.is_visited[place] = true;
             }
         }
-        self.wrong.take()
+        self.wrong.take().map(|wrong| format!("{wrong}; {} such URLs in all", self.wrongs))
     }
 
     /// Notes what the store hands out; each must have been found before, and be new.
@@ -184,6 +185,7 @@ impl Model {
         self.cycle += 1;
         for url in urls {
             let before = self.taken.insert(fingerprint(url), (self.cycle, None));
+            self.wrongs += u64::from(before.is_some() || self.place(url).is_none());
             if self.wrong.is_some() {
                 continue;
             }
