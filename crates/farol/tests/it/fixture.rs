@@ -147,10 +147,12 @@ impl Farol {
         // The last commit comes within its interval, on a busy machine a little later: nothing more comes when
         // nothing came for three seconds.
         let mut last = self.json("/api/v1/status");
+        let begun = Instant::now();
         loop {
             std::thread::sleep(Duration::from_secs(3));
             let status = self.json("/api/v1/status");
-            if status["index"]["documents"] == last["index"]["documents"] {
+            let some = status["index"]["documents"] != 0 || begun.elapsed() > PATIENCE / 4;
+            if some && status["index"]["documents"] == last["index"]["documents"] {
                 return status;
             }
             last = status;
