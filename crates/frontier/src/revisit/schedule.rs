@@ -107,10 +107,15 @@ impl Schedule {
         Some(Turn { server, page: page? })
     }
 
-    /// A page was visited: what is known of it now.
-    pub fn visited(&mut self, turn: Turn, at: f64, known: Page) {
+    /// A page was visited: what is known of it now, and after how many seconds it is worth finding out more
+    /// ([`super::estimate::Belief::probe`]).
+    pub fn visited(&mut self, turn: Turn, at: f64, known: Page, probe: Option<f64>) {
         let Some(before) = self.page(turn) else { return };
-        self.servers[turn.server as usize].pages.visited(turn.page, at, known);
+        let pages = &mut self.servers[turn.server as usize].pages;
+        match probe {
+            Some(soon) => pages.visited_probing(turn.page, at, known, soon),
+            None => pages.visited(turn.page, at, known),
+        }
         let (old, new) = (self.frequency(turn.server, &before), self.frequency(turn.server, &known));
         self.asks(turn.server, old, new);
         self.reseat(turn.server);

@@ -36,7 +36,7 @@ fn run(schedule: &mut Schedule, until: f64, mut after: impl FnMut(Page) -> Page)
         assert!(at - last[server] >= 30.0 - 1e-6, "impolite");
         (last[server], counts[server]) = (at, counts[server] + 1);
         let known = schedule.page(turn).unwrap();
-        schedule.visited(turn, at, after(known));
+        schedule.visited(turn, at, after(known), None);
     }
     counts
 }

@@ -3,8 +3,8 @@
 use super::repository::Repository;
 use super::world::Crawler;
 use farol_frontier::revisit::allocate::Page;
-use farol_frontier::revisit::estimate::{Observed, Prior, bayes};
-use farol_frontier::revisit::{Schedule, Turn};
+use farol_frontier::revisit::estimate::{Evidence, Observed, Prior};
+use farol_frontier::revisit::{Change, Schedule, Turn};
 
 const DAY: f64 = 86_400.0;
 
@@ -13,33 +13,34 @@ pub struct Learning {
     schedule: Schedule,
     starts: Vec<usize>,
     server_of: Vec<u32>,
-    /// By server; empty where rates are known.
+    /// By page; empty where rates are known.
+    evidence: Vec<Evidence>,
     priors: Vec<Prior>,
     whole: Prior,
     rebalance_at: f64,
     /// Prices are found again after so many days; the first times sooner.
     period: f64,
-    pub rebalances: u32,
 }
+
+/// What a visit is thought to be worth before there is a price.
+const PRICE_FIRST: f64 = DAY;
 
 impl Learning {
     /// Knows everything.
     pub fn knowing(repository: &Repository, channel: f64) -> Learning {
-        Learning::new(repository, channel, Vec::new(), |page| *page)
+        Learning::new(repository, channel, |page| *page)
     }
 
     /// Knows nothing but weights.
     pub fn from_nothing(repository: &Repository, channel: f64) -> Learning {
-        let priors = vec![Prior::default(); repository.delays.len()];
-        Learning::new(repository, channel, priors, |page| Page { change: Prior::default().page(), ..*page })
+        let change = Prior::default().belief(&Evidence::default()).change(PRICE_FIRST);
+        let mut learning = Learning::new(repository, channel, |page| Page { change, ..*page });
+        learning.evidence = vec![Evidence::default(); repository.pages.len()];
+        learning.priors = vec![Prior::default(); repository.delays.len()];
+        learning
     }
 
-    fn new(
-        repository: &Repository,
-        channel: f64,
-        priors: Vec<Prior>,
-        known: impl Fn(&Page) -> Page,
-    ) -> Learning {
+    fn new(repository: &Repository, channel: f64, known: impl Fn(&Page) -> Page) -> Learning {
         let mut schedule = Schedule::new(channel);
         let mut server_of = Vec::with_capacity(repository.pages.len());
         for (s, delay) in repository.delays.iter().enumerate() {
@@ -54,34 +55,40 @@ impl Learning {
             schedule,
             starts: repository.starts.clone(),
             server_of,
-            priors,
+            evidence: Vec::new(),
+            priors: Vec::new(),
             whole: Prior::default(),
             rebalance_at: DAY,
             period: DAY,
-            rebalances: 0,
         };
         learning.rebalance();
         learning
     }
 
     fn rebalance(&mut self) {
-        self.rebalances += 1;
         // Weights were checked when the repository was read, so there is nothing that could be refused.
         let _ = self.schedule.rebalance();
     }
 
+    /// What is believed of a page, at the price of its server, and whether it is worth a probe.
+    fn believed(&self, server: usize, page: usize, weight: f32) -> (Change, Option<f64>) {
+        let price = self.schedule.server(server as u32).map_or(PRICE_FIRST, |server| server.price().0);
+        let price = price / f64::from(weight).max(1e-6);
+        let belief = self.priors[server].belief(&self.evidence[page]);
+        (belief.change(price), belief.probe(price))
+    }
+
     fn learn_priors(&mut self) {
-        let schedule = &self.schedule;
-        let pages =
-            |server: usize| schedule.server(server as u32).into_iter().flat_map(|server| server.pages());
-        let all = (0..self.priors.len()).flat_map(pages).map(|page| &page.change);
-        self.whole = Prior::fit(all, &Prior::default()).unwrap_or(self.whole);
+        self.whole = self.whole.fit(self.evidence.iter(), &Prior::default());
         for server in 0..self.priors.len() {
-            let pages = self.schedule.server(server as u32).into_iter().flat_map(|server| server.pages());
-            let old = self.priors[server];
-            let Some(new) = Prior::fit(pages.map(|page| &page.change), &self.whole) else { continue };
-            self.priors[server] = new;
-            self.schedule.update(server as u32, |page| page.change = old.moved(&new, page.change));
+            let pages = self.starts[server]..self.starts[server + 1];
+            self.priors[server] = self.priors[server].fit(self.evidence[pages.clone()].iter(), &self.whole);
+            let Some(known) = self.schedule.server(server as u32) else { continue };
+            let weights = known.pages().iter().map(|page| page.weight);
+            let changes: Vec<Change> =
+                pages.zip(weights).map(|(page, weight)| self.believed(server, page, weight).0).collect();
+            let mut changes = changes.into_iter();
+            self.schedule.update(server as u32, |page| page.change = changes.next().unwrap_or(page.change));
         }
     }
 }
@@ -93,7 +100,7 @@ impl Crawler for Learning {
             if !self.priors.is_empty() && at.is_none_or(|at| at >= self.rebalance_at) {
                 self.learn_priors();
                 self.rebalance();
-                self.period = (self.period * 1.5).min(20.0 * DAY);
+                self.period = (self.period * 1.5).min(30.0 * DAY);
                 self.rebalance_at += self.period;
                 if at.is_none() && self.rebalance_at > 1e10 {
                     return None;
@@ -111,10 +118,12 @@ impl Crawler for Learning {
         let server = self.server_of[page];
         let turn = Turn { server, page: (page - self.starts[server as usize]) as u32 };
         let Some(mut known) = self.schedule.page(turn) else { return };
+        let mut probe = None;
         if let (false, Some(elapsed)) = (self.priors.is_empty(), elapsed) {
-            let observed = if changed { Observed::Changed } else { Observed::Unchanged };
-            known.change = bayes::observe(known.change, elapsed, observed);
+            self.evidence[page]
+                .observe(elapsed, if changed { Observed::Changed } else { Observed::Unchanged });
+            (known.change, probe) = self.believed(server as usize, page, known.weight);
         }
-        self.schedule.visited(turn, at, known);
+        self.schedule.visited(turn, at, known, probe);
     }
 }

@@ -100,7 +100,8 @@ fn read(path: &PathBuf) -> Result<String, crate::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A row of a Markdown table.
+/// A row of a Markdown table; also told at once, for tables take their time.
 fn row(out: &mut String, cells: &[String]) {
+    tracing::info!("{}", cells.join(" | "));
     let _ = writeln!(out, "| {} |", cells.join(" | "));
 }

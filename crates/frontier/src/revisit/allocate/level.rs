@@ -69,8 +69,8 @@ impl Demand {
 pub(super) fn upper<'a>(pages: impl Iterator<Item = &'a Page>, target: f64) -> f64 {
     let mut sum = 0.0;
     for page in pages.filter(|page| page.is_active()) {
-        // index(T) ≤ λT²/2 with the mean rate, so f ≤ sqrt(wλ/2m).
-        sum += (page.weight() * page.change.rate_mean() / 2.0).sqrt();
+        // index(T) ≤ λT²/2, so f ≤ sqrt(wλ/2m).
+        sum += (page.weight() * page.change.rate() / 2.0).sqrt();
     }
     (sum / target) * (sum / target)
 }

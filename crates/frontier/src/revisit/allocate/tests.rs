@@ -15,7 +15,7 @@ fn random_pages(random: &mut Seeded, count: u64) -> Vec<Page> {
             1 => page(f64::INFINITY, 1.0),
             2 => page(1.0, 0.0),
             3 => Page {
-                change: Change::believed((random.unit() * 8.0 - 4.0).exp(), 3.0 * random.unit()).unwrap(),
+                change: Change::believed((random.unit() * 8.0 - 4.0).exp(), random.unit()).unwrap(),
                 weight: 1.0,
             },
             _ => page((random.unit() * 8.0 - 4.0).exp(), (random.unit() * 4.0 - 2.0).exp() as f32),

@@ -1,125 +1,111 @@
-//! What is believed of a page before its first visits: a log-normal per server, learnt from its pages.
+//! What is believed of a page before its first visits: weights of rates per server, learnt from its pages.
 //!
-//! The pages of a server are alike: news or manuals. The prior is the distribution that makes what is believed of all
-//! its pages most likely (the M-step of EM: mean and variance of the logarithms), with some pages of the whole Web mixed
-//! in, so that a young server is believed to be like the others.
-//!
-//! When the prior moves, what is known of each page moves along: its own visits are what is left when the old prior is
-//! taken away, and the new one is put in its place. Nothing more is stored per page.
+//! The pages of a server are alike: news or manuals. The prior is the mean of what is believed of its pages, with some
+//! pages of the whole Web mixed in, so that a young server is believed to be like the others. Done again and again that
+//! is EM, and comes to the most likely weights whatever their shape.
 
-use super::bayes::SPREAD_MIN;
-use crate::revisit::Change;
+use super::Evidence;
+use super::belief::{Belief, RATES, rate};
 
-/// A log-normal distribution of rates.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Weights of rates. 128 bytes per server.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Prior {
-    /// Changes per second.
-    pub median: f64,
-    /// Standard deviation of the natural logarithm.
-    pub spread: f64,
+    weights: [f32; RATES],
 }
 
 /// Pages of the whole Web that are mixed into each server's prior.
 const OTHERS: f64 = 5.0;
 
-/// A prior is never firmer than this, or a server of similar pages could not show that one is not.
-const PRIOR_SPREAD_MIN: f64 = 0.5;
-
 impl Default for Prior {
-    /// Once a month, but it may be anything: in Cho and Garcia-Molina's study a quarter of the pages changed every day
-    /// and a third not within four months.
+    /// Every magnitude is as likely, but for the fastest: in Cho and Garcia-Molina's study about a quarter of the pages
+    /// changed daily, a third within a day to a month, and the others less often.
     fn default() -> Prior {
-        Prior { median: 1.0 / (30.0 * 86_400.0), spread: 2.5 }
+        let weight = |k: usize| if rate(k) * 3_600.0 > 1.0 { 0.3 } else { 1.0 };
+        let weights: [f32; RATES] = std::array::from_fn(weight);
+        let sum: f32 = weights.iter().sum();
+        Prior { weights: weights.map(|weight| weight / sum) }
     }
 }
 
 impl Prior {
-    /// What is believed of a page that nobody has visited.
-    pub fn page(&self) -> Change {
-        Change::believed(self.median, self.spread).unwrap_or(Change::NEVER)
+    /// What is believed of a page of this server after what its visits have told.
+    pub fn belief(&self, evidence: &Evidence) -> Belief {
+        Belief::new(&self.weights, evidence)
     }
 
-    /// The prior that fits what is believed of these pages, each given as in [`Prior::page`] and updated since, with
-    /// `whole` as what is believed of pages elsewhere. `None` changes nothing: no pages.
-    pub fn fit<'a>(pages: impl Iterator<Item = &'a Change>, whole: &Prior) -> Option<Prior> {
-        let (mut count, mut first, mut second) = (0.0, 0.0, 0.0);
-        for page in pages.filter(|page| page.is_active() && page.spread() > 0.0) {
-            let log = page.rate().ln();
-            count += 1.0;
-            first += log;
-            second += log * log + page.spread() * page.spread();
+    /// The prior that fits pages with this evidence better than `self`, with `whole` as what is believed of pages
+    /// elsewhere.
+    pub fn fit<'a>(&self, pages: impl Iterator<Item = &'a Evidence>, whole: &Prior) -> Prior {
+        let mut sums: [f64; RATES] = whole.weights.map(|weight| OTHERS * f64::from(weight));
+        let mut count = OTHERS;
+        for evidence in pages {
+            // Who has shown nothing has no say.
+            if !evidence.is_none() {
+                let belief = self.belief(evidence);
+                sums.iter_mut().zip(&belief.0).for_each(|(sum, weight)| *sum += weight);
+                count += 1.0;
+            }
         }
-        if count == 0.0 {
-            return None;
-        }
-        let log = whole.median.ln();
-        let mean = (first + OTHERS * log) / (count + OTHERS);
-        let square = (second + OTHERS * (log * log + whole.spread * whole.spread)) / (count + OTHERS);
-        let spread = (square - mean * mean).max(0.0).sqrt().clamp(PRIOR_SPREAD_MIN, 4.0);
-        Some(Prior { median: mean.exp(), spread })
+        // A little of everything stays possible.
+        Prior { weights: sums.map(|sum| (0.999 * sum / count + 0.001 / RATES as f64) as f32) }
     }
 
-    /// What is known of a page when its prior has moved from `self` to `to`.
-    pub fn moved(&self, to: &Prior, page: Change) -> Change {
-        if !page.is_active() || page.spread() == 0.0 {
-            return page;
+    /// Takes in that the evidence of one of `pages` pages has grown: one step of [`Prior::fit`] for that page.
+    pub fn nudge(&mut self, before: &Evidence, after: &Evidence, pages: u32) {
+        let (old, new) = (self.belief(before), self.belief(after));
+        let share = 1.0 / (f64::from(pages) + OTHERS);
+        for (weight, (old, new)) in self.weights.iter_mut().zip(old.0.iter().zip(&new.0)) {
+            *weight = (f64::from(*weight) + share * (new - old)).max(1e-6) as f32;
         }
-        // Precisions add up, and so do means weighted by them.
-        let firm = |spread: f64| 1.0 / (spread * spread);
-        let own = (firm(page.spread()) - firm(self.spread)).max(0.0);
-        let weighted = firm(page.spread()) * page.rate().ln() - firm(self.spread) * self.median.ln();
-        if own < 1e-3 {
-            return to.page();
-        }
-        let precision = own + firm(to.spread);
-        let log = (weighted + firm(to.spread) * to.median.ln()) / precision;
-        Change::believed(log.exp(), precision.sqrt().recip().max(SPREAD_MIN)).unwrap_or(page)
+        let sum: f32 = self.weights.iter().sum();
+        self.weights.iter_mut().for_each(|weight| *weight /= sum);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Observed, bayes::observe};
+    use super::super::Observed;
     use super::*;
     use farol_base::{Random, Seeded};
 
-    #[test]
-    fn a_server_of_slow_pages_is_believed_slow() {
-        // 200 pages that change every 300 days or so, seen every 20 days: no page alone says much.
+    const DAY: f64 = 86_400.0;
+
+    /// 200 pages that change every 300 days or so, seen ten times every 20 days: no page alone says much.
+    fn slow_pages() -> Vec<Evidence> {
         let mut random = Seeded::new(6);
-        let whole = Prior::default();
-        let mut prior = whole;
-        let rates: Vec<f64> = (0..200).map(|_| (0.5 + random.unit()) / (300.0 * 86_400.0)).collect();
-        let mut pages = vec![prior.page(); 200];
-        for _ in 0..10 {
-            for (page, rate) in pages.iter_mut().zip(&rates) {
-                let elapsed = 20.0 * 86_400.0;
-                let changed = random.unit() < 1.0 - (-rate * elapsed).exp();
-                *page =
-                    observe(*page, elapsed, if changed { Observed::Changed } else { Observed::Unchanged });
+        let mut pages = vec![Evidence::default(); 200];
+        for page in &mut pages {
+            let rate = (0.5 + random.unit()) / (300.0 * DAY);
+            for _ in 0..10 {
+                let changed = random.unit() < 1.0 - (-rate * 20.0 * DAY).exp();
+                page.observe(20.0 * DAY, if changed { Observed::Changed } else { Observed::Unchanged });
             }
-            let fitted = Prior::fit(pages.iter(), &whole).unwrap();
-            pages.iter_mut().for_each(|page| *page = prior.moved(&fitted, *page));
-            prior = fitted;
         }
-        // A new page of this server is thought as slow as the others, not as anything on the Web.
-        let days = 1.0 / prior.page().rate() / 86_400.0;
-        assert!((150.0..600.0).contains(&days), "{days} days, {prior:?}");
-        assert!(prior.spread < 0.6 * whole.spread, "{prior:?}");
+        pages
     }
 
     #[test]
-    fn moving_a_prior_keeps_what_a_page_has_shown() {
-        let (old, new) = (Prior::default(), Prior { median: 1e-6, spread: 1.5 });
-        let seen = |page: Change| {
-            let page = observe(page, 1e5, Observed::Unchanged);
-            (0..6).fold(page, |page, _| observe(page, 3e5, Observed::ChangedAgo(1e5)))
-        };
-        let (moved, fresh) = (old.moved(&new, seen(old.page())), seen(new.page()));
-        assert!((moved.rate() / fresh.rate()).ln().abs() < 0.1, "{moved:?} and {fresh:?}");
-        assert!((moved.spread() / fresh.spread() - 1.0).abs() < 0.1, "{moved:?} and {fresh:?}");
-        // A page that has shown nothing is the new prior's.
-        assert_eq!(old.moved(&new, old.page()), new.page());
-        assert_eq!(Prior::fit([].iter(), &old), None);
+    fn a_server_of_slow_pages_is_believed_slow() {
+        let pages = slow_pages();
+        let whole = Prior::default();
+        let mut prior = whole.clone();
+        (0..10).for_each(|_| prior = prior.fit(pages.iter(), &whole));
+        // A new page of this server is thought as slow as the others, not as anything on the Web.
+        let days = 1.0 / prior.belief(&Evidence::default()).rate() / DAY;
+        assert!((150.0..700.0).contains(&days), "{days} days");
+        let weight: f32 = prior.weights.iter().sum();
+        assert!((weight - 1.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn nudges_lead_to_the_same() {
+        let pages = slow_pages();
+        let mut prior = Prior::default();
+        for _ in 0..10 {
+            pages.iter().for_each(|page| prior.nudge(&Evidence::default(), page, 200));
+        }
+        let days = 1.0 / prior.belief(&Evidence::default()).rate() / DAY;
+        assert!((100.0..1_000.0).contains(&days), "{days} days");
+        assert_eq!(prior.fit([].iter(), &prior).belief(&Evidence::default()).rate(), 1.0 / days / DAY);
     }
 }

@@ -216,6 +216,15 @@ impl Punctual {
         }
     }
 
+    /// The same, and it should be looked at again after `soon` seconds, whatever that is worth.
+    pub fn visited_probing(&mut self, page: u32, at: f64, known: Page, soon: f64) {
+        if self.come_back(page) {
+            self.pages[page as usize] = known;
+            self.last[page as usize] = ticks(at);
+            self.due.push(ticks(at + soon), page);
+        }
+    }
+
     /// A page that was out could not be had: it is due again at `until`.
     pub fn postponed(&mut self, page: u32, until: f64) {
         if self.come_back(page) {
@@ -370,7 +379,7 @@ impl Timetable for Punctual {
 /// Writes a server's schedule down and reads it again. Whoever stores the bytes adds a checksum.
 ///
 /// Little-endian: version (1 byte), number of pages (4), price, delay, rate, pace, free_at (8 each); then per page rate
-/// and its spread, weight (4 each) and the tick of its last visit (4). Heaps are built again; a page that was out is due as
+/// and hope, weight (4 each) and the tick of its last visit (4). Heaps are built again; a page that was out is due as
 /// its last visit says.
 impl Punctual {
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -381,7 +390,7 @@ impl Punctual {
         }
         for (page, last) in self.pages.iter().zip(&self.last) {
             out.extend((page.change.rate() as f32).to_le_bytes());
-            out.extend((page.change.spread() as f32).to_le_bytes());
+            out.extend((page.change.hope() as f32).to_le_bytes());
             out.extend(page.weight.to_le_bytes());
             out.extend(last.to_le_bytes());
         }
@@ -403,8 +412,8 @@ impl Punctual {
         let mut server = Punctual { pace, free_at, ..Punctual::new(delay, price, rate, 0.0) };
         for _ in 0..count {
             let mut number = || Some(f32::from_le_bytes(take(&mut rest)?));
-            let (median, spread, weight) = (number()?, number()?, number()?);
-            let change = Change::believed(f64::from(median), f64::from(spread))?;
+            let (rate, hope, weight) = (number()?, number()?, number()?);
+            let change = Change::believed(f64::from(rate), f64::from(hope))?;
             server.pages.push(Page { change, weight: Some(weight).filter(|w| *w >= 0.0 && w.is_finite())? });
             server.last.push(u32::from_le_bytes(take(&mut rest)?));
         }
