@@ -4,7 +4,7 @@
 //! They name things; they do not protect against somebody who makes collisions on purpose, and nothing
 //! that must be exact (the URL store) relies on them alone.
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128, xxh3_128_with_seed};
 
 /// Names a page by the 64-bit fingerprint of its canonical URL.
 ///
@@ -33,6 +33,11 @@ impl ContentHash {
 /// A 64-bit fingerprint of any bytes, stable across runs and machines.
 pub fn hash64(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
+}
+
+/// A 128-bit fingerprint that only those who have the key can make: for tables in memory, with a key drawn at random.
+pub fn keyed128(bytes: &[u8], key: u64) -> u128 {
+    xxh3_128_with_seed(bytes, key)
 }
 
 #[cfg(test)]

@@ -29,6 +29,12 @@ pub fn put_instant(out: &mut Vec<u8>, at: Timestamp) {
     put(out, at.as_millis().wrapping_add(1));
 }
 
+/// Bytes that two texts have in common at their beginning.
+pub fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
+    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
+}
+
 /// Bytes from which values are taken off the front.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a> {

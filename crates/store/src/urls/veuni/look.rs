@@ -76,6 +76,7 @@ impl Veuni {
         let known = UrlStore::host_counts(self, host).map_or(0, |counts| counts.known);
         self.stage_forget(host.as_str(), self.log.next);
         self.log.batch.forget(host.as_str());
+        self.lately.forget();
         self.out.forget_host(host.as_str());
         UrlStore::let_go(self, host);
         UrlStore::settle(self)?;

@@ -27,6 +27,7 @@ mod block;
 mod codec;
 mod frame;
 mod jobs;
+mod lately;
 mod log;
 mod look;
 mod manifest;
@@ -53,6 +54,7 @@ use farol_base::disk::Disk;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use jobs::Jobs;
+use lately::Lately;
 use log::Log;
 use manifest::Listed;
 use out::Out;
@@ -82,7 +84,7 @@ pub struct VeuniOptions {
     pub block_servers: u64,
     /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
     pub prescheduled: usize,
-    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.125.
+    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.45.
     pub pending_share: f64,
     /// Blocks whose servers are handed out at a time. Default: 4.
     pub turns: usize,
@@ -99,7 +101,7 @@ impl Default for VeuniOptions {
             block_bytes: 64 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
-            pending_share: 0.125,
+            pending_share: 0.45,
             turns: 4,
             threads: 1,
             redistribution: Arc::new(Breadth),
@@ -222,14 +224,13 @@ pub struct Veuni {
     last_turn: usize,
     /// The latest time that somebody told.
     now: Timestamp,
-    /// URLs found lately, by their fingerprints; only a hint.
-    lately: Box<[u64]>,
+    lately: Lately,
     /// What upkeep could not do, until it can.
     trouble: Option<Error>,
 }
 
-/// Fingerprints of URLs found lately: 1,048,576 × 8 bytes = 8 MiB.
-const LATELY: usize = 1 << 20;
+/// URLs that are checked at a time: far apart in memory, so that waiting for one does not delay the next.
+const AT_A_TIME: usize = 32;
 
 fn split(url: &CanonicalUrl) -> (&str, &str) {
     let text = url.as_str();
@@ -242,23 +243,12 @@ impl Veuni {
         self.blocks.partition_point(|block| block.from <= hash) - 1
     }
 
-    /// Notes a URL in the stage; `false` where nothing new is said.
-    fn stage_found(
-        &mut self,
-        host: &str,
-        path: &str,
-        depth: u16,
-        hint: Option<Timestamp>,
-        batch: u64,
-    ) -> bool {
+    fn stage_found(&mut self, host: &str, path: &str, depth: u16, hint: Option<Timestamp>, batch: u64) {
         let hash = hash64(host.as_bytes());
         let at = self.route(hash);
         let stage = &mut self.blocks[at].stage;
-        let changed = stage.found(hash, host, path, depth, hint);
-        if changed {
-            stage.first_batch = stage.first_batch.min(batch);
-        }
-        changed
+        stage.found(hash, host, path, depth, hint);
+        stage.first_batch = stage.first_batch.min(batch);
     }
 
     fn stage_visited(&mut self, host: &str, path: &str, visit: &Visit, batch: u64) {
@@ -288,13 +278,23 @@ impl UrlStore for Veuni {
     fn found(&mut self, found: &[Found]) -> Result<(), Error> {
         self.make_room()?;
         let batch = self.log.next;
-        for Found { url, depth, hint } in found {
-            let (host, path) = split(url);
-            if self.stage_found(host, path, *depth, *hint, batch) {
-                self.log.batch.found(host, path, *depth, *hint);
+        for found in found.chunks(AT_A_TIME) {
+            let mut prints = [(0, false); AT_A_TIME];
+            for (print, Found { url, .. }) in prints.iter_mut().zip(found) {
+                print.0 = self.lately.print(url.as_str());
             }
-            let print = hash64(url.as_str().as_bytes());
-            self.lately[print as usize % LATELY] = print;
+            for (print, Found { depth, .. }) in prints.iter_mut().zip(found) {
+                print.1 = self.lately.has_at(print.0, *depth);
+            }
+            for ((print, seen), Found { url, depth, hint }) in prints.into_iter().zip(found) {
+                if seen && hint.is_none() {
+                    continue;
+                }
+                let (host, path) = split(url);
+                self.stage_found(host, path, *depth, *hint, batch);
+                self.log.batch.found(host, path, *depth, *hint);
+                self.lately.remember(print, *depth);
+            }
         }
         Ok(())
     }
@@ -342,8 +342,7 @@ impl UrlStore for Veuni {
     }
 
     fn knows(&self, url: &CanonicalUrl) -> bool {
-        let print = hash64(url.as_str().as_bytes());
-        self.lately[print as usize % LATELY] == print || self.out.get(url).is_some()
+        self.lately.has(self.lately.print(url.as_str())) || self.out.get(url).is_some()
     }
 
     fn forget_host(&mut self, host: &Host) -> Result<u64, Error> {

@@ -2,11 +2,12 @@
 
 use super::block::BlockFile;
 use super::jobs::Jobs;
+use super::lately::Lately;
 use super::log::{Log, Op};
 use super::look::Damage;
 use super::out::Out;
 use super::run::{PendingFile, runs_of};
-use super::{Block, LATELY, Veuni, VeuniOptions, manifest};
+use super::{Block, Veuni, VeuniOptions, manifest};
 use crate::{Cut, Error};
 use farol_base::Timestamp;
 use farol_base::disk::Disk;
@@ -62,7 +63,7 @@ impl Veuni {
         }
         remove_others(&*disk, &needed)?;
         let jobs = Jobs::new(options.threads);
-        let lately = vec![0; LATELY].into_boxed_slice();
+        let lately = Lately::new(options.memory / 4);
         // What the log has goes into the stages of a store that is whole but for its log.
         let empty = Log::open(Arc::new(farol_base::disk::Mem::new()), &mut |_, _| Ok(()))?.0;
         let mut store = Veuni {
@@ -101,8 +102,8 @@ impl Veuni {
             return;
         }
         match op {
-            Op::Found { path, depth } => drop(self.stage_found(host, path, depth, None, batch)),
-            Op::Hint { path, depth, at } => drop(self.stage_found(host, path, depth, Some(at), batch)),
+            Op::Found { path, depth } => self.stage_found(host, path, depth, None, batch),
+            Op::Hint { path, depth, at } => self.stage_found(host, path, depth, Some(at), batch),
             Op::Visit { path, visit } => self.stage_visited(host, path, &visit, batch),
             Op::Forget => self.stage_forget(host, batch),
             Op::Host(_) | Op::Mark(_) => {}

@@ -41,6 +41,7 @@ impl Veuni {
     }
 
     fn empty_block(&mut self, at: usize) -> Result<(), Error> {
+        self.lately.forget();
         let block = &self.blocks[at];
         let mut kept = Stage::default();
         for run in &block.runs {
@@ -90,7 +91,7 @@ fn keep(reader: &mut RunReader, into: &mut Stage) -> Result<(), Error> {
             }
             for event in came.events {
                 match event {
-                    Event::Hint(hint) => drop(into.found(hash, &host, path, u16::MAX, Some(*hint))),
+                    Event::Hint(hint) => into.found(hash, &host, path, u16::MAX, Some(*hint)),
                     Event::Visit(visit)
                         if matches!(visit.outcome, VisitOutcome::Failed | VisitOutcome::Refused) =>
                     {

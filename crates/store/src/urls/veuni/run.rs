@@ -11,11 +11,10 @@
 //! ```
 //! A server that does not fit into a piece goes on in the next, under its name again.
 
-use super::codec::{Bytes, Misfit, put, put_bytes, put_visit, visit_of};
+use super::codec::{Bytes, Misfit, put, put_bytes, shared_bytes};
 use super::frame::{Frames, put_frame};
 use super::stage::{Event, Stage};
 use crate::Error;
-use farol_base::Timestamp;
 use farol_base::disk::Disk;
 use std::sync::Arc;
 
@@ -74,14 +73,15 @@ impl<'a> RunBuilder<'a> {
         Ok(())
     }
 
-    pub fn push<'e>(
+    /// Adds a URL with what happened to it, as [`Event::read`] reads it.
+    pub fn push(
         &mut self,
         path: &[u8],
         depth: u16,
         visit_first: bool,
-        events: impl Iterator<Item = &'e Event>,
+        events: &[&[u8]],
     ) -> Result<(), Error> {
-        let shared = self.before.iter().zip(path).take_while(|(a, b)| a == b).count();
+        let shared = shared_bytes(&self.before, path);
         put(&mut self.urls, shared as u64);
         put_bytes(&mut self.urls, &path[shared..]);
         let flags_at = self.urls.len();
@@ -90,24 +90,9 @@ impl<'a> RunBuilder<'a> {
             self.urls[flags_at] |= HAS_DEPTH;
             put(&mut self.urls, u64::from(depth));
         }
-        let mut count = 0;
-        for event in events {
-            if count == 0 {
-                self.urls[flags_at] |= HAS_EVENTS;
-            }
-            count += 1;
-            match event {
-                Event::Hint(at) => {
-                    self.urls.push(1);
-                    put(&mut self.urls, at.as_millis());
-                }
-                Event::Visit(visit) => {
-                    self.urls.push(2);
-                    put_visit(&mut self.urls, visit);
-                }
-            }
-        }
-        if count > 0 {
+        if !events.is_empty() {
+            self.urls[flags_at] |= HAS_EVENTS;
+            events.iter().for_each(|event| self.urls.extend_from_slice(event));
             self.urls.push(0);
         }
         self.before.truncate(shared);
@@ -364,9 +349,7 @@ impl Incoming {
             while more {
                 match bytes.byte()? {
                     0 => more = false,
-                    1 => self.events.push(Event::Hint(Timestamp::from_millis(bytes.number()?))),
-                    2 => self.events.push(Event::Visit(visit_of(bytes)?)),
-                    _ => return Err("an unknown event"),
+                    kind => self.events.push(Event::read(bytes, kind)?),
                 }
             }
             let start = self.texts.len() as u32;
@@ -488,6 +471,7 @@ impl RunReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farol_base::Timestamp;
     use farol_base::disk::Mem;
 
     #[test]

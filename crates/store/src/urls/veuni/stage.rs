@@ -1,17 +1,24 @@
-//! What came in for a block and is in no file of it yet: in memory, each URL once.
+//! What came in for a block and is in no file of it yet: in memory, in the order in which it came.
 //!
-//! The log has it all, so nothing is lost with the process. A URL that is found again costs a look-up and nothing
-//! else. Takes about 35 bytes per URL besides its path.
+//! Noting something is one append; sorting, and putting together what came for one URL, is left to whoever writes it to
+//! a file. The log has it all as well, so nothing is lost with the process. Takes 17 bytes per note besides the URL.
 
+use super::codec::{Bytes, Misfit, put, put_visit, visit_of};
 use super::run::{Item, RunBuilder};
 use crate::Error;
 use crate::urls::Visit;
 use farol_base::Timestamp;
 use farol_base::fingerprint::hash64;
 use hashbrown::HashTable;
+use std::sync::{Mutex, PoisonError};
 
-/// No next one.
-const NONE: u32 = u32::MAX;
+/// Memory is taken in pieces of this size: nothing is ever moved as a stage grows.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Server's hash, what it is, bytes of host, path and event, depth.
+const HEAD_BYTES: usize = 8 + 1 + 2 + 2 + 2 + 2;
+
+const NOTE: u8 = 0;
+const FORGET: u8 = 1;
 
 /// What happened to a URL, in order.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,56 +28,72 @@ pub enum Event {
     Visit(Visit),
 }
 
+const HINT: u8 = 1;
+const VISIT: u8 = 2;
+
+impl Event {
+    /// Reads an event, of which the first byte says what it is.
+    pub fn read(bytes: &mut Bytes<'_>, kind: u8) -> Result<Event, Misfit> {
+        match kind {
+            HINT => Ok(Event::Hint(Timestamp::from_millis(bytes.number()?))),
+            VISIT => Ok(Event::Visit(visit_of(bytes)?)),
+            _ => Err("an unknown event"),
+        }
+    }
+}
+
 /// What came in for one block.
 #[derive(Debug)]
 pub struct Stage {
-    hosts: HashTable<u32>,
-    servers: Vec<StagedServer>,
-    urls: HashTable<u32>,
-    items: Vec<Staged>,
-    events: Vec<(Event, u32)>,
-    texts: Vec<u8>,
+    chunks: Vec<Vec<u8>>,
+    len: usize,
+    bytes: u64,
+    /// Where the notes of a URL are; made when the first is asked for.
+    index: Mutex<Index>,
+    event: Vec<u8>,
     /// Number of the log's batch that the first of it stands in.
     pub first_batch: u64,
-    /// Earliest instant at which a URL visited since is due again.
-    pub due: Timestamp,
     /// Whether there is something among it without which the block must not be handed out: visits, forgotten hosts.
     pub is_urgent: bool,
 }
 
-#[derive(Debug)]
-struct StagedServer {
-    hash: u64,
-    host: Box<str>,
-    /// All that was known of it before is void.
-    forgotten: bool,
+#[derive(Debug, Default)]
+struct Index {
+    places: HashTable<(u64, Place)>,
+    /// Notes before this place are in it.
+    upto: Place,
 }
 
+/// Where a note is: chunk, offset in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    chunk: u32,
+    offset: u32,
+}
+
+/// Something that came in.
 #[derive(Clone, Copy, Debug)]
-struct Staged {
+struct Note<'a> {
     hash: u64,
-    server: u32,
-    start: u32,
-    len: u16,
-    /// Smallest depth at which it was found; `u16::MAX` where it was not.
+    is_forget: bool,
+    /// Depth at which it was found; `u16::MAX` where it was not.
     depth: u16,
-    /// It was visited before it was found.
-    visit_first: bool,
-    first_event: u32,
-    last_event: u32,
+    host: &'a [u8],
+    path: &'a [u8],
+    /// As [`Event::read`] reads it; empty where there is none.
+    event: &'a [u8],
+    end: u32,
 }
 
 impl Default for Stage {
     fn default() -> Stage {
         Stage {
-            hosts: HashTable::new(),
-            servers: Vec::new(),
-            urls: HashTable::new(),
-            items: Vec::new(),
-            events: Vec::new(),
-            texts: Vec::new(),
+            chunks: Vec::new(),
+            len: 0,
+            bytes: 0,
+            index: Mutex::default(),
+            event: Vec::new(),
             first_batch: u64::MAX,
-            due: Timestamp::NEVER,
             is_urgent: false,
         }
     }
@@ -78,237 +101,265 @@ impl Default for Stage {
 
 impl Stage {
     pub fn is_empty(&self) -> bool {
-        self.servers.is_empty()
+        self.len == 0
     }
 
-    /// URLs in it.
+    /// Notes in it.
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.len
     }
 
-    /// Memory in use, near enough.
+    /// Memory in use, but for the end of the last chunk.
     pub fn bytes(&self) -> u64 {
-        let items = self.items.len() * (size_of::<Staged>() + 5);
-        let servers = self.servers.len() * (size_of::<StagedServer>() + 30);
-        (items + servers + self.events.len() * size_of::<(Event, u32)>() + self.texts.len()) as u64
+        self.bytes
     }
 
-    /// Notes that a URL was found; `false` where that changes nothing.
-    pub fn found(&mut self, hash: u64, host: &str, path: &str, depth: u16, hint: Option<Timestamp>) -> bool {
-        let (at, new) = self.item(hash, host, path);
-        let item = &mut self.items[at as usize];
-        let mut changed = new;
-        if depth < item.depth {
-            item.depth = depth;
-            changed = true;
-        }
+    /// Notes that a URL was found.
+    pub fn found(&mut self, hash: u64, host: &str, path: &str, depth: u16, hint: Option<Timestamp>) {
+        let mut event = std::mem::take(&mut self.event);
+        event.clear();
         if let Some(hint) = hint {
-            self.happened(at, Event::Hint(hint));
-            changed = true;
+            event.push(HINT);
+            put(&mut event, hint.as_millis());
         }
-        changed
+        self.push(hash, NOTE, depth, host.as_bytes(), path.as_bytes(), &event);
+        self.event = event;
     }
 
     pub fn visited(&mut self, hash: u64, host: &str, path: &str, visit: &Visit) {
-        let (at, new) = self.item(hash, host, path);
-        if new {
-            self.items[at as usize].visit_first = true;
-        }
-        self.due = self.due.min(visit.due);
+        let mut event = std::mem::take(&mut self.event);
+        event.clear();
+        event.push(VISIT);
+        put_visit(&mut event, visit);
+        self.push(hash, NOTE, u16::MAX, host.as_bytes(), path.as_bytes(), &event);
+        self.event = event;
         self.is_urgent = true;
-        self.happened(at, Event::Visit(visit.clone()));
-    }
-
-    /// What came in for a URL, as a run would have it.
-    pub fn get(&self, hash: u64, host: &str, path: &str) -> (bool, Option<Item>) {
-        let forgotten = self.server(hash, host).is_some_and(|at| self.servers[at as usize].forgotten);
-        let item = self.find(hash, host, path).map(|at| {
-            let item = &self.items[at as usize];
-            Item {
-                depth: item.depth,
-                visit_first: item.visit_first,
-                events: self.events_of(item).cloned().collect(),
-            }
-        });
-        (forgotten, item)
     }
 
     /// Voids all that was known of a server.
     pub fn forget(&mut self, hash: u64, host: &str) {
-        let server = self.server_or_new(hash, host);
-        self.servers[server as usize].forgotten = true;
-        // Rare, so it may take long: the others move into new tables.
-        let old = std::mem::take(self);
-        self.adopt_servers(&old, |_| true);
-        old.items.iter().filter(|item| item.server != server).for_each(|item| self.adopt(&old, item));
+        self.push(hash, FORGET, u16::MAX, host.as_bytes(), &[], &[]);
         self.is_urgent = true;
+    }
+
+    fn push(&mut self, hash: u64, kind: u8, depth: u16, host: &[u8], path: &[u8], event: &[u8]) {
+        let bytes = HEAD_BYTES + host.len() + path.len() + event.len();
+        if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < bytes) {
+            self.chunks.push(Vec::with_capacity(CHUNK_BYTES.max(bytes)));
+        }
+        let Some(chunk) = self.chunks.last_mut() else { return };
+        let mut head = [0; HEAD_BYTES];
+        head[..8].copy_from_slice(&hash.to_le_bytes());
+        head[8] = kind;
+        for (at, number) in
+            [depth, host.len() as u16, path.len() as u16, event.len() as u16].iter().enumerate()
+        {
+            head[9 + 2 * at..11 + 2 * at].copy_from_slice(&number.to_le_bytes());
+        }
+        chunk.extend_from_slice(&head);
+        chunk.extend_from_slice(host);
+        chunk.extend_from_slice(path);
+        chunk.extend_from_slice(event);
+        self.len += 1;
+        self.bytes += bytes as u64;
+    }
+
+    fn note(&self, place: Place) -> Note<'_> {
+        let bytes = &self.chunks[place.chunk as usize][place.offset as usize..];
+        let number = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let (host, path, event) = (number(11) as usize, number(13) as usize, number(15) as usize);
+        let rest = &bytes[HEAD_BYTES..HEAD_BYTES + host + path + event];
+        Note {
+            hash: u64::from_le_bytes(std::array::from_fn(|at| bytes[at])),
+            is_forget: bytes[8] == FORGET,
+            depth: number(9),
+            host: &rest[..host],
+            path: &rest[host..host + path],
+            event: &rest[host + path..],
+            end: place.offset + (HEAD_BYTES + rest.len()) as u32,
+        }
+    }
+
+    /// The path alone, for comparisons.
+    fn path(&self, place: Place) -> &[u8] {
+        let bytes = &self.chunks[place.chunk as usize][place.offset as usize..];
+        let number = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+        let start = HEAD_BYTES + number(11);
+        &bytes[start..start + number(13)]
+    }
+
+    /// All notes from a place on, in the order in which they came.
+    fn notes(&self, from: Place) -> impl Iterator<Item = (Place, Note<'_>)> {
+        let mut place = from;
+        std::iter::from_fn(move || {
+            let chunk = self.chunks.get(place.chunk as usize)?;
+            if place.offset as usize >= chunk.len() {
+                place = Place { chunk: place.chunk + 1, offset: 0 };
+                self.chunks.get(place.chunk as usize)?;
+            }
+            let (here, note) = (place, self.note(place));
+            place.offset = note.end;
+            Some((here, note))
+        })
+    }
+
+    /// What came in for a URL, as a run would have it; and whether what is known of its server is void.
+    pub fn get(&self, hash: u64, host: &str, path: &str) -> (bool, Option<Item>) {
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let Index { places, upto } = &mut *index;
+        for (place, note) in self.notes(*upto) {
+            places.insert_unique(
+                url_hash(note.hash, note.path),
+                (url_hash(note.hash, note.path), place),
+                |it| it.0,
+            );
+            *upto = Place { chunk: place.chunk, offset: note.end };
+        }
+        let of_url = |path: &[u8]| -> Vec<Place> {
+            let hash = url_hash(hash, path);
+            places.iter_hash(hash).filter(|it| it.0 == hash).map(|it| it.1).collect()
+        };
+        let forgets = of_url(&[]).into_iter().filter(|place| {
+            let note = self.note(*place);
+            note.is_forget && note.host == host.as_bytes()
+        });
+        let forgotten = forgets.max();
+        let mut places = of_url(path.as_bytes());
+        places.retain(|place| {
+            let note = self.note(*place);
+            Some(*place) > forgotten
+                && !note.is_forget
+                && note.path == path.as_bytes()
+                && note.host == host.as_bytes()
+        });
+        places.sort_unstable();
+        let item = (!places.is_empty()).then(|| {
+            let together = self.together(&places);
+            let read = |event: &[u8]| {
+                let mut bytes = Bytes::of(event);
+                bytes.byte().and_then(|kind| Event::read(&mut bytes, kind)).ok()
+            };
+            let events = together.events.into_iter().filter_map(read).collect();
+            Item { depth: together.depth, visit_first: together.visit_first, events }
+        });
+        (forgotten.is_some(), item)
+    }
+
+    /// What came for one URL, from its notes in order.
+    fn together(&self, places: &[Place]) -> Together<'_> {
+        let mut together = Together { depth: u16::MAX, visit_first: false, events: Vec::new() };
+        for (at, place) in places.iter().enumerate() {
+            let note = self.note(*place);
+            together.depth = together.depth.min(note.depth);
+            if !note.event.is_empty() {
+                together.visit_first |= at == 0 && note.event[0] == VISIT;
+                together.events.push(note.event);
+            }
+        }
+        together
     }
 
     /// Moves all servers from this hash on into another stage.
     pub fn split_off(&mut self, from: u64) -> Stage {
         let (old, mut other) = (std::mem::take(self), Stage::default());
-        self.adopt_servers(&old, |hash| hash < from);
-        other.adopt_servers(&old, |hash| hash >= from);
-        for item in &old.items {
-            let into = if old.servers[item.server as usize].hash < from { &mut *self } else { &mut other };
-            into.adopt(&old, item);
+        for (_, note) in old.notes(Place::default()) {
+            if note.hash < from { &mut *self } else { &mut other }.adopt(&note);
+        }
+        for part in [self, &mut other] {
+            part.first_batch = if part.is_empty() { u64::MAX } else { old.first_batch };
         }
         other
     }
 
     /// Takes in what another stage, later than this one, has.
     pub fn append(&mut self, later: &Stage) {
-        for server in later.servers.iter().filter(|server| server.forgotten) {
-            self.forget(server.hash, &server.host);
-        }
-        self.adopt_servers(later, |_| true);
-        later.items.iter().for_each(|item| self.adopt(later, item));
+        later.notes(Place::default()).for_each(|(_, note)| self.adopt(&note));
+        self.first_batch = self.first_batch.min(later.first_batch);
     }
 
-    fn adopt_servers(&mut self, other: &Stage, wanted: impl Fn(u64) -> bool) {
-        for server in other.servers.iter().filter(|server| wanted(server.hash)) {
-            let at = self.server_or_new(server.hash, &server.host);
-            self.servers[at as usize].forgotten |= server.forgotten;
-            self.is_urgent |= server.forgotten;
-            self.first_batch = self.first_batch.min(other.first_batch);
-        }
-    }
-
-    fn adopt(&mut self, other: &Stage, item: &Staged) {
-        let StagedServer { hash, host, .. } = &other.servers[item.server as usize];
-        let (at, new) = self.item(*hash, host, other.path(item));
-        let mine = &mut self.items[at as usize];
-        mine.depth = mine.depth.min(item.depth);
-        mine.visit_first |= new && item.visit_first;
-        for event in other.events_of(item) {
-            if let Event::Visit(visit) = event {
-                self.due = self.due.min(visit.due);
-                self.is_urgent = true;
-            }
-            self.happened(at, event.clone());
-        }
-    }
-
-    fn path(&self, item: &Staged) -> &str {
-        let bytes = &self.texts[item.start as usize..item.start as usize + item.len as usize];
-        // Only whole texts went in.
-        std::str::from_utf8(bytes).unwrap_or_default()
-    }
-
-    fn path_bytes(&self, item: &Staged) -> &[u8] {
-        &self.texts[item.start as usize..item.start as usize + item.len as usize]
-    }
-
-    fn server(&self, hash: u64, host: &str) -> Option<u32> {
-        let is_it = |at: &u32| {
-            let server = &self.servers[*at as usize];
-            server.hash == hash && *server.host == *host
-        };
-        self.hosts.find(hash, is_it).copied()
-    }
-
-    fn server_or_new(&mut self, hash: u64, host: &str) -> u32 {
-        if let Some(at) = self.server(hash, host) {
-            return at;
-        }
-        let at = self.servers.len() as u32;
-        self.servers.push(StagedServer { hash, host: host.into(), forgotten: false });
-        let servers = &self.servers;
-        self.hosts.insert_unique(hash, at, |at| servers[*at as usize].hash);
-        at
-    }
-
-    fn find(&self, server: u64, host: &str, path: &str) -> Option<u32> {
-        let hash = url_hash(server, path);
-        let is_it = |at: &u32| {
-            let item = &self.items[*at as usize];
-            item.hash == hash
-                && self.path_bytes(item) == path.as_bytes()
-                && *self.servers[item.server as usize].host == *host
-        };
-        self.urls.find(hash, is_it).copied()
-    }
-
-    fn item(&mut self, server: u64, host: &str, path: &str) -> (u32, bool) {
-        if let Some(at) = self.find(server, host, path) {
-            return (at, false);
-        }
-        let (at, hash) = (self.items.len() as u32, url_hash(server, path));
-        let item = Staged {
-            hash,
-            server: self.server_or_new(server, host),
-            start: self.texts.len() as u32,
-            len: path.len() as u16,
-            depth: u16::MAX,
-            visit_first: false,
-            first_event: NONE,
-            last_event: NONE,
-        };
-        self.texts.extend_from_slice(path.as_bytes());
-        self.items.push(item);
-        let items = &self.items;
-        self.urls.insert_unique(hash, at, |at| items[*at as usize].hash);
-        (at, true)
-    }
-
-    fn happened(&mut self, at: u32, event: Event) {
-        let number = self.events.len() as u32;
-        self.events.push((event, NONE));
-        let item = &mut self.items[at as usize];
-        match item.last_event {
-            NONE => item.first_event = number,
-            last => self.events[last as usize].1 = number,
-        }
-        item.last_event = number;
-    }
-
-    fn events_of(&self, item: &Staged) -> impl Iterator<Item = &Event> {
-        let mut next = item.first_event;
-        std::iter::from_fn(move || {
-            let (event, after) = self.events.get(next as usize)?;
-            next = *after;
-            Some(event)
-        })
+    fn adopt(&mut self, note: &Note<'_>) {
+        let kind = if note.is_forget { FORGET } else { NOTE };
+        self.push(note.hash, kind, note.depth, note.host, note.path, note.event);
+        self.is_urgent |= note.is_forget || note.event.first() == Some(&VISIT);
     }
 
     /// Writes everything as a run: servers in the order of their hashes, their URLs in that of their paths.
     pub fn write(&self, run: &mut RunBuilder<'_>) -> Result<(), Error> {
-        let mut starts = vec![0u32; self.servers.len() + 1];
-        self.items.iter().for_each(|item| starts[item.server as usize + 1] += 1);
-        for i in 1..starts.len() {
-            starts[i] += starts[i - 1];
+        let mut sorted: Vec<Sorted> = Vec::with_capacity(self.len);
+        for (place, note) in self.notes(Place::default()) {
+            sorted.push(Sorted { hash: note.hash, head: long_head_of(note.path), place });
         }
-        let mut places = starts.clone();
-        // The first eight bytes of a path, to settle most comparisons without looking at it.
-        let mut sorted = vec![(0u64, 0u32); self.items.len()];
-        for (at, item) in self.items.iter().enumerate() {
-            let place = &mut places[item.server as usize];
-            sorted[*place as usize] = (head_of(self.path_bytes(item)), at as u32);
-            *place += 1;
-        }
-        let mut order: Vec<u32> = (0..self.servers.len() as u32).collect();
-        order.sort_unstable_by(|a, b| {
-            let (a, b) = (&self.servers[*a as usize], &self.servers[*b as usize]);
-            a.hash.cmp(&b.hash).then_with(|| a.host.cmp(&b.host))
+        sorted.sort_unstable_by(|a, b| {
+            let heads = (a.hash, a.head).cmp(&(b.hash, b.head));
+            let paths = || self.path(a.place).cmp(self.path(b.place));
+            heads.then_with(paths).then_with(|| a.place.cmp(&b.place))
         });
-        for number in order {
-            let server = &self.servers[number as usize];
-            run.begin(server.hash, &server.host, server.forgotten)?;
-            let items = &mut sorted[starts[number as usize] as usize..starts[number as usize + 1] as usize];
-            let path = |at: u32| self.path_bytes(&self.items[at as usize]);
-            items.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| path(a.1).cmp(path(b.1))));
-            for (_, at) in items {
-                let item = &self.items[*at as usize];
-                run.push(path(*at), item.depth, item.visit_first, self.events_of(item))?;
+        for of_hash in sorted.chunk_by_mut(|a, b| a.hash == b.hash) {
+            let host = |it: &Sorted| self.note(it.place).host;
+            let first = host(&of_hash[0]);
+            // Two names with one hash: hardly ever.
+            if of_hash.iter().any(|it| host(it) != first) {
+                of_hash.sort_by(|a, b| host(a).cmp(host(b)));
             }
-            run.end()?;
+            for of_host in of_hash.chunk_by(|a, b| host(a) == host(b)) {
+                self.write_host(of_host, run)?;
+            }
         }
         Ok(())
     }
+
+    fn write_host(&self, notes: &[Sorted], run: &mut RunBuilder<'_>) -> Result<(), Error> {
+        // Without a path they come first.
+        let forgets = notes.iter().take_while(|it| self.note(it.place).is_forget).count();
+        let void = notes[..forgets].iter().map(|it| it.place).max();
+        // Only whole texts went in.
+        let host = std::str::from_utf8(self.note(notes[0].place).host).unwrap_or_default();
+        run.begin(notes[0].hash, host, void.is_some())?;
+        let mut places = Vec::new();
+        for of_path in
+            notes[forgets..].chunk_by(|a, b| a.head == b.head && self.path(a.place) == self.path(b.place))
+        {
+            if let [only] = of_path {
+                let note = self.note(only.place);
+                if Some(only.place) > void {
+                    let visit_first = note.event.first() == Some(&VISIT);
+                    run.push(
+                        note.path,
+                        note.depth,
+                        visit_first,
+                        &[note.event][..usize::from(!note.event.is_empty())],
+                    )?;
+                }
+                continue;
+            }
+            places.clear();
+            places.extend(of_path.iter().map(|it| it.place).filter(|place| Some(*place) > void));
+            if let Some(first) = places.first() {
+                let together = self.together(&places);
+                run.push(self.path(*first), together.depth, together.visit_first, &together.events)?;
+            }
+        }
+        run.end()
+    }
 }
 
-fn url_hash(server: u64, path: &str) -> u64 {
-    hash64(path.as_bytes()) ^ server.rotate_left(23)
+/// A note on its way into a run.
+struct Sorted {
+    hash: u64,
+    /// The first bytes of its path, which settle most comparisons without looking at it.
+    head: u128,
+    place: Place,
+}
+
+/// All that came for one URL.
+struct Together<'a> {
+    depth: u16,
+    visit_first: bool,
+    events: Vec<&'a [u8]>,
+}
+
+fn url_hash(server: u64, path: &[u8]) -> u64 {
+    hash64(path) ^ server.rotate_left(23)
 }
 
 pub fn head_of(path: &[u8]) -> u64 {
@@ -320,33 +371,35 @@ pub fn head_of(path: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
+/// Twice as many of them.
+fn long_head_of(path: &[u8]) -> u128 {
+    u128::from(head_of(path)) << 64 | u128::from(head_of(path.get(8..).unwrap_or_default()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn each_url_stands_once() {
+    fn what_came_for_a_url_comes_together() {
         let mut stage = Stage::default();
-        assert!(stage.found(1, "http://h", "/a", 3, None));
-        assert!(!stage.found(1, "http://h", "/a", 3, None));
-        assert!(stage.found(1, "http://h", "/a", 2, None));
-        assert!(stage.found(1, "http://h", "/a", 9, Some(Timestamp::EPOCH)));
+        stage.found(1, "http://h", "/a", 3, None);
+        stage.found(1, "http://h", "/a", 2, None);
+        stage.found(1, "http://h", "/a", 9, Some(Timestamp::EPOCH));
         // Another host with the same hash, and another hash with the same path.
-        assert!(stage.found(1, "http://g", "/a", 1, None));
-        assert!(stage.found(2, "http://f", "/a", 1, None));
-        assert_eq!(stage.len(), 3);
+        stage.found(1, "http://g", "/a", 1, None);
+        stage.found(2, "http://f", "/a", 1, None);
         let (forgotten, item) = stage.get(1, "http://h", "/a");
         assert!(!forgotten);
-        assert_eq!(
-            item,
-            Some(Item { depth: 2, visit_first: false, events: vec![Event::Hint(Timestamp::EPOCH)] })
-        );
+        let hinted = Item { depth: 2, visit_first: false, events: vec![Event::Hint(Timestamp::EPOCH)] };
+        assert_eq!(item, Some(hinted));
         stage.forget(1, "http://h");
-        assert_eq!(stage.len(), 2);
         assert_eq!(stage.get(1, "http://h", "/a"), (true, None));
-        assert!(stage.found(1, "http://h", "/a", 7, None));
+        assert!(stage.get(1, "http://g", "/a").1.is_some());
+        stage.found(1, "http://h", "/a", 7, None);
+        assert_eq!(stage.get(1, "http://h", "/a").1.map(|item| item.depth), Some(7));
         let other = stage.split_off(2);
-        assert_eq!((stage.len(), other.len()), (2, 1));
-        assert!(stage.get(1, "http://h", "/a").0);
+        assert_eq!((stage.len(), other.len()), (6, 1));
+        assert!(stage.get(1, "http://h", "/a").0 && stage.is_urgent && !other.is_urgent);
     }
 }

@@ -12,7 +12,7 @@
 //! ```
 //! The first path of a piece and the first of a server share nothing, so reading can begin at either.
 
-use crate::urls::veuni::codec::{Bytes, Misfit, put};
+use crate::urls::veuni::codec::{Bytes, Misfit, put, shared_bytes};
 use std::ops::Range;
 
 /// A piece is closed when its raw bytes reach this: about two thousand URLs.
@@ -87,11 +87,6 @@ impl PieceBuilder {
             column.clear();
         }
     }
-}
-
-fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
-    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
-    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
 }
 
 /// Where reading stands in each column.

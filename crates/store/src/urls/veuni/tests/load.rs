@@ -57,7 +57,8 @@ fn a_block_that_splits_leaves_the_others_alone() {
         let hash = hash64(found.url.host_str().as_bytes());
         from <= hash && hash < upto
     };
-    let more: Vec<Found> = (300..6000).map(|host| found_url(host, 0)).filter(is_inside).collect();
+    let deep = |host| Found { depth: 7, ..found_url(host, 0) };
+    let more: Vec<Found> = (300..6000).map(deep).filter(is_inside).collect();
     assert!(more.len() > 100, "{}", more.len());
     store.found(&more).unwrap();
     store.settle().unwrap();
