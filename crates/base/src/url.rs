@@ -13,6 +13,7 @@
 //!
 //! The order of query parameters, a trailing slash and the case of the path stay: they can mean something.
 
+use std::borrow::Borrow;
 use std::fmt;
 use url::Url;
 
@@ -179,6 +180,12 @@ impl CanonicalUrl {
     fn path_start(&self) -> usize {
         let start = after_scheme(&self.0);
         self.0.bytes().skip(start).position(|b| b == b'/').map_or(self.0.len(), |at| start + at)
+    }
+}
+
+impl Borrow<str> for CanonicalUrl {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -70,8 +70,9 @@ use turn::Turn;
 
 pub use look::Damage;
 
-/// A batch that grows beyond this is written before the next call adds to it: some 300,000 new URLs.
-const BATCH_BYTES_MAX: usize = 16 << 20;
+/// A batch that grows beyond this is written before the next call adds to it, while it is still in the processor's
+/// cache: some 7,000 URLs.
+const BATCH_BYTES_MAX: usize = 512 << 10;
 
 /// How the store is kept.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ pub struct VeuniOptions {
     pub block_servers: u64,
     /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
     pub prescheduled: usize,
-    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.45.
+    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.35.
     pub pending_share: f64,
     /// Blocks whose servers are handed out at a time. Default: 4.
     pub turns: usize,
@@ -101,7 +102,7 @@ impl Default for VeuniOptions {
             block_bytes: 64 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
-            pending_share: 0.45,
+            pending_share: 0.35,
             turns: 4,
             threads: 1,
             redistribution: Arc::new(Breadth),

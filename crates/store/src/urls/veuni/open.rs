@@ -7,6 +7,7 @@ use super::log::{Log, Op};
 use super::look::Damage;
 use super::out::Out;
 use super::run::{PendingFile, runs_of};
+use super::stage::{Spare, Stage};
 use super::{Block, Veuni, VeuniOptions, manifest};
 use crate::{Cut, Error};
 use farol_base::Timestamp;
@@ -26,10 +27,11 @@ impl Veuni {
     /// Where the list of blocks or the log cannot be read, are not ours, or are damaged anywhere but at the end.
     pub fn open(disk: Arc<dyn Disk>, options: VeuniOptions) -> Result<(Veuni, Option<Cut>), Error> {
         let (listed, next) = manifest::read(&*disk)?;
-        let mut blocks = Vec::with_capacity(listed.len());
+        let (mut blocks, spare) = (Vec::with_capacity(listed.len()), Spare::default());
         let mut needed: HashSet<String> = HashSet::new();
         for listed in &listed {
             let mut block = Block::new(listed.number, listed.generation, listed.from);
+            block.stage = Stage::new(spare.clone());
             let pending = block.pending_file();
             block.has_file = listed.has_file;
             if listed.has_file {

@@ -30,6 +30,10 @@ impl Out {
         self.urls.find(hash(url), |out| out.url == *url)
     }
 
+    pub fn has(&self, url: &str) -> bool {
+        self.urls.find(hash64(url.as_bytes()), |out| out.url.as_str() == url).is_some()
+    }
+
     pub fn insert(&mut self, url: CanonicalUrl, record: Record, block: (u32, u64)) {
         self.urls.insert_unique(hash(&url), OutUrl { url, record, block }, |out| hash(&out.url));
     }

@@ -4,13 +4,14 @@
 //! again brings those, and each must count once.
 
 use super::manifest::{self, Listed};
-use super::run::{Incoming, RunReader, raw_pieces_of};
+use super::run::{Incoming, RunReader};
 use super::stage::{Event, Stage};
 use super::upkeep::write_run;
 use super::{Block, Veuni};
 use crate::Error;
 use crate::urls::{UrlStore, VisitOutcome};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Veuni {
@@ -53,7 +54,9 @@ impl Veuni {
                 break;
             }
         }
-        keep(&mut RunReader::memory(raw_pieces_of(&block.stage)?)?, &mut kept)?;
+        let mut staged = Stage::default();
+        staged.append(&block.stage);
+        keep(&mut RunReader::stage(Arc::new(staged)), &mut kept)?;
         let upto = self.log.next - 1;
         let mut fresh = Block::new(block.number, block.generation + 1, block.from);
         fresh.upto = upto;

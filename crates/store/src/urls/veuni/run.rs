@@ -13,7 +13,7 @@
 
 use super::codec::{Bytes, Misfit, put, put_bytes, shared_bytes};
 use super::frame::{Frames, put_frame};
-use super::stage::{Event, Stage};
+use super::stage::{Event, Stage, StageReader};
 use crate::Error;
 use farol_base::disk::Disk;
 use std::sync::Arc;
@@ -40,12 +40,11 @@ pub struct Item {
     pub events: Vec<Event>,
 }
 
-/// Where the pieces of a run go.
-pub enum Pieces {
-    /// Compressed, behind each other; with the first hash and the offset of each.
-    Frames { out: Vec<u8>, index: Vec<(u64, u64)> },
-    /// As they are.
-    Raw(Vec<Vec<u8>>),
+/// The pieces of a run: compressed, behind each other; with the first hash and the offset of each.
+#[derive(Default)]
+pub struct Pieces {
+    out: Vec<u8>,
+    index: Vec<(u64, u64)>,
 }
 
 /// Builds a run.
@@ -135,14 +134,10 @@ impl<'a> RunBuilder<'a> {
         if self.piece.is_empty() {
             return Ok(());
         }
-        match self.into {
-            Pieces::Frames { out, index } => {
-                index.push((self.piece_first, out.len() as u64));
-                put_frame(out, &self.piece)?;
-                self.piece.clear();
-            }
-            Pieces::Raw(pieces) => pieces.push(std::mem::take(&mut self.piece)),
-        }
+        let Pieces { out, index } = &mut *self.into;
+        index.push((self.piece_first, out.len() as u64));
+        put_frame(out, &self.piece)?;
+        self.piece.clear();
         Ok(())
     }
 
@@ -165,13 +160,11 @@ pub struct Run {
 
 /// Writes a stage as the bytes of a run that will stand at `offset` of its file.
 pub fn run_of(stage: &Stage, upto: u64, offset: u64) -> Result<(Vec<u8>, Run), Error> {
-    let mut pieces = Pieces::Frames { out: Vec::new(), index: Vec::new() };
+    let mut pieces = Pieces::default();
     let mut builder = RunBuilder::new(&mut pieces);
     stage.write(&mut builder)?;
     builder.finish()?;
-    let Pieces::Frames { out, mut index } = pieces else {
-        return Ok((Vec::new(), Run { upto, index: Vec::new(), end: offset, is_urgent: false }));
-    };
+    let Pieces { out, mut index } = pieces;
     let mut bytes = Vec::with_capacity(out.len() + 64 + 16 * index.len());
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&upto.to_le_bytes());
@@ -188,15 +181,6 @@ pub fn run_of(stage: &Stage, upto: u64, offset: u64) -> Result<(Vec<u8>, Run), E
     bytes.extend_from_slice(&out);
     let end = offset + bytes.len() as u64;
     Ok((bytes, Run { upto, index, end, is_urgent: stage.is_urgent }))
-}
-
-/// A stage's pieces in memory.
-pub fn raw_pieces_of(stage: &Stage) -> Result<Vec<Vec<u8>>, Error> {
-    let mut pieces = Pieces::Raw(Vec::new());
-    let mut builder = RunBuilder::new(&mut pieces);
-    stage.write(&mut builder)?;
-    builder.finish()?;
-    Ok(if let Pieces::Raw(pieces) = pieces { pieces } else { Vec::new() })
 }
 
 /// What stands in a pending file.
@@ -327,11 +311,41 @@ impl Incoming {
         self.items.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| path(a).cmp(path(b))));
     }
 
+    /// What came before, and what the block has, is void.
+    pub fn forget(&mut self) {
+        self.clear();
+        self.forgotten = true;
+    }
+
+    /// Adds a URL with what happened to it, as [`Event::read`] reads it.
+    pub fn push(
+        &mut self,
+        path: &[u8],
+        depth: u16,
+        visit_first: bool,
+        events: &[&[u8]],
+    ) -> Result<(), Misfit> {
+        let first_event = self.events.len() as u32;
+        for event in events {
+            let mut bytes = Bytes::of(event);
+            let kind = bytes.byte()?;
+            self.events.push(Event::read(&mut bytes, kind)?);
+        }
+        self.add(path, depth, visit_first, first_event);
+        Ok(())
+    }
+
+    fn add(&mut self, path: &[u8], depth: u16, visit_first: bool, first_event: u32) {
+        let (head, start, len) = (super::stage::head_of(path), self.texts.len() as u32, path.len() as u32);
+        self.texts.extend_from_slice(path);
+        let events = self.events.len() as u32 - first_event;
+        self.items.push(IncomingItem { head, start, len, depth, visit_first, first_event, events });
+    }
+
     /// Reads the URLs of a server off a piece.
     fn read(&mut self, flags: u8, count: u64, bytes: &mut Bytes<'_>) -> Result<(), Misfit> {
         if flags & FORGOTTEN != 0 {
-            self.clear();
-            self.forgotten = true;
+            self.forget();
         }
         self.head.clear();
         for _ in 0..count {
@@ -352,36 +366,60 @@ impl Incoming {
                     kind => self.events.push(Event::read(bytes, kind)?),
                 }
             }
-            let start = self.texts.len() as u32;
-            self.texts.extend_from_slice(&self.head);
-            self.items.push(IncomingItem {
-                head: super::stage::head_of(&self.head),
-                start,
-                len: self.head.len() as u32,
-                depth,
-                visit_first: flags & VISIT_FIRST != 0,
-                first_event,
-                events: self.events.len() as u32 - first_event,
-            });
+            let head = std::mem::take(&mut self.head);
+            self.add(&head, depth, flags & VISIT_FIRST != 0, first_event);
+            self.head = head;
         }
         Ok(())
     }
 }
 
-/// Reads a run server by server.
-pub struct RunReader {
-    source: Source,
+/// Reads what came in, server by server: a run of a file, or a stage.
+pub enum RunReader {
+    File(FileReader),
+    Stage(StageReader),
+}
+
+impl RunReader {
+    pub fn file(disk: Arc<dyn Disk>, file: &str, offsets: Vec<u64>) -> Result<RunReader, Error> {
+        FileReader::open(disk, file, offsets).map(RunReader::File)
+    }
+
+    pub fn stage(stage: Arc<Stage>) -> RunReader {
+        RunReader::Stage(StageReader::new(stage))
+    }
+
+    /// Hash and host of the next server.
+    pub fn peek(&self) -> Option<(u64, &str)> {
+        match self {
+            RunReader::File(file) => file.next.as_ref().map(|next| (next.hash, &*next.host)),
+            RunReader::Stage(stage) => stage.peek(),
+        }
+    }
+
+    /// Adds the URLs of the next server, all of them, to what came in before.
+    pub fn read_server(&mut self, into: &mut Incoming) -> Result<(), Error> {
+        match self {
+            RunReader::File(file) => file.read_server(into),
+            RunReader::Stage(stage) => stage.read_server(into).map_err(|what| Error::Damaged {
+                file: "memory".to_string(),
+                offset: 0,
+                what: what.to_string(),
+            }),
+        }
+    }
+}
+
+/// Reads a run of a file.
+pub struct FileReader {
+    frames: Frames,
+    offsets: std::vec::IntoIter<u64>,
     /// Offset of the open piece, for messages.
     offset: u64,
     piece: Vec<u8>,
     at: usize,
     /// The server whose URLs come next.
     next: Option<Heading>,
-}
-
-enum Source {
-    File { frames: Frames, offsets: std::vec::IntoIter<u64> },
-    Memory(std::vec::IntoIter<Vec<u8>>),
 }
 
 #[derive(Clone, Debug)]
@@ -392,51 +430,25 @@ struct Heading {
     count: u64,
 }
 
-impl RunReader {
-    pub fn file(disk: Arc<dyn Disk>, file: &str, offsets: Vec<u64>) -> Result<RunReader, Error> {
-        let frames = Frames::new(disk, file, 64 << 10);
-        Self::open(Source::File { frames, offsets: offsets.into_iter() })
-    }
-
-    pub fn memory(pieces: Vec<Vec<u8>>) -> Result<RunReader, Error> {
-        Self::open(Source::Memory(pieces.into_iter()))
-    }
-
-    fn open(source: Source) -> Result<RunReader, Error> {
-        let mut reader = RunReader { source, offset: 0, piece: Vec::new(), at: 0, next: None };
+impl FileReader {
+    fn open(disk: Arc<dyn Disk>, file: &str, offsets: Vec<u64>) -> Result<FileReader, Error> {
+        let (frames, offsets) = (Frames::new(disk, file, 64 << 10), offsets.into_iter());
+        let mut reader = FileReader { frames, offsets, offset: 0, piece: Vec::new(), at: 0, next: None };
         reader.advance()?;
         Ok(reader)
     }
 
-    /// Hash and host of the next server.
-    pub fn peek(&self) -> Option<(u64, &str)> {
-        self.next.as_ref().map(|next| (next.hash, &*next.host))
-    }
-
     fn damaged(&self, what: &str) -> Error {
-        match &self.source {
-            Source::File { frames, .. } => frames.damaged(self.offset, what),
-            Source::Memory(_) => {
-                Error::Damaged { file: "memory".to_string(), offset: self.at as u64, what: what.to_string() }
-            }
-        }
+        self.frames.damaged(self.offset, what)
     }
 
     fn advance(&mut self) -> Result<(), Error> {
         self.next = None;
         while self.at >= self.piece.len() {
             self.at = 0;
-            match &mut self.source {
-                Source::File { frames, offsets } => {
-                    let Some(offset) = offsets.next() else { return Ok(()) };
-                    self.offset = offset;
-                    frames.read(offset, &mut self.piece)?;
-                }
-                Source::Memory(pieces) => {
-                    let Some(piece) = pieces.next() else { return Ok(()) };
-                    self.piece = piece;
-                }
-            }
+            let Some(offset) = self.offsets.next() else { return Ok(()) };
+            self.offset = offset;
+            self.frames.read(offset, &mut self.piece)?;
         }
         let mut bytes = Bytes::of(&self.piece[self.at..]);
         let mut heading = || -> Result<Heading, Misfit> {
@@ -449,8 +461,7 @@ impl RunReader {
         Ok(())
     }
 
-    /// Adds the URLs of the next server, all of them, to what came in before.
-    pub fn read_server(&mut self, into: &mut Incoming) -> Result<(), Error> {
+    fn read_server(&mut self, into: &mut Incoming) -> Result<(), Error> {
         let Some(first) = self.next.clone() else { return Ok(()) };
         while let Some(next) = self.next.take() {
             if (next.hash, &next.host) != (first.hash, &first.host) {
@@ -497,10 +508,9 @@ mod tests {
         assert_eq!((torn, damaged), (Some(run.end), None));
         assert!(runs[0].index.len() > 1, "{} pieces", runs[0].index.len());
         let offsets = runs[0].index.iter().map(|(_, offset)| *offset).collect();
-        for mut reader in [
-            RunReader::file(mem.clone(), "p", offsets).unwrap(),
-            RunReader::memory(raw_pieces_of(&stage).unwrap()).unwrap(),
-        ] {
+        for mut reader in
+            [RunReader::file(mem.clone(), "p", offsets).unwrap(), RunReader::stage(Arc::new(stage))]
+        {
             let mut seen = 0;
             for (hash, host) in [(4, "http://large"), (9, "http://small")] {
                 assert_eq!(reader.peek(), Some((hash, host)));

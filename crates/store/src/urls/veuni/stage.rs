@@ -4,13 +4,13 @@
 //! a file. The log has it all as well, so nothing is lost with the process. Takes 17 bytes per note besides the URL.
 
 use super::codec::{Bytes, Misfit, put, put_visit, visit_of};
-use super::run::{Item, RunBuilder};
+use super::run::{Incoming, Item, RunBuilder};
 use crate::Error;
 use crate::urls::Visit;
 use farol_base::Timestamp;
 use farol_base::fingerprint::hash64;
 use hashbrown::HashTable;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Memory is taken in pieces of this size: nothing is ever moved as a stage grows.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -42,10 +42,30 @@ impl Event {
     }
 }
 
+/// Chunks that no stage uses now: memory that was taken once is not given back and asked for again.
+#[derive(Clone, Debug, Default)]
+pub struct Spare(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Spare {
+    fn take(&self) -> Option<Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn give(&self, chunks: &mut Vec<Vec<u8>>) {
+        let usual = chunks.drain(..).filter(|chunk| chunk.capacity() == CHUNK_BYTES);
+        let empty = usual.map(|mut chunk| {
+            chunk.clear();
+            chunk
+        });
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(empty);
+    }
+}
+
 /// What came in for one block.
 #[derive(Debug)]
 pub struct Stage {
     chunks: Vec<Vec<u8>>,
+    spare: Spare,
     len: usize,
     bytes: u64,
     /// Where the notes of a URL are; made when the first is asked for.
@@ -85,10 +105,24 @@ struct Note<'a> {
     end: u32,
 }
 
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.spare.give(&mut self.chunks);
+    }
+}
+
 impl Default for Stage {
     fn default() -> Stage {
+        Stage::new(Spare::default())
+    }
+}
+
+impl Stage {
+    /// An empty stage that takes its memory from there.
+    pub fn new(spare: Spare) -> Stage {
         Stage {
             chunks: Vec::new(),
+            spare,
             len: 0,
             bytes: 0,
             index: Mutex::default(),
@@ -97,9 +131,13 @@ impl Default for Stage {
             is_urgent: false,
         }
     }
-}
 
-impl Stage {
+    /// Leaves an empty stage behind.
+    pub fn take(&mut self) -> Stage {
+        let empty = Stage::new(self.spare.clone());
+        std::mem::replace(self, empty)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -145,7 +183,8 @@ impl Stage {
     fn push(&mut self, hash: u64, kind: u8, depth: u16, host: &[u8], path: &[u8], event: &[u8]) {
         let bytes = HEAD_BYTES + host.len() + path.len() + event.len();
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < bytes) {
-            self.chunks.push(Vec::with_capacity(CHUNK_BYTES.max(bytes)));
+            let spare = if bytes <= CHUNK_BYTES { self.spare.take() } else { None };
+            self.chunks.push(spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES.max(bytes))));
         }
         let Some(chunk) = self.chunks.last_mut() else { return };
         let mut head = [0; HEAD_BYTES];
@@ -261,7 +300,7 @@ impl Stage {
 
     /// Moves all servers from this hash on into another stage.
     pub fn split_off(&mut self, from: u64) -> Stage {
-        let (old, mut other) = (std::mem::take(self), Stage::default());
+        let (old, mut other) = (self.take(), Stage::new(self.spare.clone()));
         for (_, note) in old.notes(Place::default()) {
             if note.hash < from { &mut *self } else { &mut other }.adopt(&note);
         }
@@ -285,6 +324,22 @@ impl Stage {
 
     /// Writes everything as a run: servers in the order of their hashes, their URLs in that of their paths.
     pub fn write(&self, run: &mut RunBuilder<'_>) -> Result<(), Error> {
+        let (mut sorted, mut at) = (self.sorted(), 0);
+        while at < sorted.len() {
+            let end = self.end_of_server(&mut sorted, at);
+            let notes = &sorted[at..end];
+            run.begin(notes[0].hash, self.host(&notes[0]), self.is_void(notes).is_some())?;
+            self.each_url(notes, |path, depth, visit_first, events| {
+                run.push(path, depth, visit_first, events)
+            })?;
+            run.end()?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// All notes by server and path; those of one path in the order in which they came.
+    fn sorted(&self) -> Vec<Sorted> {
         let mut sorted: Vec<Sorted> = Vec::with_capacity(self.len);
         for (place, note) in self.notes(Place::default()) {
             sorted.push(Sorted { hash: note.hash, head: long_head_of(note.path), place });
@@ -294,56 +349,108 @@ impl Stage {
             let paths = || self.path(a.place).cmp(self.path(b.place));
             heads.then_with(paths).then_with(|| a.place.cmp(&b.place))
         });
-        for of_hash in sorted.chunk_by_mut(|a, b| a.hash == b.hash) {
-            let host = |it: &Sorted| self.note(it.place).host;
-            let first = host(&of_hash[0]);
-            // Two names with one hash: hardly ever.
-            if of_hash.iter().any(|it| host(it) != first) {
-                of_hash.sort_by(|a, b| host(a).cmp(host(b)));
+        sorted
+    }
+
+    /// Where the notes of the server end that begin at `at`.
+    fn end_of_server(&self, sorted: &mut [Sorted], at: usize) -> usize {
+        let hash = sorted[at].hash;
+        let of_hash = sorted[at..].iter().take_while(|it| it.hash == hash).count();
+        let host = |it: &Sorted| self.note(it.place).host;
+        let first = host(&sorted[at]);
+        let of_host = sorted[at..at + of_hash].iter().take_while(|it| host(it) == first).count();
+        if of_host == of_hash {
+            return at + of_hash;
+        }
+        // Two names with one hash: hardly ever.
+        sorted[at..at + of_hash].sort_by(|a, b| host(a).cmp(host(b)));
+        let first = host(&sorted[at]);
+        at + sorted[at..at + of_hash].iter().take_while(|it| host(it) == first).count()
+    }
+
+    fn host(&self, note: &Sorted) -> &str {
+        // Only whole texts went in.
+        std::str::from_utf8(self.note(note.place).host).unwrap_or_default()
+    }
+
+    /// Where a server was forgotten last, among its notes: what stands before is void.
+    fn is_void(&self, notes: &[Sorted]) -> Option<Place> {
+        // Without a path they come first.
+        let forgets = notes.iter().map(|it| it.place).take_while(|place| self.note(*place).is_forget);
+        forgets.max()
+    }
+
+    /// Hands over a server's URLs, each once: path, depth, whether it was visited first, events.
+    fn each_url<E>(
+        &self,
+        notes: &[Sorted],
+        mut take: impl FnMut(&[u8], u16, bool, &[&[u8]]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let void = self.is_void(notes);
+        let mut places = Vec::new();
+        for of_path in notes.chunk_by(|a, b| a.head == b.head && self.path(a.place) == self.path(b.place)) {
+            if let [only] = of_path {
+                let note = self.note(only.place);
+                if Some(only.place) > void && !note.is_forget {
+                    let visit_first = note.event.first() == Some(&VISIT);
+                    let events = &[note.event][..usize::from(!note.event.is_empty())];
+                    take(note.path, note.depth, visit_first, events)?;
+                }
+                continue;
             }
-            for of_host in of_hash.chunk_by(|a, b| host(a) == host(b)) {
-                self.write_host(of_host, run)?;
+            let live = of_path.iter().map(|it| it.place).filter(|place| Some(*place) > void);
+            places.clear();
+            places.extend(live.filter(|place| !self.note(*place).is_forget));
+            if let Some(first) = places.first() {
+                let together = self.together(&places);
+                take(self.path(*first), together.depth, together.visit_first, &together.events)?;
             }
         }
         Ok(())
     }
+}
 
-    fn write_host(&self, notes: &[Sorted], run: &mut RunBuilder<'_>) -> Result<(), Error> {
-        // Without a path they come first.
-        let forgets = notes.iter().take_while(|it| self.note(it.place).is_forget).count();
-        let void = notes[..forgets].iter().map(|it| it.place).max();
-        // Only whole texts went in.
-        let host = std::str::from_utf8(self.note(notes[0].place).host).unwrap_or_default();
-        run.begin(notes[0].hash, host, void.is_some())?;
-        let mut places = Vec::new();
-        for of_path in
-            notes[forgets..].chunk_by(|a, b| a.head == b.head && self.path(a.place) == self.path(b.place))
-        {
-            if let [only] = of_path {
-                let note = self.note(only.place);
-                if Some(only.place) > void {
-                    let visit_first = note.event.first() == Some(&VISIT);
-                    run.push(
-                        note.path,
-                        note.depth,
-                        visit_first,
-                        &[note.event][..usize::from(!note.event.is_empty())],
-                    )?;
-                }
-                continue;
-            }
-            places.clear();
-            places.extend(of_path.iter().map(|it| it.place).filter(|place| Some(*place) > void));
-            if let Some(first) = places.first() {
-                let together = self.together(&places);
-                run.push(self.path(*first), together.depth, together.visit_first, &together.events)?;
-            }
+/// Reads a stage server by server, in order.
+#[derive(Debug)]
+pub struct StageReader {
+    stage: Arc<Stage>,
+    sorted: Vec<Sorted>,
+    at: usize,
+    end: usize,
+}
+
+impl StageReader {
+    pub fn new(stage: Arc<Stage>) -> StageReader {
+        let mut sorted = stage.sorted();
+        let end = if sorted.is_empty() { 0 } else { stage.end_of_server(&mut sorted, 0) };
+        StageReader { stage, sorted, at: 0, end }
+    }
+
+    /// Hash and host of the next server.
+    pub fn peek(&self) -> Option<(u64, &str)> {
+        let first = self.sorted.get(self.at)?;
+        Some((first.hash, self.stage.host(first)))
+    }
+
+    /// Adds the URLs of the next server to what came in before.
+    pub fn read_server(&mut self, into: &mut Incoming) -> Result<(), Misfit> {
+        let notes = &self.sorted[self.at..self.end];
+        if self.stage.is_void(notes).is_some() {
+            into.forget();
         }
-        run.end()
+        self.stage.each_url(notes, |path, depth, visit_first, events| {
+            into.push(path, depth, visit_first, events)
+        })?;
+        self.at = self.end;
+        if self.at < self.sorted.len() {
+            self.end = self.stage.end_of_server(&mut self.sorted, self.at);
+        }
+        Ok(())
     }
 }
 
 /// A note on its way into a run.
+#[derive(Debug)]
 struct Sorted {
     hash: u64,
     /// The first bytes of its path, which settle most comparisons without looking at it.

@@ -14,7 +14,7 @@ use crate::urls::{Drawn, DrawnUrl, Record, State};
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// URLs of a server that are made ready at a time.
@@ -134,13 +134,14 @@ impl Turn {
         });
     }
 
-    /// When a server's next URL can be handed out; `usable` says which of its paths can.
+    /// When a server's next URL can be handed out; `usable` says which of its paths can, `count` how many are wanted.
     fn ready(
         &mut self,
         host: &str,
         policy: &dyn Redistribution,
         now: Timestamp,
-        usable: &dyn Fn(&str) -> bool,
+        count: usize,
+        usable: &mut dyn FnMut(&str) -> bool,
     ) -> Result<Option<Timestamp>, Error> {
         let Some(seat) = self.seats.get_mut(host) else { return Ok(None) };
         if !seat.returned.is_empty() {
@@ -156,7 +157,7 @@ impl Turn {
             if seat.is_last_window {
                 return Ok(None);
             }
-            seat.fill(&mut self.cursor, policy, now)?;
+            seat.fill(&mut self.cursor, policy, now, count)?;
         }
     }
 }
@@ -173,36 +174,43 @@ impl Seat {
         Some(first)
     }
 
-    /// Makes the next URLs ready: those with the smallest keys beyond the last.
+    /// Makes the next URLs ready, `count` of them at least: those with the smallest keys beyond the last.
     fn fill(
         &mut self,
         cursor: &mut Cursor,
         policy: &dyn Redistribution,
         now: Timestamp,
+        count: usize,
     ) -> Result<(), Error> {
-        let group = &self.server.prescheduled;
-        let mut best: BTreeMap<(u64, Vec<u8>), Record> = BTreeMap::new();
+        let (group, window) = (&self.server.prescheduled, count.max(WINDOW));
+        let mut best: Vec<Ready> = Vec::with_capacity(window.min(group.len as usize));
         if group.len > 0 {
             cursor.seek(group.at)?;
         }
+        let place = |ready: &Ready| (ready.key, ready.path.clone());
+        let before = |a: &Ready, b: &Ready| (a.key, &a.path).cmp(&(b.key, &b.path));
+        // With twice as many as are wanted, what the last of the wanted ones is.
+        let mut worst = None;
         for _ in 0..group.len {
             let entry = cursor.advance()?;
             let Some(key) = key(policy, &entry, now, false)? else { continue };
-            let is_behind =
-                self.last.as_ref().is_none_or(|(last, path)| (key, entry.path) > (*last, &path[..]));
-            let is_better = best.len() < WINDOW
-                || best
-                    .last_key_value()
-                    .is_some_and(|((worst, path), _)| (key, entry.path) < (*worst, &path[..]));
-            if is_behind && is_better {
-                best.insert((key, entry.path.to_vec()), record_of(&entry)?);
-                if best.len() > WINDOW {
-                    best.pop_last();
-                }
+            let is_beyond = |last: &(u64, Vec<u8>)| (key, entry.path) > (last.0, &last.1[..]);
+            if self.last.as_ref().is_some_and(|last| !is_beyond(last))
+                || worst.as_ref().is_some_and(is_beyond)
+            {
+                continue;
+            }
+            best.push(Ready { key, path: entry.path.to_vec(), record: record_of(&entry)? });
+            if best.len() == 2 * window {
+                best.select_nth_unstable_by(window - 1, before);
+                best.truncate(window);
+                worst = best.last().map(place);
             }
         }
-        self.is_last_window = best.len() < WINDOW;
-        self.window = best.into_iter().map(|((key, path), record)| Ready { key, path, record }).collect();
+        best.sort_unstable_by(before);
+        self.is_last_window = worst.is_none() && best.len() <= window;
+        best.truncate(window);
+        self.window = best.into();
         Ok(())
     }
 }
@@ -248,7 +256,7 @@ impl Veuni {
                 if let Some(turn) = &mut self.blocks[at].turn {
                     turn.sit(ordinal, order, server);
                 }
-                let ready = self.ready(at, host.as_str(), now);
+                let ready = self.ready(at, host.as_str(), now, 1);
                 match self.unless_damaged(at, ready)?.flatten() {
                     Some(ready) if ready <= now => {
                         self.hold(at, &host);
@@ -291,14 +299,24 @@ impl Veuni {
     }
 
     /// When a host of a block in turn has something to hand out.
-    fn ready(&mut self, at: usize, host: &str, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    fn ready(
+        &mut self,
+        at: usize,
+        host: &str,
+        now: Timestamp,
+        count: usize,
+    ) -> Result<Option<Timestamp>, Error> {
         let policy = self.options.redistribution.clone();
         let Some(mut turn) = self.blocks[at].turn.take() else { return Ok(None) };
         let (out, aside) = (&self.out, std::mem::take(&mut turn.aside));
-        let usable = |path: &str| {
-            stored_url(host, path).is_some_and(|url| out.get(&url).is_none() && !aside.contains(&url))
+        let mut url = String::with_capacity(host.len() + 100);
+        let mut usable = |path: &str| {
+            url.clear();
+            url.push_str(host);
+            url.push_str(path);
+            !out.has(&url) && !aside.contains(url.as_str())
         };
-        let ready = turn.ready(host, &*policy, now, &usable);
+        let ready = turn.ready(host, &*policy, now, count, &mut usable);
         turn.aside = aside;
         self.blocks[at].turn = Some(turn);
         ready
@@ -410,7 +428,7 @@ impl Veuni {
         self.hold(at, host);
         let mut drawn = Drawn::default();
         loop {
-            let ready = self.ready(at, host.as_str(), now);
+            let ready = self.ready(at, host.as_str(), now, limit - drawn.urls.len());
             let ready = self.unless_damaged(at, ready)?.flatten();
             if drawn.urls.len() >= limit || ready.is_none_or(|ready| ready > now) {
                 drawn.next_due = ready.map(|ready| ready.max(now));

@@ -5,7 +5,7 @@
 use super::block::{BlockFile, BlockId};
 use super::manifest::{self, Listed};
 use super::merge::{Limits, Plan, merge};
-use super::run::{Run, RunReader, raw_pieces_of, run_of};
+use super::run::{Run, RunReader, run_of};
 use super::stage::Stage;
 use super::turn::Turn;
 use super::{Block, Damage, Rest, Veuni};
@@ -145,7 +145,7 @@ impl Veuni {
     pub(super) fn failed(&mut self, at: usize, error: Error) {
         let block = &mut self.blocks[at];
         if let Some(frozen) = block.frozen.take() {
-            let later = std::mem::take(&mut block.stage);
+            let later = block.stage.take();
             // The job has ended, so nobody else has it.
             block.stage = Arc::into_inner(frozen).unwrap_or_default();
             block.stage.append(&later);
@@ -185,12 +185,12 @@ impl Veuni {
         let old = &mut self.blocks[at];
         let old_files = [old.file.as_ref().map(|file| file.file.clone()), Some(old.pending_file())];
         let was_in_turn = old.turn.is_some() || old.wants_turn;
-        let mut stage = std::mem::take(&mut old.stage);
+        let mut stage = old.stage.take();
         let mut parts: Vec<Block> = Vec::with_capacity(files.len());
         for (part, file) in files.into_iter().enumerate().rev() {
             let from = if part == 0 { from } else { file.id.from };
             let mut block = Block::new(file.id.number, file.id.generation, from);
-            block.stage = if part == 0 { std::mem::take(&mut stage) } else { stage.split_off(from) };
+            block.stage = if part == 0 { stage.take() } else { stage.split_off(from) };
             block.upto = file.id.upto;
             block.merged = self.now;
             block.file = Some(file);
@@ -240,7 +240,7 @@ impl Veuni {
         let disk = self.disk.clone();
         let block = &mut self.blocks[at];
         let (number, file, offset) = (block.number, block.pending_file(), block.pending_bytes());
-        let stage = Arc::new(std::mem::take(&mut block.stage));
+        let stage = Arc::new(block.stage.take());
         block.frozen = Some(stage.clone());
         block.is_busy = true;
         let log = self.log.files();
@@ -264,7 +264,7 @@ impl Veuni {
             prescheduled: self.options.prescheduled,
         };
         let block = &mut self.blocks[at];
-        let stage = Arc::new(std::mem::take(&mut block.stage));
+        let stage = Arc::new(block.stage.take());
         block.frozen = Some(stage.clone());
         block.is_busy = true;
         let (number, old, pending) = (block.number, block.file.clone(), block.pending_file());
@@ -284,7 +284,7 @@ impl Veuni {
                 for offsets in offsets {
                     runs.push(RunReader::file(disk.clone(), &pending, offsets)?);
                 }
-                runs.push(RunReader::memory(raw_pieces_of(&stage)?)?);
+                runs.push(RunReader::stage(stage.clone()));
                 merge(Plan { disk, id, old, runs, run_bytes, policy, now, limits, numbers })
             };
             let result = work();
