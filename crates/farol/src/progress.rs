@@ -88,6 +88,16 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// Seconds as people read them, in the unit that fits.
+pub fn span(secs: f64) -> String {
+    match secs {
+        ..60.0 => format!("{secs:.1} s"),
+        60.0..3600.0 => format!("{:.1} min", secs / 60.0),
+        3600.0..86_400.0 => format!("{:.1} h", secs / 3600.0),
+        _ => format!("{:.1} d", secs / 86_400.0),
+    }
+}
+
 /// Bytes as people read them.
 pub fn size(bytes: u64) -> String {
     match bytes {
@@ -111,5 +121,6 @@ mod tests {
             (size(1500), size(2_500_000), size(3_210_000_000)),
             ("2 kB".into(), "2.5 MB".into(), "3.21 GB".into())
         );
+        assert_eq!([0.25, 90.0, 11_400.0, 216_000.0].map(span), ["0.2 s", "1.5 min", "3.2 h", "2.5 d"]);
     }
 }

@@ -124,12 +124,18 @@ impl Fetcher {
     /// Fetches a page and follows its redirects, at most `hops_max` of them (RFC 9309 §2.3.1.2 wants five for
     /// robots.txt). Every hop passes the guard and has the time of a fetch: six × 60 s at the default limits.
     ///
+    /// Between two hops it rests for `pause`: they may be of one server.
     /// Where more redirects follow, or one leads nowhere, the answer is that redirect.
     ///
     /// # Errors
     ///
     /// Those of [`Fetcher::get`], on any hop.
-    pub async fn get_following(&self, mut request: Request, hops_max: u8) -> Result<Followed, FetchError> {
+    pub async fn get_following(
+        &self,
+        mut request: Request,
+        hops_max: u8,
+        pause: Duration,
+    ) -> Result<Followed, FetchError> {
         let mut hops = 0;
         loop {
             let url = request.url.clone();
@@ -139,6 +145,7 @@ impl Fetcher {
                 Some(next) if hops < hops_max => {
                     request = Request { body_bytes_max, ..Request::new(next.clone()) };
                     hops += 1;
+                    tokio::time::sleep(pause).await;
                 }
                 _ => return Ok(Followed { response, url, hops }),
             }

@@ -51,8 +51,8 @@ impl Chart<'_> {
     pub fn draw(&self) -> Markup {
         let lines: Vec<Vec<f64>> = self.series.iter().map(|series| thin(&series.values)).collect();
         let points = lines.iter().map(Vec::len).min().unwrap_or(0);
-        let latest =
-            |series: &Series<'_>| (self.write)(series.values.last().copied().unwrap_or(0.0), self.tongue);
+        let write = |value: &f64| (self.write)(*value, self.tongue);
+        let latest = |series: &Series<'_>| series.values.last().map_or("–".to_string(), write);
         html! {
             figure.chart {
                 figcaption {

@@ -4,7 +4,7 @@
 //! implement it over made-up pages. Calls may block: the front runs each on a thread for blocking work,
 //! with a deadline, and at most [`crate::CALLS_MAX`] of them at a time.
 
-use crate::status::{History, HostDetail, HostList, RobotsTry, Status};
+use crate::status::{History, HostDetail, HostList, PageDetail, RobotsTry, Status};
 use farol_base::query::{Answer, Request};
 use farol_base::{CanonicalUrl, Host, Timestamp};
 
@@ -34,6 +34,11 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Whether the host's robots.txt, as last read, lets us fetch this page. `None` where no rules are known.
     fn try_robots(&self, _url: &CanonicalUrl) -> Option<RobotsTry> {
+        None
+    }
+
+    /// What is known of a page, and why it is visited when it is; `None` where it is not known.
+    fn explain(&self, _url: &CanonicalUrl) -> Option<PageDetail> {
         None
     }
 

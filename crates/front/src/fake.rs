@@ -28,6 +28,8 @@ pub struct Fake {
     pub pause: Duration,
     /// Every search panics.
     pub panic: bool,
+    /// How fresh the pages are is not known.
+    pub freshness_unknown: bool,
     /// Commands that were given, in order.
     pub commands: Mutex<Vec<Command>>,
 }
@@ -36,6 +38,10 @@ impl Fake {
     /// Commands that were given so far.
     pub fn commands(&self) -> Vec<Command> {
         self.commands.lock().map(|commands| commands.clone()).unwrap_or_default()
+    }
+
+    fn freshness(&self, pages: u64, fresh: f64, age_secs: u64) -> Option<Freshness> {
+        (!self.freshness_unknown).then(|| Freshness { pages, fresh, age: Duration::from_secs(age_secs) })
     }
 
     fn is_paused(&self) -> bool {
@@ -166,6 +172,7 @@ impl Engine for Fake {
                 p99: Duration::from_micros(24_800),
             },
             memory_bytes: 311_427_072,
+            freshness: self.freshness(168_240, 0.8731, 11_400),
         }
     }
 
@@ -192,6 +199,8 @@ impl Engine for Fake {
                 queries_per_second: wave(70.0, 0.5, 9.0),
                 query_p50: Duration::from_secs_f64(wave(55.0, 0.002, 0.006)),
                 query_p99: Duration::from_secs_f64(wave(31.0, 0.012, 0.045)),
+                // The first minutes were spent in finding out.
+                freshness: self.freshness(168_240, wave(45.0, 0.82, 0.9), 11_400).filter(|_| i >= 120),
             }
         };
         History { step, samples: (0..600).map(sample).collect() }
@@ -211,6 +220,7 @@ impl Engine for Fake {
                 errors: i % 4,
                 delay: Duration::from_millis(2000 + i * 10),
                 next_visit: (i % 3 > 0).then(|| NOW + Duration::from_secs(i * 60)),
+                freshness: self.freshness(i * i * 13, 0.5 + i as f64 / 400.0, i * 600).filter(|_| i > 0),
             })
         });
         let all: Vec<_> = all.collect();
@@ -247,6 +257,7 @@ impl Engine for Fake {
             pages_indexed: 3_990,
             queue: 1_090,
             bytes_fetched: 92_112_004,
+            freshness: self.freshness(3_990, 0.645, 94_000),
             errors: vec![("timeout".into(), 12), ("http_5xx".into(), 3)],
             visits: (0..12).filter_map(visit).collect(),
         })
@@ -255,6 +266,26 @@ impl Engine for Fake {
     fn try_robots(&self, url: &CanonicalUrl) -> Option<RobotsTry> {
         let refused = url.path().starts_with("/private/");
         Some(RobotsTry { allowed: !refused, rule: refused.then(|| "Disallow: /private/".into()) })
+    }
+
+    fn explain(&self, url: &CanonicalUrl) -> Option<PageDetail> {
+        let hour = Duration::from_secs(3600);
+        let now = Timestamp::from_secs(1_750_000_000);
+        Some(PageDetail {
+            url: url.clone(),
+            visits: 7,
+            last_visit: Some(now),
+            last_change: None,
+            due: Some(now + 30 * hour),
+            changes: 2.0,
+            changes_per_day: 0.4,
+            weight: 1.5,
+            fresh: 0.93,
+            worth: hour,
+            price: 5 * hour,
+            host_is_full: false,
+            interval: 30 * hour,
+        })
     }
 
     fn command(&self, command: Command) -> Result<String, Trouble> {

@@ -68,6 +68,7 @@ pub(crate) fn build() -> Map {
         .get("/api/v1/history", api::status::history)
         .get("/api/v1/hosts", api::hosts::hosts)
         .get("/api/v1/host", api::hosts::host)
+        .get("/api/v1/page", api::page::page)
         .post("/api/v1/admin/pause", api::commands::pause)
         .post("/api/v1/admin/resume", api::commands::resume)
         .post("/api/v1/admin/seeds", api::commands::add_seed)

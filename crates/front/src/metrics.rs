@@ -63,6 +63,13 @@ fn engine(page: &mut Page, status: &Status) {
     for (language, count) in &index.languages {
         page.sample("farol_index_language_documents", &[("language", language.code())], count);
     }
+    if let Some(freshness) = &status.freshness {
+        let help = "Expected share of the index that is still what the servers have.";
+        page.gauge("farol_freshness_ratio", help, freshness.fresh);
+        let help =
+            "Mean time since copies in the index stopped being true, expected; 0 for those still true.";
+        page.gauge("farol_age_seconds", help, freshness.age.as_secs_f64());
+    }
     page.metric("farol_disk_bytes", "gauge", "Bytes on disk by use.");
     let uses = [
         ("archive", disk.archive_bytes),

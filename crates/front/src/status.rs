@@ -23,6 +23,8 @@ pub struct Status {
     pub queries: QueryStatus,
     /// Memory of the process that is in RAM.
     pub memory_bytes: u64,
+    /// How fresh the index is; `None` where it is not known yet.
+    pub freshness: Option<Freshness>,
 }
 
 /// What the engine is doing.
@@ -127,6 +129,17 @@ pub struct QueryStatus {
     pub p99: Duration,
 }
 
+/// How fresh a set of pages is: estimates from what is known of their changes, not measurements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Freshness {
+    /// Pages that the estimates are about.
+    pub pages: u64,
+    /// Expected share, 0 to 1, of the pages (by their weights) whose copy is still what the server has.
+    pub fresh: f64,
+    /// Mean time since copies stopped being true, over all pages; a copy that is still true counts as zero.
+    pub age: Duration,
+}
+
 /// The recent past as samples at equal steps, oldest first.
 ///
 /// Charts show the newest 1,024 samples; at two seconds a step that is the last half hour.
@@ -149,6 +162,8 @@ pub struct Sample {
     pub queries_per_second: f64,
     pub query_p50: Duration,
     pub query_p99: Duration,
+    /// At the end of the step; `None` where it was not known yet.
+    pub freshness: Option<Freshness>,
 }
 
 /// A stretch of the list of hosts.
@@ -171,6 +186,34 @@ pub struct HostRow {
     /// Time between two requests.
     pub delay: Duration,
     pub next_visit: Option<Timestamp>,
+    /// Of its pages; `None` where it is not known yet.
+    pub freshness: Option<Freshness>,
+}
+
+/// What is known of a page, and why it is visited when it is.
+#[derive(Clone, Debug)]
+pub struct PageDetail {
+    pub url: CanonicalUrl,
+    pub visits: u32,
+    pub last_visit: Option<Timestamp>,
+    pub last_change: Option<Timestamp>,
+    /// When it is visited next; `None` where it is not.
+    pub due: Option<Timestamp>,
+    /// Visits that saw a change, as far as they are remembered.
+    pub changes: f64,
+    /// As often as it is believed to change.
+    pub changes_per_day: f64,
+    /// What its freshness counts, where a page without links counts 1.
+    pub weight: f64,
+    /// Probability that the copy is what the server has.
+    pub fresh: f64,
+    /// What a visit now would bring, and what it must bring: time of freshness of a page of weight 1.
+    pub worth: Duration,
+    pub price: Duration,
+    /// Its host bears no more visits, so the price is the host's own.
+    pub host_is_full: bool,
+    /// Time between two visits at this price.
+    pub interval: Duration,
 }
 
 /// Everything known of a host.
@@ -195,6 +238,8 @@ pub struct HostDetail {
     pub pages_indexed: u64,
     pub queue: u64,
     pub bytes_fetched: u64,
+    /// Of its pages; `None` where it is not known yet.
+    pub freshness: Option<Freshness>,
     /// Failures by kind.
     pub errors: Vec<(String, u64)>,
     /// The last visits, newest first.

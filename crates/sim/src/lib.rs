@@ -9,6 +9,7 @@
 //! INVARIANT: [`web::World`] is pure. Only [`web::serve`] and [`web::LogSink`] touch sockets, files and the clock.
 
 pub mod check;
+pub mod live;
 pub mod revisit;
 pub mod urls;
 pub mod web;

@@ -34,6 +34,8 @@ enum Command {
     Check(CheckArgs),
     /// Measures how fresh each revisit rule keeps a repository.
     Revisit(farol_sim::revisit::RevisitArgs),
+    /// Runs a real crawler on a synthetic Web that changes, and says how fresh it is.
+    Live(farol_sim::live::LiveArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
     Urls(UrlsArgs),
     /// Runs one store for `urls`.
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         Command::Revisit(args) => {
             farol_sim::revisit::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
+        Command::Live(args) => farol_sim::live::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Urls(args) => compare(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::UrlsOneStore(args) => run_one(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };

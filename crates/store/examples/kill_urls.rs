@@ -100,6 +100,7 @@ fn visit(url: u64, batch: u64) -> Visit {
         position: Some(PagePosition { file: 0, offset: url }),
         download: Duration::from_millis(url % 1000),
         due: Timestamp::NEVER,
+        memo: url.to_le_bytes(),
     }
 }
 

@@ -106,6 +106,7 @@ fn visit_some(store: &mut Veuni, host: &Host, now: Timestamp) -> Result<u64, Box
             position: None,
             download: Duration::from_millis(90),
             due: now + Duration::from_secs(86_400 + i as u64),
+            memo: [7; 8],
         };
         store.visited(&drawn.url, &visit)?;
     }

@@ -139,7 +139,7 @@ impl Importer {
         self.opened.archive.sync()?;
         self.opened.keep.urls.sync()?;
         self.opened.keep.hosts.write(self.opened.archive.end())?;
-        crawler::keep::lock(&self.opened.links).sync()?;
+        self.opened.keep.linker.sync()?;
         Ok(self.sums)
     }
 }

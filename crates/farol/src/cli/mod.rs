@@ -5,6 +5,7 @@ mod check;
 mod config;
 mod demo;
 mod export;
+mod freshness;
 mod import;
 mod run;
 mod search;
@@ -51,6 +52,8 @@ pub enum Command {
     Search(search::Search),
     /// Tell how the engine is doing
     Status(status::StatusArgs),
+    /// Tell how fresh the index is, and why a page is visited when it is
+    Freshness(freshness::FreshnessArgs),
     /// Take in pages from WARC files of any origin, Common Crawl's included
     Import(import::Import),
     /// Write out pages, URLs or the link graph for other tools
@@ -156,6 +159,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(args) => run::serve(&args),
         Command::Search(args) => search::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Freshness(args) => freshness::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Check(args) => check::run(&args),

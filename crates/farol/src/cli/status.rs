@@ -1,7 +1,7 @@
 //! `farol status`: how the engine is doing, in a screen of text.
 
 use super::{Place, ask};
-use crate::progress::{grouped, size};
+use crate::progress::{grouped, size, span};
 use anyhow::Result;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -58,6 +58,18 @@ fn table(status: &Value) -> String {
             grouped(number("/index/generation"))
         ),
     );
+    // An engine that does not know yet says nothing.
+    if status.pointer("/freshness/fresh").is_some() {
+        line(
+            "freshness",
+            format!(
+                "{:.1}% estimated over {} pages, mean age {}",
+                float("/freshness/fresh") * 100.0,
+                grouped(number("/freshness/pages")),
+                span(float("/freshness/age_seconds"))
+            ),
+        );
+    }
     line("languages", listed(status.pointer("/index/languages")));
     let disk = |name: &str| size(number(&format!("/disk/{name}_bytes")));
     line(

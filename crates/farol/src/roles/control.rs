@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two samples.
 pub const STEP: Duration = Duration::from_secs(2);
-/// Samples kept: 1,024 × 2 s = 34 minutes, 120 KiB.
+/// Samples kept: 1,024 × 2 s = 34 minutes, 152 KiB.
 const SAMPLES_MAX: usize = 1024;
 /// Query times kept for the percentiles: 4,096 × 8 bytes.
 const LATENCIES_MAX: usize = 4096;
@@ -188,6 +188,7 @@ impl Work {
             queries_per_second: rate(queries, before.1),
             query_p50: p50,
             query_p99: p99,
+            freshness: view.freshness,
         };
         let mut history = self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if history.len() == SAMPLES_MAX {

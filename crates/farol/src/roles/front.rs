@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::roles::control::{Queries, Ranks, Samples};
 use crate::roles::crawler::Line;
-use crate::roles::crawler::orders::{HostAnswer, HostLine, Order, Question};
+use crate::roles::crawler::orders::{HostAnswer, HostLine, Order, PageAnswer, Question};
 use crate::roles::crawler::reading::header;
 use crate::roles::crawler::view::View;
 use crate::roles::indexer::Progress;
@@ -11,7 +11,7 @@ use farol_base::query::{Answer, Request};
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
     Command, CrawlStatus, DiskStatus, Engine, History, HostDetail, HostList, HostRow, IndexStatus,
-    QueryStatus, RobotsTry, Settings, Status, StoredCopy, Trouble, Visit,
+    PageDetail, QueryStatus, RobotsTry, Settings, Status, StoredCopy, Trouble, Visit,
 };
 use farol_parse::robots::{Robots, Verdict};
 use farol_parse::{PageInput, Wants};
@@ -172,6 +172,7 @@ impl Engine for Desk {
                 p99,
             },
             memory_bytes: crate::process::memory_bytes(),
+            freshness: view.freshness,
         }
     }
 
@@ -217,6 +218,7 @@ impl Engine for Desk {
             pages_indexed: pages_indexed as u64,
             queue: row.queue,
             bytes_fetched: note.bytes_fetched,
+            freshness: row.freshness,
             errors: note.errors.into_iter().collect(),
             visits: recent
                 .into_iter()
@@ -241,6 +243,28 @@ impl Engine for Desk {
         Some(match robots.verdict(url.path_and_query()) {
             Verdict::Allowed { rule } => RobotsTry { allowed: true, rule },
             Verdict::Refused { rule } => RobotsTry { allowed: false, rule: Some(rule) },
+        })
+    }
+
+    fn explain(&self, url: &CanonicalUrl) -> Option<PageDetail> {
+        let PageAnswer { record, reason } =
+            self.ask(|reply| Question::Page { url: url.clone(), reply })??;
+        let secs = |secs: f64| Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX);
+        let visited = record.visits > 0;
+        Some(PageDetail {
+            url: url.clone(),
+            visits: record.visits,
+            last_visit: visited.then_some(record.last_visit),
+            last_change: (record.last_change > Timestamp::EPOCH).then_some(record.last_change),
+            due: (visited && record.due != Timestamp::NEVER).then_some(record.due),
+            changes: reason.changes,
+            changes_per_day: reason.rate * 86_400.0,
+            weight: reason.weight,
+            fresh: reason.fresh,
+            worth: secs(reason.worth),
+            price: secs(reason.price),
+            host_is_full: reason.saturated,
+            interval: secs(reason.interval),
         })
     }
 
@@ -289,6 +313,7 @@ fn row(line: &HostLine) -> HostRow {
         errors: line.errors,
         delay: line.view.as_ref().map_or(Duration::ZERO, |view| view.delay),
         next_visit: line.view.as_ref().and_then(|view| view.wakes),
+        freshness: line.freshness,
     }
 }
 

@@ -7,4 +7,5 @@ mod crawl;
 mod fixture;
 mod full_disk;
 mod nginx;
+mod revisit;
 mod webdriver;

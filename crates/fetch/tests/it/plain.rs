@@ -133,14 +133,14 @@ async fn redirects_are_answers() {
         assert_eq!(response.location.as_ref().map(|url| url.as_str()), want, "{path}");
     }
 
-    let followed = fetcher.get_following(get("http://h.test/relative"), 5).await.unwrap();
+    let followed = fetcher.get_following(get("http://h.test/relative"), 5, Duration::ZERO).await.unwrap();
     assert_eq!(
         (followed.response.status, followed.hops, followed.url.as_str()),
         (200, 1, "http://h.test/there?x")
     );
-    let followed = fetcher.get_following(get("http://h.test/round"), 5).await.unwrap();
+    let followed = fetcher.get_following(get("http://h.test/round"), 5, Duration::ZERO).await.unwrap();
     assert_eq!((followed.response.status, followed.hops), (301, 5));
-    let inside = fetcher.get_following(get("http://h.test/inside"), 5).await;
+    let inside = fetcher.get_following(get("http://h.test/inside"), 5, Duration::ZERO).await;
     assert!(matches!(inside, Err(FetchError::Guard { .. })), "{inside:?}");
 }
 

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::pages::Here;
 use crate::params::link;
 use crate::shared::Shared;
-use crate::text::{Reader, Texts, Tongue, format};
-use crate::{History, Sample, State as EngineState, Status};
+use crate::text::{Reader, Texts, Tongue, fill, format};
+use crate::{Freshness, History, Sample, State as EngineState, Status};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use maud::{Markup, html};
@@ -118,6 +118,8 @@ fn tiles(status: &Status, texts: &Texts, tongue: Tongue) -> Markup {
     let disk_sum = [disk.archive_bytes, disk.index_bytes, disk.urls_bytes, disk.links_bytes];
     let disk_sum = disk_sum.into_iter().fold(0, u64::saturating_add);
     let free = disk.free_bytes.map(|free| format!("{} {}", format::bytes(free, tongue), texts.free));
+    let known = status.freshness.as_ref();
+    let if_known = |write: &dyn Fn(&Freshness) -> String| known.map_or("–".to_string(), write);
     let tiles = [
         (texts.fetched, number(crawl.pages_fetched), format::bytes(crawl.bytes_fetched, tongue)),
         (
@@ -131,6 +133,18 @@ fn tiles(status: &Status, texts: &Texts, tongue: Tongue) -> Markup {
             texts.searchable,
             number(index.documents),
             format!("{} {}", texts.generation, number(index.generation)),
+        ),
+        (
+            texts.freshness,
+            if_known(&|known| format::percent(known.fresh, tongue)),
+            known.map_or(String::new(), |known| {
+                fill(texts.freshness_pages, &[("count", &number(known.pages))])
+            }),
+        ),
+        (
+            texts.age,
+            if_known(&|known| format::span(known.age, tongue)),
+            known.map_or(String::new(), |_| texts.age_text.to_string()),
         ),
         (texts.queries, number(queries.total), rate(queries.per_second)),
         (
@@ -174,6 +188,13 @@ fn charts<'a>(history: &History, texts: &'a Texts, tongue: Tongue) -> Vec<Chart<
     let time: fn(f64, Tongue) -> String = |value, tongue| {
         format::span(std::time::Duration::try_from_secs_f64(value).unwrap_or_default(), tongue)
     };
+    // At first nobody knows how fresh the index is: the line is the newest stretch without a gap.
+    let known = samples.rsplit(|sample| sample.freshness.is_none()).next().unwrap_or_default();
+    let fresh = Series {
+        name: texts.freshness,
+        class: "a",
+        values: known.iter().filter_map(|sample| Some(sample.freshness?.fresh)).collect(),
+    };
     vec![
         chart(
             texts.chart_speed,
@@ -201,6 +222,10 @@ fn charts<'a>(history: &History, texts: &'a Texts, tongue: Tongue) -> Vec<Chart<
             vec![series(texts.searchable, "a", &|s| s.index_documents as f64)],
         ),
         chart(texts.chart_index, false, size, vec![series(texts.disk_index, "b", &|s| s.index_bytes as f64)]),
+        Chart {
+            from: known.first().map(|sample| sample.at),
+            ..chart(texts.chart_freshness, false, format::percent, vec![fresh])
+        },
         chart(
             texts.chart_queries,
             false,

@@ -68,6 +68,7 @@ fn facts(detail: &HostDetail, reader: &Reader) -> Markup {
     let (texts, tongue) = (reader.texts(), reader.tongue);
     let number = |value| format::number(value, tongue);
     let moment = |at: Option<_>| at.map_or("–".to_string(), |at| format::moment(at, tongue));
+    let known = detail.freshness.as_ref();
     let facts = [
         (texts.state, host_state(&detail.state, texts).to_string()),
         (texts.next_visit, moment(detail.next_visit)),
@@ -79,6 +80,8 @@ fn facts(detail: &HostDetail, reader: &Reader) -> Markup {
         (texts.searchable, number(detail.pages_indexed)),
         (texts.queue, number(detail.queue)),
         (texts.bytes_fetched, format::bytes(detail.bytes_fetched, tongue)),
+        (texts.freshness, known.map_or("–".into(), |known| format::percent(known.fresh, tongue))),
+        (texts.age, known.map_or("–".into(), |known| format::span(known.age, tongue))),
     ];
     html! { dl.tiles.small { @for (name, value) in facts { div { dt { (name) } dd { (value) } } } } }
 }

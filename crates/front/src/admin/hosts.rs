@@ -91,6 +91,7 @@ fn table(rows: &[HostRow], reader: &Reader) -> Markup {
                         th scope="col" { (texts.host) }
                         th scope="col" { (texts.state) }
                         th.number scope="col" { (texts.fetched) }
+                        th.number scope="col" { (texts.freshness) }
                         th.number scope="col" { (texts.queue) }
                         th.number scope="col" { (texts.errors) }
                         th.number scope="col" { (texts.delay) }
@@ -105,6 +106,7 @@ fn table(rows: &[HostRow], reader: &Reader) -> Markup {
                             }
                             td { (host_state(&row.state, texts)) }
                             td.number { (format::number(row.pages_fetched, tongue)) }
+                            td.number { (row.freshness.map_or("–".into(), |known| format::percent(known.fresh, tongue))) }
                             td.number { (format::number(row.queue, tongue)) }
                             td.number { (format::number(row.errors, tongue)) }
                             td.number { (format::span(row.delay, tongue)) }

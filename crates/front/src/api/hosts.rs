@@ -1,6 +1,6 @@
 //! `/api/v1/hosts` and `/api/v1/host`.
 
-use super::{Count, counts, instant};
+use super::{Count, FreshnessWire, counts, freshness, instant};
 use crate::admin::access::Admin;
 use crate::admin::{commands, hosts as page};
 use crate::failure::Failure;
@@ -31,6 +31,7 @@ struct HostRowWire {
     errors: u64,
     delay_seconds: f64,
     next_visit: Option<String>,
+    freshness: Option<FreshnessWire>,
 }
 
 pub(crate) async fn hosts(
@@ -59,6 +60,7 @@ fn row(row: HostRow) -> HostRowWire {
         errors: row.errors,
         delay_seconds: row.delay.as_secs_f64(),
         next_visit: row.next_visit.map(instant),
+        freshness: row.freshness.map(freshness),
     }
 }
 
@@ -78,6 +80,7 @@ pub(crate) struct HostWire {
     pages_indexed: u64,
     queue: u64,
     bytes_fetched: u64,
+    freshness: Option<FreshnessWire>,
     errors: Vec<Count>,
     visits: Vec<VisitWire>,
 }
@@ -128,6 +131,7 @@ fn wire(detail: HostDetail) -> HostWire {
         pages_indexed: detail.pages_indexed,
         queue: detail.queue,
         bytes_fetched: detail.bytes_fetched,
+        freshness: detail.freshness.map(freshness),
         errors: counts(&detail.errors),
         visits: visits.collect(),
     }

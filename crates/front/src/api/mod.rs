@@ -5,9 +5,11 @@
 
 pub(crate) mod commands;
 pub(crate) mod hosts;
+pub(crate) mod page;
 pub(crate) mod search;
 pub(crate) mod status;
 
+use crate::Freshness;
 use crate::failure::Failure;
 use crate::pages;
 use crate::text::Tongue;
@@ -52,6 +54,18 @@ struct Count {
 
 fn counts<N: ToString>(rows: &[(N, u64)]) -> Vec<Count> {
     rows.iter().map(|(name, count)| Count { name: name.to_string(), count: *count }).collect()
+}
+
+/// How fresh a set of pages is.
+#[derive(Serialize)]
+struct FreshnessWire {
+    pages: u64,
+    fresh: f64,
+    age_seconds: f64,
+}
+
+fn freshness(of: Freshness) -> FreshnessWire {
+    FreshnessWire { pages: of.pages, fresh: finite(of.fresh), age_seconds: of.age.as_secs_f64() }
 }
 
 /// An instant as RFC 3339.

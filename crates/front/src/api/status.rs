@@ -1,6 +1,6 @@
 //! `/api/v1/status` and `/api/v1/history`.
 
-use super::{Count, counts, finite, instant};
+use super::{Count, FreshnessWire, counts, finite, freshness, instant};
 use crate::admin::access::Admin;
 use crate::chart::SAMPLES_MAX;
 use crate::failure::Failure;
@@ -23,6 +23,7 @@ pub(crate) struct StatusWire {
     disk: DiskWire,
     queries: QueriesWire,
     memory_bytes: u64,
+    freshness: Option<FreshnessWire>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +107,7 @@ fn wire(status: Status) -> StatusWire {
             p99_ms: queries.p99.as_secs_f64() * 1e3,
         },
         memory_bytes: status.memory_bytes,
+        freshness: status.freshness.map(freshness),
     }
 }
 
@@ -126,6 +128,7 @@ struct SampleWire {
     queries_per_second: f64,
     query_p50_ms: f64,
     query_p99_ms: f64,
+    freshness: Option<FreshnessWire>,
 }
 
 #[derive(Serialize)]
@@ -159,5 +162,6 @@ fn sample(sample: &Sample) -> SampleWire {
         queries_per_second: finite(sample.queries_per_second),
         query_p50_ms: sample.query_p50.as_secs_f64() * 1e3,
         query_p99_ms: sample.query_p99.as_secs_f64() * 1e3,
+        freshness: sample.freshness.map(freshness),
     }
 }

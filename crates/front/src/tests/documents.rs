@@ -121,7 +121,7 @@ async fn the_dashboard_draws_without_scripts() {
     let site = Site::new(Settings::default());
     let page = Ask::get("/admin?hl=en").local().send(&site).await;
     page.is(200).says("<noscript><meta http-equiv=\"refresh\"").says("data-live=\"/admin/live?hl=en\"");
-    assert_eq!(page.body.matches("<svg viewBox=\"0 0 480 150\" role=\"img\"").count(), 7);
+    assert_eq!(page.body.matches("<svg viewBox=\"0 0 480 150\" role=\"img\"").count(), 8);
     page.says("182,733").says("Crawling").says("/admin/hosts?state=waiting").says("&lt;i&gt;odd&lt;/i&gt;");
     let live = Ask::get("/admin/live").local().send(&site).await;
     live.is(200).says("182,733").lacks("<html");
@@ -132,6 +132,39 @@ async fn the_dashboard_draws_without_scripts() {
     let host = Ask::get("/admin/host?host=https://www.example.org&path=/private/x").local().send(&site).await;
     host.is(200).says("Refused").says("Disallow: /private/").says("192.0.2.7").says("timeout");
     Ask::get("/admin/host?host=https://unknown.test").local().send(&site).await.is(404);
+}
+
+#[tokio::test]
+async fn freshness_is_shown_where_it_is_known() {
+    let known = Site::new(Settings::default());
+    let unknown = Site::over(Fake { freshness_unknown: true, ..Fake::default() }, Settings::default());
+    let get = async |site: &Site, path: &str| Ask::get(path).local().send(site).await;
+    let tile = |name: &str, value: &str| format!("<dt>{name}</dt><dd>{value}</dd>");
+
+    let page = get(&known, "/admin?hl=en").await;
+    page.says(&tile("Estimated freshness", "87.3%")).says("over 168,240 pages");
+    page.says(&tile("Mean age", "3 h 10 min")).says("aria-label=\"Estimated freshness of the index\"");
+    get(&known, "/admin/live?hl=pt").await.says(&tile("Atualidade estimada", "87,3%"));
+    get(&known, "/admin/live?hl=es").await.says(&tile("Frescura estimada", "87,3\u{a0}%"));
+    let host = get(&known, "/admin/host?host=https://www.example.org&hl=en").await;
+    host.says(&tile("Estimated freshness", "64.5%")).says(&tile("Mean age", "1 d 2 h"));
+    get(&known, "/admin/hosts?filter=site100.").await.says("<td class=\"number\">75%</td>");
+    let want = serde_json::json!({ "pages": 168_240, "fresh": 0.8731, "age_seconds": 11_400.0 });
+    assert_eq!(get(&known, "/api/v1/status").await.json()["freshness"], want);
+    let host = get(&known, "/api/v1/host?host=https://www.example.org").await.json();
+    assert_eq!(host["freshness"]["fresh"], 0.645);
+    get(&known, "/metrics").await.says("farol_freshness_ratio 0.8731\n").says("farol_age_seconds 11400\n");
+
+    for path in ["/admin?hl=en", "/admin/host?host=https://www.example.org&hl=en"] {
+        let page = get(&unknown, path).await;
+        page.is(200).says(&tile("Estimated freshness", "–")).says(&tile("Mean age", "–"));
+        page.lacks("aria-label=\"Estimated freshness of the index\"");
+    }
+    get(&unknown, "/admin/hosts?filter=site100.").await.says("<td class=\"number\">–</td>");
+    for path in ["/api/v1/status", "/api/v1/host?host=https://www.example.org"] {
+        assert_eq!(get(&unknown, path).await.json().get("freshness"), Some(&serde_json::Value::Null));
+    }
+    get(&unknown, "/metrics").await.is(200).lacks("farol_freshness").lacks("farol_age");
 }
 
 #[tokio::test]

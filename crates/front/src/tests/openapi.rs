@@ -91,6 +91,7 @@ async fn answers_are_as_documented() {
         ("/api/v1/history", "get", Ask::get("/api/v1/history").local()),
         ("/api/v1/hosts", "get", Ask::get("/api/v1/hosts?state=waiting&count=5").local()),
         ("/api/v1/host", "get", Ask::get("/api/v1/host?host=https://a.example.org").local()),
+        ("/api/v1/page", "get", Ask::get("/api/v1/page?url=https://a.example.org/x").local()),
         ("/api/v1/openapi.json", "get", Ask::get("/api/v1/openapi.json")),
         ("/api/v1/admin/pause", "post", Ask::json("/api/v1/admin/pause", "{}").local()),
         ("/api/v1/admin/resume", "post", Ask::json("/api/v1/admin/resume", "{}").local()),
@@ -117,6 +118,22 @@ async fn answers_are_as_documented() {
     let all =
         map::build().routes.into_iter().map(|route| route.path).filter(|path| path.starts_with("/api/"));
     assert_eq!(tried, all.collect());
+}
+
+#[tokio::test]
+async fn what_is_not_known_yet_is_as_documented() {
+    let document = document();
+    let site = Site::over(Fake { freshness_unknown: true, ..Fake::default() }, Settings::default());
+    let check = async |path: &str, query: &str| {
+        let got = Ask::get(&format!("{path}{query}")).local().send(&site).await;
+        let schema =
+            &document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        check(&got.is(200).json(), schema, &document, path);
+    };
+    check("/api/v1/status", "").await;
+    check("/api/v1/history", "").await;
+    check("/api/v1/hosts", "?count=5").await;
+    check("/api/v1/host", "?host=https://a.example.org").await;
 }
 
 #[tokio::test]

@@ -28,6 +28,12 @@ pub(crate) fn decimal(value: f64, tongue: Tongue) -> String {
     if tongue == Tongue::English { text.to_string() } else { text.replace('.', ",") }
 }
 
+/// A share from 0 to 1 as `87.3%`; Spanish sets the sign apart.
+pub(crate) fn percent(share: f64, tongue: Tongue) -> String {
+    let apart = if tongue == Tongue::Spanish { "\u{a0}" } else { "" };
+    format!("{}{apart}%", decimal(share * 100.0, tongue))
+}
+
 /// `1.5 GB`, in powers of 1000 as disks are sold.
 pub(crate) fn bytes(value: u64, tongue: Tongue) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
@@ -108,6 +114,10 @@ mod tests {
         check(decimal(1234.5, En), "1,235");
         check(decimal(f64::NAN, En), "0");
         check(decimal(50.0, En), "50");
+        check(percent(0.8731, En), "87.3%");
+        check(percent(0.8731, Pt), "87,3%");
+        check(percent(1.0, Tongue::Spanish), "100\u{a0}%");
+        check(percent(f64::NAN, En), "0%");
         check(bytes(999, En), "999 B");
         check(bytes(1_500_000, Pt), "1,5 MB");
         check(bytes(999_999, En), "1 MB");

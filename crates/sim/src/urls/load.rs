@@ -145,6 +145,7 @@ impl Load {
             position: Some(self.warc),
             download: Duration::from_millis(20 + self.random.below(2000)),
             // Far beyond the 350 cycles, which last 29 hours.
+            memo: self.random.next_u64().to_le_bytes(),
             due: if page {
                 Timestamp::from_millis(at.as_millis() + 30 * 86_400_000)
             } else {

@@ -13,6 +13,7 @@ use super::deliver::{Outlet, Wish, now_us};
 use super::log::{Entry, LogSink};
 use super::request::{Head, Reading, read_head};
 use super::world::World;
+use farol_base::Timestamp;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -57,6 +58,7 @@ struct Shared {
     world: World,
     log: LogSink,
     started: Instant,
+    started_us: u64,
     counters: Counters,
 }
 
@@ -85,7 +87,7 @@ pub async fn serve(config: WebConfig, listen: SocketAddr, log: LogSink) -> io::R
     let (listener, whole_network) = bind(listen)?;
     let address = SocketAddr::new(listen.ip(), listener.local_addr()?.port());
     let counters = Counters::default();
-    let shared = Arc::new(Shared { world, log, started: Instant::now(), counters });
+    let shared = Arc::new(Shared { world, log, started: Instant::now(), started_us: now_us(), counters });
     let task = tokio::spawn(accept(listener, shared.clone()));
     Ok(Server { address, whole_network, shared, task })
 }
@@ -107,6 +109,16 @@ impl Server {
 
     pub fn log(&self) -> &LogSink {
         &self.shared.log
+    }
+
+    /// What the Web's clock shows now.
+    pub fn clock(&self) -> Timestamp {
+        self.shared.world.clock(self.shared.started.elapsed())
+    }
+
+    /// What it showed at an instant of the log, in microseconds since 1970.
+    pub fn clock_at(&self, us: u64) -> Timestamp {
+        self.shared.world.clock(Duration::from_micros(us.saturating_sub(self.shared.started_us)))
     }
 
     /// What was served so far.

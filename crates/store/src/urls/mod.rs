@@ -20,7 +20,7 @@ use crate::Error;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 
 pub use naive::Naive;
-pub use record::{Counts, HostCounts, Record, State, Visit, VisitOutcome};
+pub use record::{Counts, HostCounts, Memo, Record, State, Visit, VisitOutcome};
 pub use verifier::Verifier;
 pub use veuni::{Veuni, VeuniOptions};
 
@@ -104,6 +104,9 @@ pub trait UrlStore: Send {
     /// Sums over everything. A store that merges in bulk may be behind what was noted last, until
     /// [`settle`](UrlStore::settle).
     fn counts(&self) -> Counts;
+
+    /// Goes through all visited URLs, host by host, as of the last [`settle`](UrlStore::settle) at least.
+    fn each_visited(&self, take: &mut dyn FnMut(&Host, &Record)) -> Result<(), Error>;
 
     /// Waits until all that was noted is in its place, so that the next answers take it into account.
     fn settle(&mut self) -> Result<(), Error>;

@@ -181,6 +181,12 @@ impl UrlStore for Naive {
         }
     }
 
+    fn each_visited(&self, take: &mut dyn FnMut(&Host, &Record)) -> Result<(), Error> {
+        let visited = self.urls.iter().filter(|(_, entry)| entry.record.visits > 0);
+        visited.for_each(|(url, entry)| take(&url.host(), &entry.record));
+        Ok(())
+    }
+
     fn settle(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -206,7 +212,7 @@ impl UrlStore for Naive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::urls::VisitOutcome;
+    use crate::urls::{Memo, VisitOutcome};
     use farol_base::ContentHash;
     use std::time::Duration;
 
@@ -227,6 +233,7 @@ mod tests {
             position: None,
             download: Duration::from_millis(5),
             due: Timestamp::from_secs(due),
+            memo: Memo::default(),
         }
     }
 

@@ -3,6 +3,9 @@
 use farol_base::{ContentHash, PagePosition, Timestamp};
 use std::time::Duration;
 
+/// What whoever plans visits wants to remember of a page; the store does not read it. All zero = nothing.
+pub type Memo = [u8; 8];
+
 /// How a visit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VisitOutcome {
@@ -37,6 +40,7 @@ pub struct Visit {
     pub download: Duration,
     /// When to visit next; [`Timestamp::NEVER`] = not again.
     pub due: Timestamp,
+    pub memo: Memo,
 }
 
 /// What the visits so far say about a URL.
@@ -74,6 +78,8 @@ pub struct Record {
     /// Failed visits since the last that succeeded.
     pub failures: u8,
     pub depth: u16,
+    /// As of the last visit.
+    pub memo: Memo,
 }
 
 impl Record {
@@ -98,6 +104,7 @@ impl Record {
         let millis = u32::try_from(visit.download.as_millis()).unwrap_or(u32::MAX);
         self.download = Duration::from_millis(u64::from(millis));
         self.due = visit.due;
+        self.memo = visit.memo;
     }
 
     /// Whether a hint of a change makes the URL due earlier than it is.
@@ -178,10 +185,12 @@ mod tests {
                 position: None,
                 download: Duration::from_micros(1500),
                 due: Timestamp::NEVER,
+                memo: [i as u8; 8],
             });
         }
         assert_eq!((record.state, record.failures), (want, failures), "{outcomes:?}");
         assert_eq!(record.visits as usize, outcomes.len());
+        assert_eq!(record.memo, [outcomes.len() as u8 - 1; 8]);
         assert_eq!(record.last_change, Timestamp::from_secs(1));
         assert_eq!(record.download, Duration::from_millis(1));
     }

@@ -526,6 +526,8 @@ impl Core {
     fn keep_house(&mut self, turn: &mut Turn) -> Result<()> {
         if turn.viewed.elapsed() >= VIEW_EVERY {
             turn.viewed = Instant::now();
+            let waiting = self.keep.urls.counts().waiting;
+            self.keep.revisits.keep_balance(waiting);
             self.show(turn);
         }
         if turn.synced.elapsed() >= SYNC_EVERY {
@@ -538,10 +540,7 @@ impl Core {
     fn write_memories(&mut self) -> Result<()> {
         self.archive.sync()?;
         self.keep.urls.sync()?;
-        // One step of upkeep at a time; what fails now is tried again at the next turn.
-        if let Err(error) = super::keep::lock(&self.keep.links).maintain() {
-            tracing::warn!(error = %error, "the link graph waits for its upkeep");
-        }
+        self.keep.linker.maintain()?;
         self.keep.hosts.write(self.archive.end())?;
         self.totals.write(&*self.keep.fabric)
     }
@@ -575,7 +574,8 @@ impl Core {
                 .collect(),
             archive_bytes: self.archive.bytes(),
             urls_bytes: counts.bytes_on_disk,
-            links_bytes: super::keep::lock(&self.keep.links).counts().bytes,
+            links_bytes: self.keep.linker.bytes(),
+            freshness: self.keep.revisits.freshness(SystemClock.now()),
         };
         *self.view.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = view;
     }
@@ -586,7 +586,7 @@ impl Core {
             self.give_back(&host, pages)?;
         }
         self.keep.flush(self.archive.end())?;
-        super::keep::lock(&self.keep.links).sync()?;
+        self.keep.linker.sync()?;
         self.write_memories()
     }
 }

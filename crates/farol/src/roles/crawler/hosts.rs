@@ -169,6 +169,11 @@ impl Hosts {
         }
     }
 
+    /// What a host in memory asks for between two requests.
+    pub fn crawl_delay(&self, host: &Host) -> Option<Duration> {
+        self.open.get(host)?.note.crawl_delay_ms.map(Duration::from_millis)
+    }
+
     pub fn note(&self, host: &Host) -> Option<Note> {
         match self.open.get(host) {
             Some(open) => Some(open.note.clone()),

@@ -4,16 +4,17 @@
 //! read again after a crash; applying something twice changes nothing.
 
 use super::hosts::Hosts;
+use super::linker::Linker;
 use super::reading::{Meaning, Reading};
+use super::revisit::{Facts, Revisits};
 use super::scope::Scope;
 use crate::fabric::{Change, Fabric};
 use anyhow::Result;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, ContentHash, Document, Host, PageId, PagePosition, Timestamp};
-use farol_frontier::revisit::{History, RevisitPolicy, Visited};
 use farol_frontier::trap::{HostShape, TrapRules, TrapVerdict};
 use farol_links::{Links, OutLink};
-use farol_store::urls::{Found, Record, State, UrlStore, Visit, VisitOutcome};
+use farol_store::urls::{Found, Record, UrlStore, Visit, VisitOutcome};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -24,13 +25,13 @@ const HOPS_KEPT_MAX: usize = 100_000;
 /// Everything that is written besides the archive.
 pub struct Keep {
     pub urls: Box<dyn UrlStore>,
-    pub links: Arc<Mutex<Links>>,
+    pub linker: Linker,
     pub hosts: Hosts,
     pub fabric: Arc<dyn Fabric>,
     pub scope: Scope,
     pub traps: TrapRules,
     pub shapes: Shapes,
-    pub revisit: Box<dyn RevisitPolicy>,
+    pub revisits: Revisits,
     pub depth_max: u16,
     pub redirects_max: u8,
     /// How many redirects in a row led to a page that is still to be visited.
@@ -187,7 +188,8 @@ impl Keep {
     /// Records a page that was not asked for because robots.txt forbids it.
     pub fn refused(&mut self, url: &CanonicalUrl, now: Timestamp, again: Timestamp) -> Result<()> {
         let known = self.urls.get(url)?;
-        self.urls.visited(url, &Visit { due: again, ..blank(now, VisitOutcome::Refused) })?;
+        let visit = self.missed(url, now, known.as_ref(), VisitOutcome::Refused);
+        self.urls.visited(url, &Visit { due: again, ..visit })?;
         if self.indexing && known.is_some_and(|record| record.position.is_some()) {
             self.fabric.send(Change::Delete(url.clone()))?;
         }
@@ -197,8 +199,7 @@ impl Keep {
     /// Records a page that could not be had, however often it was tried.
     pub fn failed(&mut self, url: &CanonicalUrl, now: Timestamp) -> Result<()> {
         let before = self.urls.get(url)?;
-        let mut visit = blank(now, VisitOutcome::Failed);
-        visit.due = self.next_visit(now, before.as_ref(), VisitOutcome::Failed, false);
+        let visit = self.missed(url, now, before.as_ref(), VisitOutcome::Failed);
         Ok(self.urls.visited(url, &visit)?)
     }
 
@@ -206,6 +207,7 @@ impl Keep {
     pub fn remove_host(&mut self, host: &Host) -> Result<u64> {
         self.scope.remove_host(host.clone());
         let forgotten = self.urls.forget_host(host)?;
+        self.revisits.forget(host);
         self.hosts.forget(host)?;
         if self.indexing {
             self.fabric.send(Change::DeleteHost(host.clone()))?;
@@ -217,11 +219,7 @@ impl Keep {
     pub fn flush(&mut self, upto: PagePosition) -> Result<()> {
         self.urls.mark(upto)?;
         self.patiently(|keep| Ok(keep.urls.flush()?))?;
-        self.patiently(|keep| {
-            let mut links = lock(&keep.links);
-            links.advance(upto)?;
-            Ok(links.flush()?)
-        })?;
+        self.linker.upto(upto)?;
         if self.indexing {
             self.fabric.send(Change::Upto(upto))?;
         }
@@ -271,16 +269,14 @@ impl Keep {
                     })
                     .collect();
                 let host = hash64(kept.url.host_str().as_bytes());
-                self.patiently(|keep| Ok(lock(&keep.links).put(kept.url.id(), host, &out, kept.position)?))
+                self.linker.put(kept.url.id(), host, out, kept.position)
             }
-            Meaning::Gone | Meaning::Redirect(_) => {
-                self.patiently(|keep| Ok(lock(&keep.links).remove(kept.url.id())?))
-            }
+            Meaning::Gone | Meaning::Redirect(_) => self.linker.remove(kept.url.id()),
             Meaning::NotModified | Meaning::List | Meaning::Robots => Ok(()),
         }
     }
 
-    fn visit_of(&self, kept: &Kept<'_>, meaning: &Meaning, before: Option<&Record>) -> Visit {
+    fn visit_of(&mut self, kept: &Kept<'_>, meaning: &Meaning, before: Option<&Record>) -> Visit {
         let (outcome, hash) = match meaning {
             Meaning::Page(page) => (VisitOutcome::Page, page.content_hash),
             Meaning::List | Meaning::Robots => (VisitOutcome::Page, ContentHash::default()),
@@ -294,44 +290,54 @@ impl Keep {
             Some(record) => outcome != VisitOutcome::Unchanged && record.content_hash != hash,
             None => true,
         };
+        let (memo, due) = self.revisits.visited(&Facts {
+            url: kept.url,
+            now: kept.fetched,
+            before,
+            outcome,
+            changed,
+            // A list has no text to compare.
+            is_page: hash != ContentHash::default(),
+            modified: match meaning {
+                Meaning::Page(page) => page.modified,
+                _ => None,
+            },
+            delay: self.hosts.crawl_delay(&kept.url.host()),
+            rank: self.linker.ranks().page(kept.url.id()),
+        });
         Visit {
             content_hash: hash,
             changed,
             // An unchanged page is kept where its last full copy is.
             position: (outcome != VisitOutcome::Unchanged).then_some(kept.position),
             download: kept.download,
-            due: self.next_visit(kept.fetched, before, outcome, changed),
+            due,
+            memo,
             ..blank(kept.fetched, outcome)
         }
     }
 
-    fn next_visit(
-        &self,
+    /// A visit that brought nothing: when to try again, and what to remember.
+    fn missed(
+        &mut self,
+        url: &CanonicalUrl,
         now: Timestamp,
         before: Option<&Record>,
         outcome: VisitOutcome,
-        changed: bool,
-    ) -> Timestamp {
-        let visits = before.map_or(0, |record| record.visits);
-        let missed = matches!(outcome, VisitOutcome::Gone | VisitOutcome::Failed);
-        let history = History {
-            visited: match outcome {
-                VisitOutcome::Gone => Visited::Gone,
-                VisitOutcome::Failed => Visited::Failed,
-                _ if visits == 0 => Visited::New,
-                _ if changed => Visited::Changed,
-                _ => Visited::Unchanged,
-            },
-            since_last: before.filter(|_| visits > 0).map(|record| now.since(record.last_visit)),
-            misses: match before {
-                // The store counts failures in a row; a page gone before is gone at least once more.
-                Some(record) if missed => {
-                    u32::from(record.failures) + 1 + u32::from(record.state == State::Gone) * visits
-                }
-                _ => u32::from(missed),
-            },
+    ) -> Visit {
+        let facts = Facts {
+            url,
+            now,
+            before,
+            outcome,
+            changed: false,
+            is_page: false,
+            modified: None,
+            delay: None,
+            rank: 0.0,
         };
-        self.revisit.next_visit(now, &history)
+        let (memo, due) = self.revisits.visited(&facts);
+        Visit { due, memo, ..blank(now, outcome) }
     }
 }
 
@@ -364,6 +370,7 @@ fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
         position: None,
         download: Duration::ZERO,
         due: Timestamp::NEVER,
+        memo: Default::default(),
     }
 }
 

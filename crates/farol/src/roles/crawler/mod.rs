@@ -7,9 +7,11 @@
 pub mod core;
 pub mod hosts;
 pub mod keep;
+mod linker;
 pub mod orders;
 pub mod reading;
 pub mod replay;
+pub mod revisit;
 pub mod scope;
 pub mod view;
 mod visit;
@@ -22,16 +24,18 @@ use core::{Core, Event};
 use farol_base::{CanonicalUrl, Clock, SystemClock};
 use farol_fetch::{FetchConfig, Fetcher, Override};
 use farol_frontier::polite::{Constant, DelayRule, Density, DownloadTime};
-use farol_frontier::revisit::Interval;
 use farol_frontier::trap::TrapRules;
 use farol_frontier::{Frontier, Limits};
 use farol_links::{Links, LinksOptions};
 use farol_parse::Wants;
 use farol_store::pages::{Archive, ArchiveOptions, Recovery};
+use farol_store::urls::veuni::redistribute::Refresh;
 use farol_store::urls::{Found, Veuni, VeuniOptions};
 use keep::{Keep, Shapes};
+use linker::Linker;
 use orders::{Order, Orders};
 use reading::Reader;
+use revisit::Revisits;
 use scope::Scope;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -99,18 +103,13 @@ pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing:
     };
     let mut keep = Keep {
         urls: Box::new(urls),
-        links: links.clone(),
+        linker: Linker::start(links.clone())?,
         hosts: hosts::Hosts::open(fabric.clone(), &config.crawl.agent)?,
         fabric,
         scope,
         traps: trap_rules(config),
         shapes: Shapes::default(),
-        revisit: Box::new(Interval {
-            first: config.crawl.revisit_first.get(),
-            least: config.crawl.revisit_min.get(),
-            longest: config.crawl.revisit_max.get(),
-            ..Interval::default()
-        }),
+        revisits: Revisits::new(config),
         depth_max: config.crawl.max_depth,
         redirects_max: config.crawl.redirects_max,
         hops: HashMap::new(),
@@ -138,7 +137,9 @@ pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing:
 
 /// Opens the URL store.
 pub fn open_urls(folder: &Folder) -> Result<Veuni> {
-    let (urls, _) = Veuni::open(crate::disk::at(&folder.urls())?, VeuniOptions::default())
+    // What is due again comes before what is new: prices see to it that there is room for both.
+    let options = VeuniOptions { redistribution: Arc::new(Refresh), ..VeuniOptions::default() };
+    let (urls, _) = Veuni::open(crate::disk::at(&folder.urls())?, options)
         .with_context(|| format!("cannot open the URL store in {}", folder.urls().display()))?;
     Ok(urls)
 }
@@ -181,6 +182,7 @@ impl Crawler {
         ends_when_done: bool,
     ) -> Result<Crawler> {
         let Opened { archive, mut keep, mut orders, reader, .. } = opened;
+        keep.revisits.recall(&mut *keep.urls, SystemClock.now())?;
         for seed in seeds {
             orders.add_seed(seed)?;
             keep.scope.add_seed(seed);
@@ -198,11 +200,14 @@ impl Crawler {
             reader,
             archive: archive.reader(),
             compression: config.archive.compression,
+            pause: config.crawl.delay_min.get(),
             ids: AtomicU64::new(now.as_millis() << 20 ^ u64::from(std::process::id())),
         };
         let totals = Totals::read(&*keep.fabric, keep.urls.counts().collected)?;
         let shown = view.clone();
         keep.on_full_disk = Box::new(move |message| View::set_full(&shown, message));
+        let shown = view.clone();
+        keep.linker.on_full_disk(Box::new(move |message| View::set_full(&shown, message)));
         let mut core = Core {
             frontier: Frontier::new(delay_rule(&config), limits(&config)),
             archive,

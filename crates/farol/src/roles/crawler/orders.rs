@@ -4,9 +4,10 @@ use super::core::Core;
 use super::hosts::{Note, Recent, read_position, write_position};
 use crate::fabric::{Fabric, Table};
 use anyhow::Result;
-use farol_base::{CanonicalUrl, Host, PagePosition};
+use farol_base::{CanonicalUrl, Clock, Host, PagePosition, SystemClock};
 use farol_frontier::HostView;
-use farol_store::urls::HostCounts;
+use farol_frontier::revisit::book::Reason;
+use farol_store::urls::{HostCounts, Record};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -33,6 +34,11 @@ pub enum Question {
         host: Host,
         reply: SyncSender<Option<HostAnswer>>,
     },
+    /// Why a page is visited when it is.
+    Page {
+        url: CanonicalUrl,
+        reply: SyncSender<Option<PageAnswer>>,
+    },
 }
 
 /// A host in a list.
@@ -41,6 +47,13 @@ pub struct HostLine {
     pub counts: HostCounts,
     pub view: Option<HostView>,
     pub errors: u64,
+    pub freshness: Option<farol_front::Freshness>,
+}
+
+/// What is known of a page, and why it is visited when it is.
+pub struct PageAnswer {
+    pub record: Record,
+    pub reason: Reason,
 }
 
 /// All about one host.
@@ -76,6 +89,16 @@ impl Question {
                 });
                 let _ = reply.send(answer);
             }
+            Question::Page { url, reply } => {
+                // A store that cannot be read says so elsewhere.
+                let record = core.keep.urls.get(&url).ok().flatten();
+                let now = SystemClock.now();
+                let answer = record.map(|record| PageAnswer {
+                    reason: core.keep.revisits.explain(&url, &record, now),
+                    record,
+                });
+                let _ = reply.send(answer);
+            }
         }
     }
 }
@@ -98,7 +121,8 @@ impl HostLine {
 fn line(core: &Core, host: Host, counts: HostCounts) -> HostLine {
     let view = core.frontier.host(&host);
     let errors = core.keep.hosts.note(&host).map_or(0, |note| note.errors.values().sum());
-    HostLine { host, counts, view, errors }
+    let freshness = core.keep.revisits.host_freshness(&host, SystemClock.now());
+    HostLine { host, counts, view, errors, freshness }
 }
 
 /// The operator's standing orders.

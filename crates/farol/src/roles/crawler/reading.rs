@@ -36,6 +36,8 @@ pub struct Page {
     /// `None` where the page asks not to be indexed, names another as canonical, or has no text.
     pub document: Option<Document>,
     pub content_hash: ContentHash,
+    /// When the server says that it changed last.
+    pub modified: Option<Timestamp>,
 }
 
 /// An answer that has been read.
@@ -172,7 +174,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         simhash: parsed.simhash,
         position: PagePosition::default(),
     });
-    Reading { meaning: Meaning::Page(Box::new(Page { document, content_hash })), links, found }
+    Reading { meaning: Meaning::Page(Box::new(Page { document, content_hash, modified })), links, found }
 }
 
 /// Undoes gzip that is part of the file itself, as in `sitemap.xml.gz`.

@@ -21,7 +21,7 @@ pub fn catch_up(
     orders: &Orders,
 ) -> Result<u64> {
     let (urls, hosts) = (keep.urls.watermark(), keep.hosts.watermark());
-    let links = lock(&keep.links).watermark();
+    let links = lock(&keep.linker.links).watermark();
     let from = urls.min(links).min(hosts);
     let mut count = 0;
     if from >= end {

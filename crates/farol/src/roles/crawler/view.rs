@@ -61,6 +61,8 @@ pub struct View {
     pub archive_bytes: u64,
     pub urls_bytes: u64,
     pub links_bytes: u64,
+    /// How fresh the index is believed to be.
+    pub freshness: Option<farol_front::Freshness>,
 }
 
 impl View {

@@ -27,6 +27,8 @@ pub struct Visitor {
     pub reader: Reader,
     pub archive: ArchiveReader,
     pub compression: u32,
+    /// Rest between two requests of one visit.
+    pub pause: Duration,
     /// Where record ids start; each visit takes the next one.
     pub ids: AtomicU64,
 }
@@ -75,7 +77,7 @@ impl Visitor {
             body_bytes_max: Some(ROBOTS_BYTES_MAX),
             address: Some(lease.address()),
         };
-        let response = self.fetcher.get_following(request, ROBOTS_HOPS_MAX).await?.response;
+        let response = self.fetcher.get_following(request, ROBOTS_HOPS_MAX, self.pause).await?.response;
         let (body, retry_after) = (response.body.to_vec(), response.retry_after);
         let mut exchange = exchange_of(&url, response, SystemClock.now());
         // Archived under the address that was asked, wherever redirects led: it is this host's rules.

@@ -2,7 +2,7 @@
 //!
 //! Reading never trusts a length or a value: whatever does not fit is a [`Misfit`], and the bytes count as damaged.
 
-use crate::urls::{Record, State, Visit, VisitOutcome};
+use crate::urls::{Memo, Record, State, Visit, VisitOutcome};
 use farol_base::{ContentHash, PagePosition, Timestamp};
 use std::time::Duration;
 
@@ -168,6 +168,9 @@ pub fn put_visits(out: &mut Vec<u8>, record: &Record) {
     if record.content_hash != ContentHash::default() {
         out.extend_from_slice(&record.content_hash.0.to_le_bytes());
     }
+    if record.memo != Memo::default() {
+        out.extend_from_slice(&record.memo);
+    }
 }
 
 /// Reads what [`put_visits`] wrote; the bytes must be exactly that.
@@ -188,11 +191,12 @@ pub fn visits_of(bytes: &[u8], state: State, depth: u16) -> Result<Record, Misfi
             Some(PagePosition { file, offset: bytes.number()? })
         }
     };
-    let content_hash = if bytes.is_empty() {
+    let content_hash = if bytes.len() < size_of::<ContentHash>() {
         ContentHash::default()
     } else {
         ContentHash(u128::from_le_bytes(bytes.fixed()?))
     };
+    let memo = if bytes.is_empty() { Memo::default() } else { bytes.fixed()? };
     let whole = bytes.is_empty();
     let record = Record {
         state,
@@ -205,6 +209,7 @@ pub fn visits_of(bytes: &[u8], state: State, depth: u16) -> Result<Record, Misfi
         due,
         failures,
         depth,
+        memo,
     };
     if whole { Ok(record) } else { Err("more bytes than a visit has") }
 }
@@ -249,7 +254,8 @@ pub fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
         outcome
             | u8::from(visit.changed) << 4
             | u8::from(has_hash) << 5
-            | u8::from(visit.position.is_some()) << 6,
+            | u8::from(visit.position.is_some()) << 6
+            | u8::from(visit.memo != Memo::default()) << 7,
     );
     put(out, visit.at.as_millis());
     put_instant(out, visit.due);
@@ -260,6 +266,9 @@ pub fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
     }
     if has_hash {
         out.extend_from_slice(&visit.content_hash.0.to_le_bytes());
+    }
+    if visit.memo != Memo::default() {
+        out.extend_from_slice(&visit.memo);
     }
 }
 
@@ -275,9 +284,6 @@ pub fn visit_of(bytes: &mut Bytes<'_>) -> Result<Visit, Misfit> {
         6 => VisitOutcome::Failed,
         _ => return Err("an unknown outcome"),
     };
-    if flags & 0x80 != 0 {
-        return Err("an unknown kind of visit");
-    }
     let at = Timestamp::from_millis(bytes.number()?);
     let due = bytes.instant()?;
     let download = Duration::from_millis(bytes.number()?);
@@ -289,7 +295,8 @@ pub fn visit_of(bytes: &mut Bytes<'_>) -> Result<Visit, Misfit> {
         0 => ContentHash::default(),
         _ => ContentHash(u128::from_le_bytes(bytes.fixed()?)),
     };
-    Ok(Visit { at, outcome, content_hash, changed: flags & 0x10 != 0, position, download, due })
+    let memo = if flags & 0x80 != 0 { bytes.fixed()? } else { Memo::default() };
+    Ok(Visit { at, outcome, content_hash, changed: flags & 0x10 != 0, position, download, due, memo })
 }
 
 #[cfg(test)]
@@ -318,7 +325,7 @@ mod tests {
             times in (timestamp(), timestamp(), timestamp()),
             numbers in (any::<u32>(), any::<u8>(), any::<u32>(), any::<u128>()),
             position in proptest::option::of((any::<u32>(), any::<u64>())),
-            changed in any::<bool>(),
+            (changed, memo) in any::<(bool, [u8; 8])>(),
         ) {
             // A record that was visited at the very end of time could not have changed at the beginning.
             let position = position.map(|(file, offset)| PagePosition { file, offset });
@@ -328,14 +335,14 @@ mod tests {
             let last_change = if times.1.as_millis().wrapping_sub(times.2.as_millis()) == u64::MAX { times.1 } else { times.2 };
             let record = Record {
                 state: State::Gone, visits: numbers.0, last_visit: times.1, last_change, content_hash, position,
-                download, due, failures: numbers.1, depth: 7,
+                download, due, failures: numbers.1, depth: 7, memo,
             };
             let mut out = Vec::new();
             put_visits(&mut out, &record);
             prop_assert_eq!(due_of(&out), Ok(record.due));
             prop_assert_eq!(visits_of(&out, State::Gone, 7), Ok(record));
             let visit = Visit {
-                at: times.1, outcome: VisitOutcome::Refused, content_hash, changed, position, download, due: times.0,
+                at: times.1, outcome: VisitOutcome::Refused, content_hash, changed, position, download, due: times.0, memo,
             };
             out.clear();
             put_visit(&mut out, &visit);

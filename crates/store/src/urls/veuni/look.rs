@@ -110,6 +110,32 @@ impl Veuni {
         counts
     }
 
+    pub(super) fn walk_visited(&self, take: &mut dyn FnMut(&Host, &Record)) -> Result<(), Error> {
+        let whole = self.blocks.iter().filter(|block| block.damage.is_none());
+        for file in whole.filter_map(|block| block.file.as_ref()) {
+            let mut cursor = file.cursor(1 << 20);
+            for server in file.servers() {
+                let server = server?;
+                let Ok(host) = Host::parse(&server.host) else { continue };
+                // Most servers of a large crawl have nothing visited.
+                if server.visited == 0 {
+                    continue;
+                }
+                for group in [server.remaining, server.prescheduled].into_iter().filter(|group| group.len > 0)
+                {
+                    cursor.seek(group.at)?;
+                    for _ in 0..group.len {
+                        let entry = cursor.advance()?;
+                        if entry.state != 0 {
+                            take(&host, &super::merge::record_of(&entry)?);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Blocks whose files are damaged, as far as that was noticed.
     pub fn damage(&self) -> Vec<Damage> {
         self.blocks.iter().filter_map(|block| block.damage.clone()).collect()

@@ -452,7 +452,7 @@ pub fn settle(record: &mut Record, depth: u16, events: &[Event]) {
     }
 }
 
-fn record_of(entry: &Entry<'_>) -> Result<Record, Error> {
+pub fn record_of(entry: &Entry<'_>) -> Result<Record, Error> {
     let state = state_of(entry.state).map_err(unreadable)?;
     if state == State::Known {
         return Ok(Record { depth: entry.depth, ..Record::default() });

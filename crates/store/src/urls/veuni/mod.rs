@@ -365,6 +365,10 @@ impl UrlStore for Veuni {
         self.sums()
     }
 
+    fn each_visited(&self, take: &mut dyn FnMut(&Host, &Record)) -> Result<(), Error> {
+        self.walk_visited(take)
+    }
+
     fn settle(&mut self) -> Result<(), Error> {
         UrlStore::flush(self)?;
         self.merge_all()

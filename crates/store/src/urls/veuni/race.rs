@@ -76,6 +76,7 @@ fn visit(outcome: u8, now: Timestamp, due: Option<u8>) -> Visit {
         changed: outcome.is_multiple_of(2),
         position: (outcome < 2).then_some(PagePosition { file: 1, offset: now.as_millis() }),
         download: Duration::from_millis(u64::from(outcome) * 7),
+        memo: [outcome / 2; 8],
         due: due.map_or(Timestamp::NEVER, |due| now + Duration::from_secs(u64::from(due))),
     }
 }

@@ -29,6 +29,7 @@ fn page(due: Timestamp) -> Visit {
         position: Some(PagePosition { file: 1, offset: 2 }),
         download: Duration::from_millis(30),
         due,
+        memo: [3; 8],
     }
 }
 

@@ -3,14 +3,13 @@
 //! Takes 24 bytes per server that waits, some 300 bytes per server that was asked, and up to 64 URLs for each that is
 //! held. All of it is made anew when the block is merged.
 
-use super::block::{BlockFile, Cursor, Entry, Server};
-use super::codec::{state_of, visits_of};
-use super::merge::key;
+use super::block::{BlockFile, Cursor, Server};
+use super::merge::{key, record_of};
 use super::redistribute::Redistribution;
 use super::schedule::{Facts, Schedule};
 use super::{Veuni, split};
 use crate::Error;
-use crate::urls::{Drawn, DrawnUrl, Record, State};
+use crate::urls::{Drawn, DrawnUrl, Record};
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
@@ -213,16 +212,6 @@ impl Seat {
         self.window = best.into();
         Ok(())
     }
-}
-
-fn record_of(entry: &Entry<'_>) -> Result<Record, Error> {
-    let misfit =
-        |what: &str| Error::Damaged { file: "a block".to_string(), offset: 0, what: what.to_string() };
-    let state = state_of(entry.state).map_err(misfit)?;
-    if state == State::Known {
-        return Ok(Record { depth: entry.depth, ..Record::default() });
-    }
-    visits_of(entry.visits, state, entry.depth).map_err(misfit)
 }
 
 impl Veuni {

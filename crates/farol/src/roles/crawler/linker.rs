@@ -1,0 +1,184 @@
+//! Writes links beside the crawl: what the link graph takes to seal and merge must not keep the crawl waiting.
+//!
+//! Everything is done in the order in which it was given, by one thread. The link graph follows the archive with a
+//! watermark of its own, so that it may be a little behind; what a crash takes of it is read again.
+
+use super::keep::{is_disk_full, lock};
+use anyhow::{Result, anyhow};
+use farol_base::{PageId, PagePosition};
+use farol_links::{Links, OutLink, RankTable};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Pages that may wait for their links to be written: 4,096 × about 3 KB = 12 MB.
+const WAITING_MAX: usize = 4096;
+
+enum Job {
+    Put {
+        page: PageId,
+        host: u64,
+        links: Vec<OutLink>,
+        at: PagePosition,
+    },
+    Remove(PageId),
+    /// All of the archive up to here was given.
+    Upto(PagePosition),
+    /// One step of upkeep.
+    Maintain,
+    /// Makes everything survive a power cut, and says so.
+    Sync(SyncSender<()>),
+}
+
+/// Hears of a full disk.
+type Tell = Box<dyn Fn(&str) + Send>;
+
+/// The thread that writes links.
+pub struct Linker {
+    pub links: Arc<Mutex<Links>>,
+    give: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    bytes: AtomicU64,
+    ranks: Mutex<Arc<RankTable>>,
+    /// What went wrong, until somebody hears of it.
+    trouble: Mutex<Option<anyhow::Error>>,
+    on_full_disk: Mutex<Option<Tell>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Linker {
+    pub fn start(links: Arc<Mutex<Links>>) -> Result<Linker> {
+        let (give, jobs) = sync_channel(WAITING_MAX);
+        let shared = Arc::new(Shared::default());
+        shared.learn(&lock(&links));
+        let (on, with) = (links.clone(), shared.clone());
+        let thread = std::thread::Builder::new().name("links".to_string()).spawn(move || {
+            crate::process::be_nice();
+            if let Err(error) = work(&on, &jobs, &with) {
+                *locked(&with.trouble) = Some(error);
+            }
+        })?;
+        Ok(Linker { links, give: Some(give), thread: Some(thread), shared })
+    }
+
+    /// Says whom to tell, about once a second, while the disk is full.
+    pub fn on_full_disk(&self, tell: Tell) {
+        *locked(&self.shared.on_full_disk) = Some(tell);
+    }
+
+    /// Notes what a page links to.
+    pub fn put(&self, page: PageId, host: u64, links: Vec<OutLink>, at: PagePosition) -> Result<()> {
+        self.give(Job::Put { page, host, links, at })
+    }
+
+    pub fn remove(&self, page: PageId) -> Result<()> {
+        self.give(Job::Remove(page))
+    }
+
+    /// Says that everything up to this position of the archive was given.
+    pub fn upto(&self, at: PagePosition) -> Result<()> {
+        self.give(Job::Upto(at))
+    }
+
+    pub fn maintain(&self) -> Result<()> {
+        self.give(Job::Maintain)
+    }
+
+    /// Waits until everything that was given is written and would survive a power cut.
+    pub fn sync(&self) -> Result<()> {
+        let (reply, done) = sync_channel(1);
+        self.give(Job::Sync(reply))?;
+        done.recv().map_err(|_| self.trouble())
+    }
+
+    /// Bytes on the disk, as of the last upkeep.
+    pub fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Ranks as of the last upkeep.
+    pub fn ranks(&self) -> Arc<RankTable> {
+        locked(&self.shared.ranks).clone()
+    }
+
+    fn give(&self, job: Job) -> Result<()> {
+        let given = self.give.as_ref().map(|give| give.send(job));
+        if matches!(given, Some(Ok(()))) { Ok(()) } else { Err(self.trouble()) }
+    }
+
+    /// Why the thread has ended.
+    fn trouble(&self) -> anyhow::Error {
+        let told = locked(&self.shared.trouble).take();
+        told.unwrap_or_else(|| anyhow!("the link graph has stopped; run `farol check`, then start again"))
+    }
+}
+
+impl Drop for Linker {
+    fn drop(&mut self) {
+        self.give = None;
+        if let Some(thread) = self.thread.take() {
+            // Whatever went wrong there is told at the next start.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn learn(&self, links: &Links) {
+        self.bytes.store(links.counts().bytes, Ordering::Relaxed);
+        *locked(&self.ranks) = links.ranks();
+    }
+}
+
+fn work(links: &Mutex<Links>, jobs: &Receiver<Job>, shared: &Shared) -> Result<()> {
+    while let Ok(job) = jobs.recv() {
+        while let Err(error) = once(links, &job, shared) {
+            let error = anyhow::Error::from(error);
+            if !is_disk_full(&error) {
+                return Err(error);
+            }
+            // Nothing that was given is lost: it is tried as often as it takes.
+            if let Some(tell) = &*locked(&shared.on_full_disk) {
+                tell(&format!("no room on the disk: {error:#}; make room and crawling goes on"));
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+    Ok(())
+}
+
+fn once(links: &Mutex<Links>, job: &Job, shared: &Shared) -> Result<(), farol_links::Error> {
+    let mut graph = lock(links);
+    match job {
+        Job::Put { page, host, links, at } => graph.put(*page, *host, links, *at),
+        Job::Remove(page) => graph.remove(*page),
+        Job::Upto(at) => {
+            graph.advance(*at)?;
+            graph.flush()
+        }
+        Job::Maintain => {
+            // What fails now is tried again at the next turn.
+            if let Err(error) = graph.maintain() {
+                tracing::warn!(error = %error, "the link graph waits for its upkeep");
+            }
+            shared.learn(&graph);
+            Ok(())
+        }
+        Job::Sync(reply) => {
+            graph.sync()?;
+            // Whoever waited may have gone.
+            let _ = reply.send(());
+            Ok(())
+        }
+    }
+}

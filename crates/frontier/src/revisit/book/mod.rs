@@ -1,0 +1,274 @@
+//! The schedule of a crawler whose pages stand elsewhere: due times with their records, and here only sums.
+//!
+//! [`Schedule`](super::Schedule) has every page in memory, which is what a simulator wants. A crawler keeps its pages in a
+//! URL store that hands them out when they are due. All that is left to know is the price of a visit, and for that it is
+//! enough to know how many pages of each kind there are, host by host. After each visit [`Book::visited`] says when
+//! the next one is worth the price; as pages and beliefs move, [`Book::rebalance`] finds the prices again, by the same
+//! allocation. A page keeps its due time until its next visit: nobody's phase is reset.
+//!
+//! Memory: some 250 bytes per host, nothing per page; 8 bytes per page with its record ([`Memo`]).
+//! INVARIANT: what a memo says of its page is in the sums, once, as visited at the record's last visit.
+//!
+//! Times are seconds of one clock. Does not know URLs; hosts are numbers.
+
+mod memo;
+mod sums;
+
+pub use memo::{Entry, Memo};
+
+use super::allocate::{self, Error, Server, Share};
+use super::estimate::{Belief, Evidence, Observed, Prior};
+use super::select::Freshness;
+use std::collections::HashMap;
+use sums::Sums;
+
+/// Bounds and shares of a book.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BookRules {
+    /// Seconds between two visits of a page, on average over all: sets the channel.
+    pub mean: f64,
+    /// No page is visited more often than this.
+    pub least: f64,
+    /// Nor less often, given up or not.
+    pub longest: f64,
+    /// Part of what a host bears that is left for pages never visited, while there are such.
+    pub discovery: f64,
+}
+
+/// What is believed of the pages of a crawler, and what a visit must be worth.
+#[derive(Clone, Debug)]
+pub struct Book {
+    rules: BookRules,
+    hosts: HashMap<u64, HostBook>,
+    whole: Sums,
+    /// What is believed of pages of hosts that nobody knows.
+    prior: Prior,
+    price: f64,
+    /// Part of what a host bears that is left for discovery now.
+    discovery: f64,
+    /// Visits since the last rebalancing.
+    moved: u64,
+}
+
+#[derive(Clone, Debug)]
+struct HostBook {
+    delay: f64,
+    prior: Prior,
+    sums: Sums,
+    /// Its own price, where its pages ask for more than it bears.
+    price: Option<f64>,
+}
+
+/// A visit that found a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    pub host: u64,
+    /// Least seconds between two requests of the host.
+    pub delay: f64,
+    pub now: f64,
+    /// What was remembered of the page, and when it was visited last; `None` at the first visit.
+    pub before: Option<(Memo, f64)>,
+    /// What this visit tells of the time since.
+    pub observed: Option<Observed>,
+    pub weight: f64,
+}
+
+/// What follows from a visit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Planned {
+    pub memo: Memo,
+    pub due: f64,
+}
+
+/// Why a page is visited when it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reason {
+    /// Changes per second that are believed in, and the probability that the page is not another at every look.
+    pub rate: f64,
+    pub hope: f64,
+    pub weight: f64,
+    /// Probability that the copy is true now.
+    pub fresh: f64,
+    /// What a visit now is worth, and what it must be worth: seconds of freshness of a page of weight 1.
+    pub worth: f64,
+    pub price: f64,
+    /// Whether the price is the host's own, because it bears no more visits.
+    pub saturated: bool,
+    /// Seconds between visits at this price, within the bounds.
+    pub interval: f64,
+    /// Visits that saw a change, and seconds without one, as far as they are remembered.
+    pub changes: f64,
+    pub unchanged: f64,
+}
+
+impl Book {
+    pub fn new(rules: BookRules) -> Book {
+        Book {
+            rules,
+            hosts: HashMap::new(),
+            whole: Sums::default(),
+            prior: Prior::default(),
+            // As if all pages were alike: the first rebalancing knows better.
+            price: rules.mean / 4.0,
+            discovery: 0.0,
+            moved: 0,
+        }
+    }
+
+    /// Takes in a page as its record has it, when a crawler begins.
+    pub fn recall(&mut self, host: u64, delay: f64, memo: &Memo, last: f64, now: f64) {
+        self.put(host, delay, memo.entry, last, now);
+        let seat = self.host(host, delay);
+        let pages = seat.sums.pages() as u32;
+        seat.prior.nudge(&Evidence::default(), &memo.evidence, pages);
+    }
+
+    /// A page was visited and is there: says when it is worth another visit, and what to remember.
+    pub fn visited(&mut self, seen: &Seen) -> Planned {
+        let Seen { host, delay, now, before, observed, weight } = *seen;
+        self.moved += 1;
+        let mut evidence = before.map_or_else(Evidence::default, |(memo, _)| memo.evidence);
+        if let Some((memo, last)) = before {
+            self.take(host, memo.entry, last, now);
+        }
+        let price = self.price_of(host);
+        let whole = self.prior.clone();
+        let seat = self.hosts.entry(host).or_insert_with(|| HostBook::new(delay, whole));
+        seat.delay = delay;
+        if let Some(observed) = observed {
+            let old = evidence;
+            evidence.observe(before.map_or(0.0, |(_, last)| now - last), observed);
+            let pages = seat.sums.pages() as u32 + 1;
+            seat.prior.nudge(&old, &evidence, pages);
+            self.prior.nudge(&old, &evidence, self.whole.pages() as u32 + 1);
+        }
+        let belief = self.belief(host, &evidence);
+        let worth = price / weight.max(1e-6);
+        let (interval, change) = (belief.interval_at(worth), belief.change(worth));
+        let interval = belief.probe(worth).map_or(interval, |soon| soon.min(interval));
+        let memo = Memo { evidence, entry: Entry::of(change, weight) };
+        self.put(host, delay, memo.entry, now, now);
+        Planned { memo, due: now + self.bounded(interval) }
+    }
+
+    /// A page is gone, or could not be had: it is no longer counted. Says what to remember.
+    pub fn lost(&mut self, host: u64, memo: Memo, last: f64, now: f64) -> Memo {
+        self.take(host, memo.entry, last, now);
+        Memo { entry: Entry::default(), ..memo }
+    }
+
+    /// Forgets a host.
+    pub fn forget(&mut self, host: u64) {
+        if let Some(seat) = self.hosts.remove(&host) {
+            self.whole.take_all(&seat.sums);
+        }
+    }
+
+    /// Whether so much has moved since the last rebalancing that it is time for another.
+    pub fn is_unbalanced(&self) -> bool {
+        let pages = self.whole.pages();
+        self.moved as f64 > (pages / 50.0).max(100.0)
+    }
+
+    /// Finds the prices again. `waiting` pages were never visited and want to be.
+    ///
+    /// # Errors
+    /// See [`Error`]; nothing has changed then.
+    pub fn rebalance(&mut self, waiting: u64) -> Result<(), Error> {
+        let pages = self.whole.pages();
+        let channel = pages / self.rules.mean;
+        // With little to discover, little is left for it: a day's worth of the channel counts as much.
+        let wanted = waiting as f64 / (channel * 86_400.0).max(1.0);
+        let discovery = self.rules.discovery * wanted.min(1.0);
+        let kinds: Vec<(u64, f64, Vec<allocate::Page>)> =
+            self.hosts.iter().map(|(host, seat)| (*host, seat.delay, seat.sums.as_pages())).collect();
+        let servers: Vec<Server<'_>> = kinds
+            .iter()
+            .map(|(_, delay, pages)| Server { delay: delay / (1.0 - discovery).max(0.01), pages })
+            .collect();
+        let best = allocate::polite(&servers, channel)?;
+        (self.price, self.discovery, self.moved) = (best.price, discovery, 0);
+        for ((host, _, _), share) in kinds.iter().zip(&best.shares) {
+            if let (Some(seat), Share::Level(level)) = (self.hosts.get_mut(host), share) {
+                seat.price = (level.low > best.price * 1.000_001).then_some(level.low);
+            }
+        }
+        Ok(())
+    }
+
+    /// How fresh everything is believed to be, and how many pages that are.
+    pub fn freshness(&self, now: f64) -> (u64, Freshness) {
+        (self.whole.pages() as u64, self.whole.freshness(now))
+    }
+
+    /// How fresh one host is believed to be.
+    pub fn host_freshness(&self, host: u64, now: f64) -> Option<(u64, Freshness)> {
+        let sums = &self.hosts.get(&host)?.sums;
+        Some((sums.pages() as u64, sums.freshness(now)))
+    }
+
+    /// Why a page is visited when it is.
+    pub fn explain(&self, host: u64, memo: &Memo, last: f64, now: f64) -> Reason {
+        let belief = self.belief(host, &memo.evidence);
+        let (price, entry) = (self.price_of(host), memo.entry);
+        let weight = entry.weight();
+        let worth = price / weight.max(1e-6);
+        let interval = belief.interval_at(worth);
+        let interval = belief.probe(worth).map_or(interval, |soon| soon.min(interval));
+        let change = entry.page().change;
+        Reason {
+            rate: belief.rate(),
+            hope: entry.hope(),
+            weight,
+            fresh: change.fresh((now - last).max(0.0)),
+            worth: weight * change.index((now - last).max(0.0)),
+            price,
+            saturated: self.hosts.get(&host).is_some_and(|seat| seat.price.is_some()),
+            interval: self.bounded(interval),
+            changes: f64::from(memo.evidence.changes),
+            unchanged: f64::from(memo.evidence.unchanged),
+        }
+    }
+
+    fn belief(&self, host: u64, evidence: &Evidence) -> Belief {
+        self.hosts.get(&host).map_or(&self.prior, |seat| &seat.prior).belief(evidence)
+    }
+
+    fn bounded(&self, interval: f64) -> f64 {
+        interval.max(self.rules.least).min(self.rules.longest.max(self.rules.least))
+    }
+
+    fn price_of(&self, host: u64) -> f64 {
+        self.hosts.get(&host).and_then(|seat| seat.price).unwrap_or(self.price)
+    }
+
+    fn host(&mut self, host: u64, delay: f64) -> &mut HostBook {
+        let whole = &self.prior;
+        self.hosts.entry(host).or_insert_with(|| HostBook::new(delay, whole.clone()))
+    }
+
+    fn put(&mut self, host: u64, delay: f64, entry: Entry, last: f64, now: f64) {
+        if entry.weight != 0 {
+            self.host(host, delay).sums.add(entry, last, now);
+            self.whole.add(entry, last, now);
+        }
+    }
+
+    fn take(&mut self, host: u64, entry: Entry, last: f64, now: f64) {
+        if entry.weight != 0 {
+            if let Some(seat) = self.hosts.get_mut(&host) {
+                seat.sums.take(entry, last, now);
+            }
+            self.whole.take(entry, last, now);
+        }
+    }
+}
+
+impl HostBook {
+    fn new(delay: f64, prior: Prior) -> HostBook {
+        HostBook { delay, prior, sums: Sums::default(), price: None }
+    }
+}
+
+#[cfg(test)]
+mod tests;

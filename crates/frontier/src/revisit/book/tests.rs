@@ -1,0 +1,212 @@
+//! The book on small worlds of pages that change.
+
+use super::*;
+use crate::revisit::{History, Interval, RevisitPolicy, Visited};
+use farol_base::{Random, Seeded, Timestamp};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+const HOUR: f64 = 3600.0;
+const DAY: f64 = 86_400.0;
+
+const RULES: BookRules = BookRules { mean: 8.0 * DAY, least: HOUR, longest: 100.0 * DAY, discovery: 0.3 };
+
+struct LivePage {
+    host: u64,
+    rate: f64,
+    /// When it changes next, and whether our copy is what it is.
+    changes: f64,
+    is_true: bool,
+    last: f64,
+}
+
+/// Pages on hosts that change at very different rates, and how fresh a rule keeps them.
+struct World {
+    pages: Vec<LivePage>,
+    random: Seeded,
+}
+
+/// Told of page, instant and whether the page had changed, says when to come again.
+type Rule<'a> = &'a mut dyn FnMut(usize, &LivePage, f64, Option<bool>) -> f64;
+
+/// What came of a run, over its second half.
+#[derive(Debug)]
+struct Run {
+    truly_fresh: f64,
+    believed: f64,
+    visits_per_day: f64,
+}
+
+impl World {
+    fn new(pages: usize, hosts: u64) -> World {
+        let mut random = Seeded::new(8);
+        let page = |number: usize| {
+            let rate = 10f64.powf(-0.5 - 3.0 * random.unit()) / (0.25 * DAY);
+            LivePage { host: number as u64 % hosts, rate, changes: 0.0, is_true: false, last: 0.0 }
+        };
+        let pages = (0..pages).map(page).collect();
+        World { pages, random }
+    }
+
+    /// Runs `days`.
+    fn run(mut self, days: f64, visit: Rule<'_>, believed: &mut dyn FnMut(f64) -> f64) -> Run {
+        let mut queue: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        for (number, page) in self.pages.iter_mut().enumerate() {
+            page.changes = -(1.0 - self.random.unit()).ln() / page.rate;
+            queue.push(Reverse(((self.random.unit() * DAY * 1000.0) as u64, number)));
+        }
+        let (mut sampled, mut run) = (0.0, Run { truly_fresh: 0.0, believed: 0.0, visits_per_day: 0.0 });
+        let (mut samples, half) = (0.0, days / 2.0 * DAY);
+        while let Some(Reverse((at, number))) = queue.pop() {
+            let now = at as f64 / 1000.0;
+            if now > days * DAY {
+                break;
+            }
+            if now - sampled > DAY && now > half {
+                sampled = now;
+                self.forward(now);
+                let fresh = self.pages.iter().filter(|page| page.is_true).count();
+                run.truly_fresh += fresh as f64 / self.pages.len() as f64;
+                run.believed += believed(now);
+                samples += 1.0;
+            }
+            run.visits_per_day += f64::from(u8::from(now > half)) / (days / 2.0);
+            self.forward_one(number, now);
+            let page = &mut self.pages[number];
+            let changed = (page.last > 0.0).then_some(!page.is_true);
+            let next = visit(number, page, now, changed);
+            (page.is_true, page.last) = (true, now);
+            queue.push(Reverse(((next * 1000.0) as u64, number)));
+        }
+        (run.truly_fresh, run.believed) = (run.truly_fresh / samples, run.believed / samples);
+        run
+    }
+
+    fn forward(&mut self, now: f64) {
+        (0..self.pages.len()).for_each(|number| self.forward_one(number, now));
+    }
+
+    fn forward_one(&mut self, number: usize, now: f64) {
+        let page = &mut self.pages[number];
+        while page.changes < now {
+            page.is_true = false;
+            page.changes += -(1.0 - self.random.unit()).ln() / page.rate;
+        }
+    }
+}
+
+fn with_book(pages: usize, hosts: u64, delay: f64, days: f64) -> (Run, Book) {
+    let mut memos: Vec<Option<Memo>> = vec![None; pages];
+    let book = std::cell::RefCell::new(Book::new(RULES));
+    let run = World::new(pages, hosts).run(
+        days,
+        &mut |number, page, now, changed| {
+            let mut book = book.borrow_mut();
+            if book.is_unbalanced() {
+                book.rebalance(0).unwrap();
+            }
+            let observed =
+                changed.map(|changed| if changed { Observed::Changed } else { Observed::Unchanged });
+            let before = memos[number].map(|memo| (memo, page.last));
+            let planned = book.visited(&Seen { host: page.host, delay, now, before, observed, weight: 1.0 });
+            // As it would come back from a disk.
+            memos[number] = Some(Memo::from_bytes(planned.memo.to_bytes()));
+            planned.due
+        },
+        &mut |now| {
+            let (_, freshness) = book.borrow().freshness(now);
+            freshness.fresh / freshness.weight
+        },
+    );
+    (run, book.into_inner())
+}
+
+#[test]
+fn it_says_how_fresh_it_is_and_beats_an_interval_rule() {
+    let (ours, book) = with_book(600, 6, 1.0, 300.0);
+    assert!((ours.truly_fresh - ours.believed).abs() < 0.03, "{ours:?}");
+    // The channel is what was asked for.
+    assert!((ours.visits_per_day / (600.0 / 8.0) - 1.0).abs() < 0.15, "{ours:?}");
+    assert_eq!(book.freshness(300.0 * DAY).0, 600);
+    let rule = Interval {
+        first: Duration::from_secs_f64(8.0 * DAY),
+        least: Duration::from_secs(3600),
+        longest: Duration::from_secs_f64(100.0 * DAY),
+        ..Interval::default()
+    };
+    let theirs = World::new(600, 6).run(
+        300.0,
+        &mut |_, page, now, changed| {
+            let visited = match changed {
+                None => Visited::New,
+                Some(true) => Visited::Changed,
+                Some(false) => Visited::Unchanged,
+            };
+            let since = changed.map(|_| Duration::from_secs_f64(now - page.last));
+            let history = History { visited, since_last: since, misses: 0 };
+            rule.next_visit(Timestamp::from_millis((now * 1000.0) as u64), &history).as_millis() as f64
+                / 1000.0
+        },
+        &mut |_| 0.0,
+    );
+    // The rule needs many times as many visits: per visit it is far behind.
+    assert!(theirs.visits_per_day > 1.5 * ours.visits_per_day, "{ours:?} and {theirs:?}");
+    assert!(
+        ours.truly_fresh / ours.visits_per_day > 1.5 * theirs.truly_fresh / theirs.visits_per_day,
+        "{ours:?} and {theirs:?}"
+    );
+}
+
+#[test]
+fn a_host_that_bears_little_has_its_own_price() {
+    // 300 pages on two hosts that take a request each every three hours: 8 a day, less than pages ask for.
+    let (ours, book) = with_book(300, 2, 3.0 * HOUR, 200.0);
+    assert!(ours.visits_per_day < 1.15 * 16.0, "{ours:?}");
+    let reason = book.explain(0, &Memo::from_bytes([0; 8]), 0.0, DAY);
+    assert!(reason.saturated && reason.price > book.price, "{reason:?}");
+    assert!((ours.truly_fresh - ours.believed).abs() < 0.04, "{ours:?}");
+}
+
+#[test]
+fn what_records_say_makes_the_same_book() {
+    let (mut book, mut records) = (Book::new(RULES), Vec::new());
+    for number in 0..200u64 {
+        let (host, now) = (number % 5, number as f64 * 100.0);
+        let seen = Seen {
+            host,
+            delay: 1.0,
+            now,
+            before: None,
+            observed: Some(Observed::ChangedAgo(1e5)),
+            weight: 2.0,
+        };
+        records.push((host, book.visited(&seen).memo, now));
+    }
+    let mut again = Book::new(RULES);
+    records.iter().for_each(|(host, memo, last)| again.recall(*host, 1.0, memo, *last, 20_000.0));
+    let (a, b) = (book.freshness(30_000.0), again.freshness(30_000.0));
+    assert_eq!(a.0, b.0);
+    assert!((a.1.fresh - b.1.fresh).abs() < 1e-6 * a.1.fresh && (a.1.age - b.1.age).abs() < 1e-3 * a.1.age);
+    let (host, memo, last) = records[7];
+    let gone = again.lost(host, memo, last, 30_000.0);
+    assert_eq!((again.freshness(0.0).0, gone.entry), (199, Entry::default()));
+    // What is not counted cannot be taken out twice.
+    again.lost(host, gone, last, 30_000.0);
+    assert_eq!(again.freshness(0.0).0, 199);
+    again.forget(3);
+    assert_eq!((again.freshness(0.0).0, again.host_freshness(3, 0.0)), (159, None));
+}
+
+#[test]
+fn odd_worlds_have_answers() {
+    let mut book = Book::new(RULES);
+    book.rebalance(10).unwrap();
+    assert_eq!(book.freshness(5.0), (0, Freshness::default()));
+    let seen = Seen { host: 1, delay: 0.0, now: 10.0, before: None, observed: None, weight: 0.0 };
+    let planned = book.visited(&seen);
+    assert!((HOUR..=100.0 * DAY).contains(&(planned.due - 10.0)) && planned.memo.entry.weight == 0);
+    let planned = book.visited(&Seen { weight: f64::NAN, ..seen });
+    assert!((HOUR..=100.0 * DAY).contains(&(planned.due - 10.0)), "{planned:?}");
+    book.rebalance(u64::MAX).unwrap();
+}
