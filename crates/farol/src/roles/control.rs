@@ -18,6 +18,8 @@ pub const STEP: Duration = Duration::from_secs(2);
 const SAMPLES_MAX: usize = 1024;
 /// Query times kept for the percentiles: 4,096 × 8 bytes.
 const LATENCIES_MAX: usize = 4096;
+/// So many times as long as computing ranks took, they are left alone: a growing crawl spends a fiftieth of a thread on them.
+const RANK_RESTS: u32 = 50;
 
 /// Times of answered queries.
 #[derive(Default)]
@@ -103,7 +105,8 @@ impl Control {
         let history = Arc::new(Mutex::new(VecDeque::new()));
         let stop = Arc::new(AtomicBool::new(false));
         watched.ranks.set(lock(&watched.links).ranks());
-        let mut work = Work { watched, history: history.clone(), stop: stop.clone(), ranked_pages: 0 };
+        let mut work =
+            Work { watched, history: history.clone(), stop: stop.clone(), ranked_pages: 0, rank_rests: None };
         let thread = std::thread::Builder::new().name("control".to_string()).spawn(move || {
             crate::process::be_nice();
             work.run();
@@ -148,6 +151,8 @@ struct Work {
     history: Arc<Mutex<VecDeque<Sample>>>,
     stop: Arc<AtomicBool>,
     ranked_pages: u64,
+    /// Ranks are not computed before.
+    rank_rests: Option<Instant>,
 }
 
 impl Work {
@@ -198,12 +203,17 @@ impl Work {
         (view.totals, queries)
     }
 
-    /// Computes ranks where the graph has grown by a tenth since the last time; says whether it did.
+    /// Computes ranks where the graph has grown by a tenth since the last time and the last time is long enough ago;
+    /// says whether it did.
     fn rank(&mut self) -> bool {
         let pages = lock(&self.watched.links).counts().pages;
         if pages < self.ranked_pages + self.ranked_pages / 10 + 1 {
             return false;
         }
+        if self.rank_rests.is_some_and(|until| Instant::now() < until) {
+            return false;
+        }
+        let begun = Instant::now();
         let job = lock(&self.watched.links).snapshot_for_ranks();
         let ranked = job.run(Budget::default()).and_then(|ranking| {
             let mut links = lock(&self.watched.links);
@@ -218,6 +228,7 @@ impl Work {
             // A full disk, most likely; the ranks of before stay in use.
             Err(error) => tracing::warn!(error = %error, "ranks wait"),
         }
+        self.rank_rests = Some(Instant::now() + begun.elapsed() * RANK_RESTS);
         true
     }
 }

@@ -284,6 +284,12 @@ impl Stage {
         (forgotten.is_some(), item)
     }
 
+    /// URLs that were visited, by host and path; one that was visited twice comes twice.
+    pub fn visited_urls(&self) -> impl Iterator<Item = String> {
+        let visits = self.notes(Place::default()).filter(|(_, note)| note.event.first() == Some(&VISIT));
+        visits.map(|(_, note)| String::from_utf8_lossy(&[note.host, note.path].concat()).into_owned())
+    }
+
     /// What came for one URL, from its notes in order.
     fn together(&self, places: &[Place]) -> Together<'_> {
         let mut together = Together { depth: u16::MAX, visit_first: false, events: Vec::new() };

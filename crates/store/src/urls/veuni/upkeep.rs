@@ -10,6 +10,7 @@ use super::stage::Stage;
 use super::turn::Turn;
 use super::{Block, Damage, Rest, Veuni};
 use crate::Error;
+use farol_base::CanonicalUrl;
 use farol_base::disk::Disk;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -367,7 +368,13 @@ impl Veuni {
         let block = &mut self.blocks[at];
         let Some(file) = &block.file else { return };
         match Turn::of(file, &*self.options.schedule) {
-            Ok(turn) => {
+            Ok(mut turn) => {
+                // What was visited while the block was being merged stands in it as if it were not.
+                for url in block.stage.visited_urls() {
+                    if let Ok(url) = CanonicalUrl::from_stored(&url) {
+                        turn.set_aside(&url);
+                    }
+                }
                 block.turn = Some(turn);
                 block.resume = None;
             }

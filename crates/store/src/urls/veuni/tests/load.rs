@@ -196,3 +196,26 @@ fn whoever_brings_more_than_a_full_disk_takes_is_told() {
     store.settle().unwrap();
     assert_eq!(store.counts().known, 1000 * batches);
 }
+
+#[test]
+fn what_is_visited_while_its_block_is_merged_is_not_handed_out_again() {
+    let mem = Mem::new();
+    let mut store = open(&mem, VeuniOptions { threads: 1, ..VeuniOptions::default() });
+    let host = found_url(7, 0).url.host();
+    store.found(&(0..60_000).map(|page| found_url(7, page)).collect::<Vec<_>>()).unwrap();
+    store.settle().unwrap();
+    let now = Timestamp::from_secs(9);
+    let first = store.draw(&host, 500, now).unwrap().urls;
+    assert_eq!(first.len(), 500);
+    // Large enough for a thread of its own.
+    store.start_merge(0).unwrap();
+    assert!(store.blocks[0].is_busy);
+    for drawn in &first {
+        store.visited(&drawn.url, &page(Timestamp::NEVER)).unwrap();
+    }
+    while store.wait().unwrap() {}
+    let first: HashSet<CanonicalUrl> = first.into_iter().map(|drawn| drawn.url).collect();
+    let second = store.draw(&host, 600, now).unwrap().urls;
+    assert!(!second.is_empty());
+    assert!(second.iter().all(|drawn| !first.contains(&drawn.url)), "visited already");
+}
