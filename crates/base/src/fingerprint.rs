@@ -2,7 +2,7 @@
 //!
 //! Both are XXH3, a published algorithm, so that files written today can be read by anyone tomorrow.
 //! They name things; they do not protect against somebody who makes collisions on purpose, and nothing
-//! that must be exact (the URL store) relies on them alone.
+//! that must be exact (the URL store) relies on them alone. [`keyed128`] is for tables in memory: nobody else has the key.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128, xxh3_128_with_seed};
 

@@ -134,7 +134,7 @@ pub struct QueryStatus {
 pub struct Freshness {
     /// Pages that the estimates are about.
     pub pages: u64,
-    /// Expected share, 0 to 1, of the pages (by their weights) whose copy is still what the server has.
+    /// Expected share, 0 to 1, of the pages whose copy is still what the server has.
     pub fresh: f64,
     /// Mean time since copies stopped being true, over all pages; a copy that is still true counts as zero.
     pub age: Duration,

@@ -31,7 +31,7 @@ pub fn run(args: &FreshnessArgs) -> Result<ExitCode> {
                     bail!("{text:?} cannot be looked up: {error}; give a whole address, with https://")
                 }
             };
-            ask::ask(&args.place, &format!("/api/v1/page?url={}", escaped(url.as_str())))?
+            ask::ask(&args.place, &format!("/api/v1/page?url={}", ask::escaped(url.as_str())))?
         }
     };
     if answer.is_null() {
@@ -44,21 +44,6 @@ pub fn run(args: &FreshnessArgs) -> Result<ExitCode> {
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A URL within the query of another.
-fn escaped(url: &str) -> String {
-    let mut out = String::with_capacity(url.len());
-    for byte in url.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => {
-                out.push(byte.into())
-            }
-            // Writing to a String cannot fail.
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-    }
-    out
 }
 
 fn whole(freshness: &Value) -> String {
@@ -88,8 +73,8 @@ fn explained(page: &Value) -> String {
         float("visits"),
         float("changes")
     ));
-    let rate = float("changes_per_day");
-    let every = if rate > 0.0 { span(86_400.0 / rate) } else { "never".to_string() };
+    // Nobody is ever sure that a page does not change at all.
+    let every = span(86_400.0 / float("changes_per_day").max(f64::MIN_POSITIVE));
     line(format!(
         "It is believed to change every {every}; the copy is still right with a probability of {:.0} %.",
         100.0 * float("fresh")
@@ -130,7 +115,6 @@ mod tests {
         }
         let new = explained(&json!({ "url": "http://h/a", "visits": 0, "last_visit": null }));
         assert!(new.contains("not visited yet"), "{new}");
-        assert_eq!(escaped("http://h/a?b=c&d#é"), "http://h/a%3Fb%3Dc%26d%23%C3%A9");
         let all = whole(&json!({ "pages": 1200, "fresh": 0.876, "age_seconds": 30.0 }));
         assert!(all.starts_with("87.6 % of 1,200 pages"), "{all}");
     }

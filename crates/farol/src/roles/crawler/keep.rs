@@ -13,7 +13,7 @@ use anyhow::Result;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, ContentHash, Document, Host, PageId, PagePosition, Timestamp};
 use farol_frontier::trap::{HostShape, TrapRules, TrapVerdict};
-use farol_links::{Links, OutLink};
+use farol_links::OutLink;
 use farol_store::urls::{Found, Record, UrlStore, Visit, VisitOutcome};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -374,7 +374,8 @@ fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
     }
 }
 
-/// A poisoned lock means that a thread died while it held the links; what is on disk is still right.
-pub fn lock(links: &Mutex<Links>) -> MutexGuard<'_, Links> {
+/// A poisoned lock means that a thread died while it held the links, or what is told of them; what is on disk is still
+/// right.
+pub fn lock<T>(links: &Mutex<T>) -> MutexGuard<'_, T> {
     links.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

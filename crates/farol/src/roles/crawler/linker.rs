@@ -9,7 +9,7 @@ use farol_base::{PageId, PagePosition};
 use farol_links::{Links, OutLink, RankTable};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -52,10 +52,6 @@ struct Shared {
     on_full_disk: Mutex<Option<Tell>>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Linker {
     pub fn start(links: Arc<Mutex<Links>>) -> Result<Linker> {
         let (give, jobs) = sync_channel(WAITING_MAX);
@@ -65,7 +61,7 @@ impl Linker {
         let thread = std::thread::Builder::new().name("links".to_string()).spawn(move || {
             crate::process::be_nice();
             if let Err(error) = work(&on, &jobs, &with) {
-                *locked(&with.trouble) = Some(error);
+                *lock(&with.trouble) = Some(error);
             }
         })?;
         Ok(Linker { links, give: Some(give), thread: Some(thread), shared })
@@ -73,7 +69,7 @@ impl Linker {
 
     /// Says whom to tell, about once a second, while the disk is full.
     pub fn on_full_disk(&self, tell: Tell) {
-        *locked(&self.shared.on_full_disk) = Some(tell);
+        *lock(&self.shared.on_full_disk) = Some(tell);
     }
 
     /// Notes what a page links to.
@@ -108,7 +104,7 @@ impl Linker {
 
     /// Ranks as of the last upkeep.
     pub fn ranks(&self) -> Arc<RankTable> {
-        locked(&self.shared.ranks).clone()
+        lock(&self.shared.ranks).clone()
     }
 
     fn give(&self, job: Job) -> Result<()> {
@@ -118,7 +114,7 @@ impl Linker {
 
     /// Why the thread has ended.
     fn trouble(&self) -> anyhow::Error {
-        let told = locked(&self.shared.trouble).take();
+        let told = lock(&self.shared.trouble).take();
         told.unwrap_or_else(|| anyhow!("the link graph has stopped; run `farol check`, then start again"))
     }
 }
@@ -136,7 +132,7 @@ impl Drop for Linker {
 impl Shared {
     fn learn(&self, links: &Links) {
         self.bytes.store(links.counts().bytes, Ordering::Relaxed);
-        *locked(&self.ranks) = links.ranks();
+        *lock(&self.ranks) = links.ranks();
     }
 }
 
@@ -148,7 +144,7 @@ fn work(links: &Mutex<Links>, jobs: &Receiver<Job>, shared: &Shared) -> Result<(
                 return Err(error);
             }
             // Nothing that was given is lost: it is tried as often as it takes.
-            if let Some(tell) = &*locked(&shared.on_full_disk) {
+            if let Some(tell) = &*lock(&shared.on_full_disk) {
                 tell(&format!("no room on the disk: {error:#}; make room and crawling goes on"));
             }
             std::thread::sleep(Duration::from_secs(1));

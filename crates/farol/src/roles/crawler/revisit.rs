@@ -92,25 +92,16 @@ impl Revisits {
 
     /// Reads what the records say, as when a crawl begins.
     pub fn recall(&mut self, urls: &mut dyn UrlStore, now: Timestamp) -> Result<()> {
-        self.book = Book::new(self.rules);
+        let mut book = Book::new(self.rules);
         let counts = urls.counts();
-        if counts.collected + counts.unsettled == 0 {
-            return Ok(());
+        if counts.collected + counts.unsettled > 0 {
+            urls.settle()?;
+            let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
+            urls.each_visited(&mut |host, record| {
+                let (memo, last) = (Memo::from_bytes(record.memo), self.secs(record.last_visit));
+                book.recall(host_of(host.as_str()), delay, &memo, last, now);
+            })?;
         }
-        urls.settle()?;
-        let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
-        let mut known: Vec<(u64, Memo, f64)> = Vec::new();
-        let mut book = std::mem::replace(&mut self.book, Book::new(self.rules));
-        let mut recall = |host: &Host, record: &Record| {
-            let (host, last) = (host_of(host.as_str()), self.secs(record.last_visit));
-            known.push((host, Memo::from_bytes(record.memo), last));
-            // A few at a time, so that the list stays small.
-            if known.len() >= 10_000 {
-                known.drain(..).for_each(|(host, memo, last)| book.recall(host, delay, &memo, last, now));
-            }
-        };
-        urls.each_visited(&mut recall)?;
-        known.drain(..).for_each(|(host, memo, last)| book.recall(host, delay, &memo, last, now));
         self.book = book;
         self.rebalance(urls.counts().waiting);
         Ok(())
@@ -219,7 +210,6 @@ impl Revisits {
             worth: reason.worth / self.speed,
             price: reason.price / self.speed,
             interval: reason.interval / self.speed,
-            unchanged: reason.unchanged / self.speed,
             ..reason
         }
     }

@@ -44,8 +44,6 @@ pub struct Book {
     /// What is believed of pages of hosts that nobody knows.
     prior: Prior,
     price: f64,
-    /// Part of what a host bears that is left for discovery now.
-    discovery: f64,
     /// Visits since the last rebalancing.
     moved: u64,
 }
@@ -83,9 +81,8 @@ pub struct Planned {
 /// Why a page is visited when it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reason {
-    /// Changes per second that are believed in, and the probability that the page is not another at every look.
+    /// Changes per second that are believed in.
     pub rate: f64,
-    pub hope: f64,
     pub weight: f64,
     /// Probability that the copy is true now.
     pub fresh: f64,
@@ -96,9 +93,8 @@ pub struct Reason {
     pub saturated: bool,
     /// Seconds between visits at this price, within the bounds.
     pub interval: f64,
-    /// Visits that saw a change, and seconds without one, as far as they are remembered.
+    /// Visits that saw a change, as far as they are remembered.
     pub changes: f64,
-    pub unchanged: f64,
 }
 
 impl Book {
@@ -110,7 +106,6 @@ impl Book {
             prior: Prior::default(),
             // As if all pages were alike: the first rebalancing knows better.
             price: rules.mean / 4.0,
-            discovery: 0.0,
             moved: 0,
         }
     }
@@ -132,8 +127,7 @@ impl Book {
             self.take(host, memo.entry, last, now);
         }
         let price = self.price_of(host);
-        let whole = self.prior.clone();
-        let seat = self.hosts.entry(host).or_insert_with(|| HostBook::new(delay, whole));
+        let seat = self.host(host, delay);
         seat.delay = delay;
         if let Some(observed) = observed {
             let old = evidence;
@@ -143,12 +137,10 @@ impl Book {
             self.prior.nudge(&old, &evidence, self.whole.pages() as u32 + 1);
         }
         let belief = self.belief(host, &evidence);
-        let worth = price / weight.max(1e-6);
-        let (interval, change) = (belief.interval_at(worth), belief.change(worth));
-        let interval = belief.probe(worth).map_or(interval, |soon| soon.min(interval));
-        let memo = Memo { evidence, entry: Entry::of(change, weight) };
+        let worth = worth_of(price, weight);
+        let memo = Memo { evidence, entry: Entry::of(belief.change(worth), weight) };
         self.put(host, delay, memo.entry, now, now);
-        Planned { memo, due: now + self.bounded(interval) }
+        Planned { memo, due: now + self.interval(&belief, worth) }
     }
 
     /// A page is gone, or could not be had: it is no longer counted. Says what to remember.
@@ -187,7 +179,7 @@ impl Book {
             .map(|(_, delay, pages)| Server { delay: delay / (1.0 - discovery).max(0.01), pages })
             .collect();
         let best = allocate::polite(&servers, channel)?;
-        (self.price, self.discovery, self.moved) = (best.price, discovery, 0);
+        (self.price, self.moved) = (best.price, 0);
         for ((host, _, _), share) in kinds.iter().zip(&best.shares) {
             if let (Some(seat), Share::Level(level)) = (self.hosts.get_mut(host), share) {
                 seat.price = (level.low > best.price * 1.000_001).then_some(level.low);
@@ -212,21 +204,16 @@ impl Book {
         let belief = self.belief(host, &memo.evidence);
         let (price, entry) = (self.price_of(host), memo.entry);
         let weight = entry.weight();
-        let worth = price / weight.max(1e-6);
-        let interval = belief.interval_at(worth);
-        let interval = belief.probe(worth).map_or(interval, |soon| soon.min(interval));
         let change = entry.page().change;
         Reason {
             rate: belief.rate(),
-            hope: entry.hope(),
             weight,
             fresh: change.fresh((now - last).max(0.0)),
             worth: weight * change.index((now - last).max(0.0)),
             price,
             saturated: self.hosts.get(&host).is_some_and(|seat| seat.price.is_some()),
-            interval: self.bounded(interval),
+            interval: self.interval(&belief, worth_of(price, weight)),
             changes: f64::from(memo.evidence.changes),
-            unchanged: f64::from(memo.evidence.unchanged),
         }
     }
 
@@ -234,7 +221,10 @@ impl Book {
         self.hosts.get(&host).map_or(&self.prior, |seat| &seat.prior).belief(evidence)
     }
 
-    fn bounded(&self, interval: f64) -> f64 {
+    /// Seconds until the next visit is worth so much, or sooner where it is worth finding out more; within the bounds.
+    fn interval(&self, belief: &Belief, worth: f64) -> f64 {
+        let interval = belief.interval_at(worth);
+        let interval = belief.probe(worth).map_or(interval, |soon| soon.min(interval));
         interval.max(self.rules.least).min(self.rules.longest.max(self.rules.least))
     }
 
@@ -262,6 +252,11 @@ impl Book {
             self.whole.take(entry, last, now);
         }
     }
+}
+
+/// What a visit must be worth as if the page had weight 1.
+fn worth_of(price: f64, weight: f64) -> f64 {
+    price / weight.max(1e-6)
 }
 
 impl HostBook {
