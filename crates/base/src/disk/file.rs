@@ -4,6 +4,7 @@ use super::{Disk, check_name};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,6 +141,12 @@ impl Disk for File {
             writer.fresh.store(false, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    fn rest(&self, name: &str, upto: u64) {
+        let (Ok(writer), Some(len)) = (self.writer(name, false), NonZeroU64::new(upto)) else { return };
+        // Some file systems do not know the hint, and none needs it.
+        let _ = rustix::fs::fadvise(&writer.file, 0, Some(len), rustix::fs::Advice::DontNeed);
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -19,7 +19,7 @@ fn what_the_dashboard_says_of_freshness_is_true() {
     };
     let web = Web::start(WebConfig { change_rate: 3.0, clock_speedup: 2000.0, ..config });
     let data = Data::new();
-    data.configure(&settings("optimal", 2000.0, 200));
+    data.configure(&settings("optimal", 2000.0, 200, 600.0));
     let mut farol = Farol::up(&data, &web, &[]);
     farol.wait_for("all pages", |status| status["crawl"]["pages_fetched"].as_u64() >= Some(800));
     // Each page is visited every five seconds in the mean; how often each changes is learnt meanwhile.

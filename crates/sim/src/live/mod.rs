@@ -3,6 +3,7 @@
 //! The Web knows the version of each page at any instant, and its log says when each was asked for last. So the truth
 //! needs no word of the crawler: a copy is true if the page is still the version that was served.
 
+pub mod steady;
 mod truth;
 
 pub use truth::{Truth, truth};
@@ -41,8 +42,8 @@ pub struct LiveArgs {
     pub warm_up: u64,
     #[arg(long, default_value_t = 100)]
     pub seconds: u64,
-    /// Rules to compare.
-    #[arg(long, value_delimiter = ',', default_value = "optimal,interval")]
+    /// Rules to compare. The first takes as many requests as it wants; each that follows gets as many as that.
+    #[arg(long, value_delimiter = ',', default_value = "interval,optimal")]
     pub rules: Vec<String>,
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -69,8 +70,13 @@ pub fn run(args: &LiveArgs) -> Result<(), Error> {
         "| rule | pages | truly fresh | dashboard says | difference | requests/s | offences against politeness |"
     );
     println!("|---|---:|---:|---:|---:|---:|---:|");
+    // Seconds between two visits of a page in the mean; the least there is, as long as no budget is known.
+    let mut mean = LEAST_SECS;
     for rule in &args.rules {
-        let lived = live(args, rule)?;
+        let lived = live(args, rule, mean)?;
+        if mean == LEAST_SECS {
+            mean = (lived.pages as f64 / lived.requests_per_second.max(1e-9) * args.speedup).max(LEAST_SECS);
+        }
         println!(
             "| {rule} | {} | {:.3} | {:.3} | {:+.3} | {:.1} | {} |",
             lived.pages,
@@ -85,7 +91,7 @@ pub fn run(args: &LiveArgs) -> Result<(), Error> {
 }
 
 /// Crawls with one rule.
-fn live(args: &LiveArgs, rule: &str) -> Result<Lived, Error> {
+fn live(args: &LiveArgs, rule: &str, mean: f64) -> Result<Lived, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Error::Input(error.to_string()))?;
     let config = WebConfig {
@@ -102,15 +108,20 @@ fn live(args: &LiveArgs, rule: &str) -> Result<Lived, Error> {
     let server = runtime.block_on(serve(config, listen, LogSink::memory()));
     let server = server.map_err(|error| Error::Input(error.to_string()))?;
     let folder = std::env::temp_dir().join(format!("farol-live-{}-{rule}", std::process::id()));
-    let lived = crawl(args, rule, &server, &folder);
+    let lived = crawl(args, (rule, mean), &server, &folder);
     // What is left of it helps nobody.
     let _ = std::fs::remove_dir_all(&folder);
     lived
 }
 
-fn crawl(args: &LiveArgs, rule: &str, server: &Server, folder: &Path) -> Result<Lived, Error> {
+fn crawl(
+    args: &LiveArgs,
+    (rule, mean): (&str, f64),
+    server: &Server,
+    folder: &Path,
+) -> Result<Lived, Error> {
     std::fs::create_dir_all(folder).map_err(Error::file("make", folder))?;
-    let settings = settings(rule, args.speedup, args.delay_millis);
+    let settings = settings(rule, args.speedup, args.delay_millis, mean);
     let path = folder.join("farol.toml");
     std::fs::write(&path, settings).map_err(Error::file("write", &path))?;
     let seed = format!("http://{}/", server.world().host_name(0));
@@ -125,14 +136,21 @@ fn crawl(args: &LiveArgs, rule: &str, server: &Server, folder: &Path) -> Result<
         "--listen",
         "127.0.0.1:0",
     ]);
-    command.arg("--data").arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let log = folder.join("said");
+    let said = std::fs::File::create(&log).map_err(Error::file("write", &log))?;
+    command.arg("--data").arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
     let child = command.spawn().map_err(Error::file("start", &args.farol))?;
-    let crawler = Running(child);
+    let mut crawler = Running(child);
     let began = Instant::now();
     let (mut lived, mut samples) = (Lived::default(), 0.0);
     let mut before = None;
     while began.elapsed() < Duration::from_secs(args.warm_up + args.seconds) {
         std::thread::sleep(Duration::from_secs(2));
+        if let Ok(Some(status)) = crawler.0.try_wait() {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            let last = said.lines().last().unwrap_or("it said nothing");
+            return Err(Error::Input(format!("farol ended early ({status}): {last}")));
+        }
         if began.elapsed() < Duration::from_secs(args.warm_up) {
             continue;
         }
@@ -175,10 +193,13 @@ fn is_forgiven(offence: Offence) -> bool {
     matches!(offence, Offence::DoubleFetch | Offence::TrapPage)
 }
 
-/// The crawler's settings: as many visits as hosts bear, in accelerated time.
-pub fn settings(rule: &str, speedup: f64, delay_millis: u64) -> String {
+/// The shortest interval between two visits of a page, in seconds of the Web's clock.
+const LEAST_SECS: f64 = 600.0;
+
+/// The crawler's settings, in accelerated time: visits of a page are `mean` seconds apart on average, if hosts bear it.
+pub fn settings(rule: &str, speedup: f64, delay_millis: u64, mean: f64) -> String {
     format!(
-        "[crawl]\nallow_private = true\nrevisit = \"{rule}\"\nrevisit_clock = {speedup:?}\nrevisit_mean = \"600s\"\n\
+        "[crawl]\nallow_private = true\nrevisit = \"{rule}\"\nrevisit_clock = {speedup:?}\nrevisit_mean = \"{mean:.0}s\"\n\
          revisit_min = \"600s\"\nrevisit_first = \"1h\"\nrevisit_max = \"1440h\"\ndelay_rule = \"constant\"\n\
          delay_min = \"{delay_millis}ms\"\n"
     )

@@ -1,24 +1,21 @@
-//! Is a store exact? A run beside a model that keeps fingerprints, and then every URL is asked for.
+//! Is a store exact? A run beside a model that keeps fingerprints, and then everything the store knows is gone through.
 //!
 //! The model is told what the store is told, and nothing that the store says: a sorted list of 128-bit fingerprints of
-//! the URLs that were found, and which of them were visited. At the end the store must know as many, have visited the
-//! same ones, never have handed out one twice or one that nobody found, and not know URLs that were never found. Then
-//! it is opened anew, and a sample is asked again.
+//! the URLs that were found, and which of them were visited. At the end the store must know each of these exactly once,
+//! and no other, have visited the same ones, and never have handed out one twice or one that nobody found. A sample is
+//! also asked for by name, and so are URLs that were never found. Then it is opened anew, and all of it is done again.
 
 use super::driver::drive;
 use super::experiment::RunLength;
 use crate::Error;
 use farol_base::{CanonicalUrl, ContentHash, Timestamp};
-use farol_store::urls::{Counts, Found, UrlStore, Verifier, Visit, VisitOutcome};
+use farol_store::urls::{Counts, Found, UrlStore, Verifier, Visit, VisitOutcome, Walk};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
-/// After opening again one of this many URLs is asked for: a store that reads a piece of a file for each answer has
-/// 10 million to read the first time.
-const SAMPLE: usize = 16;
-/// One of this many known URLs is also asked for in a spelling that nobody found.
-const STRANGERS: usize = 16;
+/// One of this many URLs is asked for by name, also in a spelling that nobody found.
+const SAMPLE: usize = 64;
 
 /// What the comparison found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +34,8 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Equal { known, visited, strangers } => write!(
                 f,
-                "equal: {known} URLs known, {visited} of them visited, and {strangers} others not known; one in {SAMPLE} \
-                 asked again after opening anew, and all counts"
+                "equal, before and after opening anew: {known} URLs known, each once, {visited} of them visited; one in \
+                 {SAMPLE} asked for by name, and {strangers} others not known"
             ),
             Verdict::Different(what) => write!(f, "different: {what}"),
         }
@@ -63,29 +60,21 @@ pub fn exact<S: UrlStore>(
     if let Some(what) = model.close() {
         return Ok(Verdict::Different(what));
     }
-    let verdict = ask_all(&store, &model, run, cycles, 1)?;
+    let verdict = compare(&store, &model, run, cycles)?;
     if let Verdict::Different(_) = verdict {
         return Ok(verdict);
     }
     drop(store);
     let mut again = open(folder)?;
     UrlStore::settle(&mut again)?;
-    Ok(match ask_all(&again, &model, run, cycles, SAMPLE)? {
+    Ok(match compare(&again, &model, run, cycles)? {
         Verdict::Different(what) => Verdict::Different(format!("after opening again: {what}")),
         Verdict::Equal { .. } => verdict,
     })
 }
 
-/// Asks for each URL of the load, cycle by cycle, in the order of texts: stores answer faster that way.
-///
-/// Asks for one in `sample` of them, and compares all counts.
-fn ask_all<S: UrlStore>(
-    store: &S,
-    model: &Model,
-    run: &RunLength,
-    cycles: u64,
-    sample: usize,
-) -> Result<Verdict, Error> {
+/// Compares counts, then each URL that the store knows, then asks for a sample of the load by name.
+fn compare<S: UrlStore>(store: &S, model: &Model, run: &RunLength, cycles: u64) -> Result<Verdict, Error> {
     let (counts, visited) = (UrlStore::counts(store), model.visited());
     let want = (model.known.len() as u64, model.pages, model.known.len() as u64 - visited);
     let got = (counts.known, counts.collected, counts.waiting);
@@ -94,9 +83,11 @@ fn ask_all<S: UrlStore>(
             "(known, collected, waiting) is {got:?}, and should be {want:?}"
         )));
     }
+    if let Some(what) = walk(store, model)? {
+        return Ok(Verdict::Different(what));
+    }
     let mut load = run.load()?;
-    let mut asked = vec![false; model.known.len()];
-    let (mut batch, mut urls, mut strangers) = (Vec::new(), Vec::new(), 0);
+    let (mut batch, mut strangers, mut nth) = (Vec::new(), 0, 0);
     for _ in 0..cycles {
         load.begin_cycle();
         loop {
@@ -105,32 +96,50 @@ fn ask_all<S: UrlStore>(
                 break;
             }
             for found in batch.drain(..) {
-                let Some(place) = model.place(&found.url) else { continue };
-                if !std::mem::replace(&mut asked[place], true) {
-                    urls.push((found.url, place));
+                nth += 1;
+                if nth % SAMPLE != 0 {
+                    continue;
                 }
-            }
-        }
-        urls.sort_unstable();
-        for (i, (url, place)) in urls.drain(..).enumerate().step_by(sample) {
-            if let Some(what) = ask(store, &url, Some(model.is_visited[place]))? {
-                return Ok(Verdict::Different(what));
-            }
-            if i % STRANGERS == 0
-                && let Ok(stranger) = url.join(&format!("{}-nobody", url.path()))
-                && model.place(&stranger).is_none()
-            {
-                strangers += 1;
-                if let Some(what) = ask(store, &stranger, None)? {
+                let Some(place) = model.place(&found.url) else {
+                    return Ok(Verdict::Different("the load does not repeat itself".to_string()));
+                };
+                if let Some(what) = ask(store, &found.url, Some(model.is_visited[place]))? {
                     return Ok(Verdict::Different(what));
                 }
+                if let Ok(stranger) = found.url.join(&format!("{}-nobody", found.url.path()))
+                    && model.place(&stranger).is_none()
+                {
+                    strangers += 1;
+                    if let Some(what) = ask(store, &stranger, None)? {
+                        return Ok(Verdict::Different(what));
+                    }
+                }
             }
         }
     }
-    match asked.iter().position(|asked| !asked) {
-        Some(place) => Ok(Verdict::Different(format!("the load does not repeat itself at {place}"))),
-        None => Ok(Verdict::Equal { known: want.0, visited, strangers }),
-    }
+    Ok(Verdict::Equal { known: want.0, visited, strangers })
+}
+
+/// Goes through all that the store knows; answers with the first difference, if there is one.
+fn walk<S: UrlStore>(store: &S, model: &Model) -> Result<Option<String>, Error> {
+    let (mut met, mut text, mut wrong) = (vec![false; model.known.len()], String::new(), None);
+    UrlStore::walk(store, Walk::All, &mut |host, path, record| {
+        text.clear();
+        text.push_str(host.as_str());
+        text.push_str(path);
+        let is_visited = record.visits > 0;
+        let difference = match model.known.binary_search(&fingerprint(&text)) {
+            Err(_) => Some("is known, and nobody found it"),
+            Ok(place) if std::mem::replace(&mut met[place], true) => Some("is there twice"),
+            Ok(place) if is_visited != model.is_visited[place] => Some("is visited in one only"),
+            Ok(_) => None,
+        };
+        if let Some(difference) = difference {
+            wrong.get_or_insert_with(|| format!("{text} {difference}"));
+        }
+    })?;
+    let missing = met.iter().filter(|met| !**met).count();
+    Ok(wrong.or_else(|| (missing > 0).then(|| format!("{missing} URLs are not there"))))
 }
 
 /// Asks for one URL; answers with the difference, if there is one. `None` = it should not be known.
@@ -184,7 +193,7 @@ impl Model {
     fn take(&mut self, urls: &[CanonicalUrl]) {
         self.cycle += 1;
         for url in urls {
-            let before = self.taken.insert(fingerprint(url), (self.cycle, None));
+            let before = self.taken.insert(fingerprint(url.as_str()), (self.cycle, None));
             self.wrongs += u64::from(before.is_some() || self.place(url).is_none());
             if self.wrong.is_some() {
                 continue;
@@ -203,7 +212,7 @@ impl Model {
     }
 
     fn place(&self, url: &CanonicalUrl) -> Option<usize> {
-        self.known.binary_search(&fingerprint(url)).ok()
+        self.known.binary_search(&fingerprint(url.as_str())).ok()
     }
 
     fn visited(&self) -> u64 {
@@ -211,8 +220,8 @@ impl Model {
     }
 }
 
-fn fingerprint(url: &CanonicalUrl) -> u128 {
-    ContentHash::of(url.as_str().as_bytes()).0
+fn fingerprint(url: &str) -> u128 {
+    ContentHash::of(url.as_bytes()).0
 }
 
 /// A store and a model that is told the same.
@@ -223,12 +232,12 @@ struct Watched<S> {
 
 impl<S: UrlStore> Verifier for Watched<S> {
     fn found(&mut self, found: &[Found]) -> Result<(), farol_store::Error> {
-        self.model.known.extend(found.iter().map(|found| fingerprint(&found.url)));
+        self.model.known.extend(found.iter().map(|found| fingerprint(found.url.as_str())));
         Verifier::found(&mut self.store, found)
     }
 
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), farol_store::Error> {
-        let print = fingerprint(url);
+        let print = fingerprint(url.as_str());
         self.model.visits.push(print);
         self.model.taken.entry(print).and_modify(|taken| taken.1 = Some(visit.clone()));
         self.model.pages += u64::from(visit.outcome == VisitOutcome::Page);
@@ -271,7 +280,7 @@ mod tests {
     fn an_exact_store_is_found_equal() {
         let folder = tempfile::tempdir().unwrap();
         let verdict = exact(veuni, folder.path(), &run()).unwrap();
-        assert_eq!(verdict, Verdict::Equal { known: 10_000, visited: 200, strangers: 625 });
+        assert_eq!(verdict, Verdict::Equal { known: 10_000, visited: 200, strangers: 273 });
     }
 
     #[test]

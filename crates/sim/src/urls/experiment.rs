@@ -34,7 +34,7 @@ pub struct UrlsArgs {
     /// Runs nothing; makes tables and plot from the records in `--out`.
     #[arg(long)]
     pub report: bool,
-    /// Instead: runs each store for 10 cycles at most beside an exact model, and asks it for every URL.
+    /// Instead: runs each store for 10 cycles at most beside an exact model, and compares all that it knows.
     #[arg(long)]
     pub exact: bool,
     #[command(flatten)]

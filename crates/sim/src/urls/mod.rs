@@ -24,7 +24,7 @@ mod keys;
 pub mod lines;
 pub mod load;
 pub mod mercator;
-mod meter;
+pub mod meter;
 mod plot;
 pub mod queue;
 pub mod report;

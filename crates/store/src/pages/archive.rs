@@ -16,6 +16,8 @@ use farol_base::PagePosition;
 use farol_base::disk::Disk;
 use std::sync::Arc;
 
+/// So much of the newest stays in the machine's cache, for an index that is a little behind.
+const CACHED_BYTES: u64 = 128 << 20;
 /// How far a sync must be ahead of the checkpoint to move it: decompressing so much again takes about 0.2 s.
 const CHECKPOINT_BYTES: u64 = 16 << 20;
 
@@ -153,6 +155,7 @@ impl Archive {
             self.poisoned = true;
             Error::io("sync", &file)(source)
         })?;
+        self.rest();
         let moved = self.end.file != self.checkpoint.file
             || self.end.offset >= self.checkpoint.offset.saturating_add(CHECKPOINT_BYTES);
         if moved {
@@ -163,6 +166,16 @@ impl Archive {
             }
         }
         Ok(())
+    }
+
+    /// Gives back the memory of what was written a while ago. A crawl writes tens of megabytes a second, reads hardly
+    /// any of it again, and would push everything else out of the machine's cache.
+    fn rest(&self) {
+        let Some(upto) = self.end.offset.checked_sub(CACHED_BYTES) else { return };
+        self.disk.rest(&file_name(self.end.file), upto);
+        if let Some(before) = self.end.file.checked_sub(1) {
+            self.disk.rest(&file_name(before), self.options.file_bytes_max);
+        }
     }
 
     /// Size of all files together.

@@ -52,6 +52,13 @@ pub struct Drawn {
     pub next_due: Option<Timestamp>,
 }
 
+/// Which URLs a [`walk`](UrlStore::walk) goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walk {
+    All,
+    Visited,
+}
+
 /// Keeps each known URL once, and answers what to visit next on a host.
 ///
 /// Calls between two [`flush`](UrlStore::flush)es are one batch: after a crash all of it is there or none.
@@ -105,8 +112,9 @@ pub trait UrlStore: Send {
     /// [`settle`](UrlStore::settle).
     fn counts(&self) -> Counts;
 
-    /// Goes through all visited URLs, host by host, as of the last [`settle`](UrlStore::settle) at least.
-    fn each_visited(&self, take: &mut dyn FnMut(&Host, &Record)) -> Result<(), Error>;
+    /// Goes through all known URLs, or only those that were visited, host by host, as of the last
+    /// [`settle`](UrlStore::settle) at least. A URL is told as its host and what follows.
+    fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error>;
 
     /// Waits until all that was noted is in its place, so that the next answers take it into account.
     fn settle(&mut self) -> Result<(), Error>;

@@ -2,7 +2,7 @@
 //!
 //! It is the judge: every other store must answer as this one does. Small simulations can use it as it is.
 
-use super::{Counts, Drawn, DrawnUrl, Found, HostCounts, Record, State, UrlStore, Visit};
+use super::{Counts, Drawn, DrawnUrl, Found, HostCounts, Record, State, UrlStore, Visit, Walk};
 use crate::Error;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,9 +181,12 @@ impl UrlStore for Naive {
         }
     }
 
-    fn each_visited(&self, take: &mut dyn FnMut(&Host, &Record)) -> Result<(), Error> {
-        let visited = self.urls.iter().filter(|(_, entry)| entry.record.visits > 0);
-        visited.for_each(|(url, entry)| take(&url.host(), &entry.record));
+    fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error> {
+        for (url, Entry { record, .. }) in &self.urls {
+            if which == Walk::All || record.visits > 0 {
+                take(&url.host(), &url.as_str()[url.host_str().len()..], record);
+            }
+        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use farol_frontier::revisit::book::{Book, BookRules, Memo, Planned, Reason, Seen
 use farol_frontier::revisit::estimate::signal;
 use farol_frontier::revisit::select::Freshness;
 use farol_frontier::revisit::{History, Interval, RevisitPolicy, Visited};
-use farol_store::urls::{Record, State, UrlStore, VisitOutcome};
+use farol_store::urls::{Record, State, UrlStore, VisitOutcome, Walk};
 use std::time::{Duration, Instant};
 
 /// Prices are found again at most this often.
@@ -97,7 +97,7 @@ impl Revisits {
         if counts.collected + counts.unsettled > 0 {
             urls.settle()?;
             let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
-            urls.each_visited(&mut |host, record| {
+            urls.walk(Walk::Visited, &mut |host, _, record| {
                 let (memo, last) = (Memo::from_bytes(record.memo), self.secs(record.last_visit));
                 book.recall(host_of(host.as_str()), delay, &memo, last, now);
             })?;

@@ -43,6 +43,8 @@ pub struct Book {
     whole: Sums,
     /// What is believed of pages of hosts that nobody knows.
     prior: Prior,
+    /// The same at the last rebalancing, when hosts took it over.
+    prior_then: Prior,
     price: f64,
     /// Visits since the last rebalancing.
     moved: u64,
@@ -104,6 +106,7 @@ impl Book {
             hosts: HashMap::new(),
             whole: Sums::default(),
             prior: Prior::default(),
+            prior_then: Prior::default(),
             // As if all pages were alike: the first rebalancing knows better.
             price: rules.mean / 4.0,
             moved: 0,
@@ -116,6 +119,7 @@ impl Book {
         let seat = self.host(host, delay);
         let pages = seat.sums.pages() as u32;
         seat.prior.nudge(&Evidence::default(), &memo.evidence, pages);
+        self.prior.nudge(&Evidence::default(), &memo.evidence, self.whole.pages() as u32);
     }
 
     /// A page was visited and is there: says when it is worth another visit, and what to remember.
@@ -180,6 +184,10 @@ impl Book {
             .collect();
         let best = allocate::polite(&servers, channel)?;
         (self.price, self.moved) = (best.price, 0);
+        for seat in self.hosts.values_mut() {
+            seat.prior.follow(&self.prior_then, &self.prior, seat.sums.pages() as u32);
+        }
+        self.prior_then = self.prior.clone();
         for ((host, _, _), share) in kinds.iter().zip(&best.shares) {
             if let (Some(seat), Share::Level(level)) = (self.hosts.get_mut(host), share) {
                 seat.price = (level.low > best.price * 1.000_001).then_some(level.low);
@@ -233,7 +241,8 @@ impl Book {
     }
 
     fn host(&mut self, host: u64, delay: f64) -> &mut HostBook {
-        let whole = &self.prior;
+        // What has moved since comes with the next rebalancing.
+        let whole = &self.prior_then;
         self.hosts.entry(host).or_insert_with(|| HostBook::new(delay, whole.clone()))
     }
 

@@ -57,6 +57,20 @@ impl Prior {
         for (weight, (old, new)) in self.weights.iter_mut().zip(old.0.iter().zip(&new.0)) {
             *weight = (f64::from(*weight) + share * (new - old)).max(1e-6) as f32;
         }
+        self.norm();
+    }
+
+    /// What is believed of the whole Web has moved: so have the pages of it that are mixed into a server of `pages`
+    /// pages. Where all servers are new at once, that is most of what is known of each.
+    pub fn follow(&mut self, before: &Prior, now: &Prior, pages: u32) {
+        let share = (OTHERS / (f64::from(pages) + OTHERS)) as f32;
+        for (weight, (before, now)) in self.weights.iter_mut().zip(before.weights.iter().zip(&now.weights)) {
+            *weight = (*weight + share * (now - before)).max(1e-6);
+        }
+        self.norm();
+    }
+
+    fn norm(&mut self) {
         let sum: f32 = self.weights.iter().sum();
         self.weights.iter_mut().for_each(|weight| *weight /= sum);
     }
@@ -95,6 +109,21 @@ mod tests {
         assert!((150.0..700.0).contains(&days), "{days} days");
         let weight: f32 = prior.weights.iter().sum();
         assert!((weight - 1.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_server_without_evidence_follows_the_whole() {
+        let (default, mut whole) = (Prior::default(), Prior::default());
+        slow_pages().iter().for_each(|page| whole.nudge(&Evidence::default(), page, 200));
+        let rate = |prior: &Prior| prior.belief(&Evidence::default()).rate();
+        let after = |pages: u32| {
+            let mut prior = default.clone();
+            prior.follow(&default, &whole, pages);
+            rate(&prior)
+        };
+        assert!((after(0) / rate(&whole) - 1.0).abs() < 1e-3);
+        assert!(after(100_000) > 0.99 * rate(&default));
+        assert!(rate(&whole) < after(5) && after(5) < rate(&default));
     }
 
     #[test]

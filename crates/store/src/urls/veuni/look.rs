@@ -2,9 +2,10 @@
 
 use super::merge::settle;
 use super::run::{Incoming, Item, RunReader};
+use super::turn::text;
 use super::{Veuni, split};
 use crate::Error;
-use crate::urls::{Counts, HostCounts, Record, UrlStore};
+use crate::urls::{Counts, HostCounts, Record, UrlStore, Walk};
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host};
 
@@ -110,7 +111,11 @@ impl Veuni {
         counts
     }
 
-    pub(super) fn walk_visited(&self, take: &mut dyn FnMut(&Host, &Record)) -> Result<(), Error> {
+    pub(super) fn walk_blocks(
+        &self,
+        which: Walk,
+        take: &mut dyn FnMut(&Host, &str, &Record),
+    ) -> Result<(), Error> {
         let whole = self.blocks.iter().filter(|block| block.damage.is_none());
         for file in whole.filter_map(|block| block.file.as_ref()) {
             let mut cursor = file.cursor(1 << 20);
@@ -118,7 +123,7 @@ impl Veuni {
                 let server = server?;
                 let Ok(host) = Host::parse(&server.host) else { continue };
                 // Most servers of a large crawl have nothing visited.
-                if server.visited == 0 {
+                if which == Walk::Visited && server.visited == 0 {
                     continue;
                 }
                 for group in [server.remaining, server.prescheduled].into_iter().filter(|group| group.len > 0)
@@ -126,8 +131,8 @@ impl Veuni {
                     cursor.seek(group.at)?;
                     for _ in 0..group.len {
                         let entry = cursor.advance()?;
-                        if entry.state != 0 {
-                            take(&host, &super::merge::record_of(&entry)?);
+                        if which == Walk::All || entry.state != 0 {
+                            take(&host, text(entry.path), &super::merge::record_of(&entry)?);
                         }
                     }
                 }

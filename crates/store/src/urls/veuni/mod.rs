@@ -47,7 +47,7 @@ mod race;
 #[cfg(test)]
 mod tests;
 
-use super::{Counts, Drawn, Found, HostCounts, Record, UrlStore, Visit};
+use super::{Counts, Drawn, Found, HostCounts, Record, UrlStore, Visit, Walk};
 use crate::Error;
 use block::BlockFile;
 use farol_base::disk::Disk;
@@ -365,8 +365,8 @@ impl UrlStore for Veuni {
         self.sums()
     }
 
-    fn each_visited(&self, take: &mut dyn FnMut(&Host, &Record)) -> Result<(), Error> {
-        self.walk_visited(take)
+    fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error> {
+        self.walk_blocks(which, take)
     }
 
     fn settle(&mut self) -> Result<(), Error> {

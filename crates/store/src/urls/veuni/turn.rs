@@ -161,7 +161,7 @@ impl Turn {
     }
 }
 
-fn text(path: &[u8]) -> &str {
+pub(super) fn text(path: &[u8]) -> &str {
     // Only whole texts went in, and checksums say that they are as they were.
     std::str::from_utf8(path).unwrap_or_default()
 }
