@@ -67,6 +67,7 @@ impl Running {
             false => None,
         };
         let left = opened.view()?;
+        let clicks = opened.keep.clicks.clone();
         let crawler = match roles.crawl {
             true => Some(Crawler::start(opened, &folder, config.clone(), seeds, roles.ends_when_done)?),
             false => None,
@@ -89,6 +90,7 @@ impl Running {
                 queries,
                 samples: control.samples(),
                 archive,
+                clicks,
                 crawl: line,
                 started: SystemClock.now(),
                 left: left.clone(),
@@ -166,7 +168,8 @@ impl Running {
         drop(self.control.take());
         let crawled = self.crawler.take().map_or(Ok(()), Crawler::stop);
         let indexed = self.indexer.take().map_or(Ok(()), Indexer::stop);
-        crawled.and(indexed)
+        let clicked = self.desk.as_ref().map_or(Ok(()), |desk| desk.clicks.flush());
+        crawled.and(indexed).and(clicked)
     }
 }
 

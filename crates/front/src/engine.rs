@@ -19,6 +19,9 @@ pub trait Engine: Send + Sync + 'static {
     /// The bytes kept of a page; `None` where it was never fetched or is no longer kept.
     fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, Trouble>;
 
+    /// Somebody opened this page from the results. Called where [`crate::Settings::clicks`] says so.
+    fn clicked(&self, _url: &CanonicalUrl) {}
+
     /// The numbers of this moment. Must be cheap: the dashboard asks every two seconds.
     fn status(&self) -> Status;
 

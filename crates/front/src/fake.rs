@@ -30,6 +30,8 @@ pub struct Fake {
     pub panic: bool,
     /// How fresh the pages are is not known.
     pub freshness_unknown: bool,
+    /// Results that were opened, in order.
+    pub clicks: Mutex<Vec<CanonicalUrl>>,
     /// Commands that were given, in order.
     pub commands: Mutex<Vec<Command>>,
 }
@@ -52,6 +54,12 @@ impl Fake {
 }
 
 impl Engine for Fake {
+    fn clicked(&self, url: &CanonicalUrl) {
+        if let Ok(mut clicks) = self.clicks.lock() {
+            clicks.push(url.clone());
+        }
+    }
+
     fn search(&self, request: &Request) -> Result<Answer, Trouble> {
         assert!(!self.panic, "the made-up engine was told to break");
         std::thread::sleep(self.pause);

@@ -58,7 +58,7 @@ fn admit(shared: &Shared, request: &Request, route: Option<&MatchedPath>) -> Res
 fn cost(route: &str) -> f64 {
     match route {
         "/search" | "/api/v1/search" | "/copy" | "/copy/raw" => 1.0,
-        "/suggest" | "/api/v1/suggest" => 0.1,
+        "/suggest" | "/api/v1/suggest" | "/clicked" => 0.1,
         _ => 0.0,
     }
 }

@@ -47,6 +47,7 @@ pub(crate) fn build() -> Map {
         // For everybody.
         .get("/", pages::home::show)
         .get("/search", pages::search::show)
+        .post("/clicked", pages::search::clicked)
         .get("/copy", pages::copy::show)
         .get("/copy/raw", pages::copy::raw)
         .get("/about", pages::about::show)

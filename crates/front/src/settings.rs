@@ -26,6 +26,8 @@ pub struct Settings {
     pub trust_forwarded: bool,
     /// Hits on a results page; 1 to 50.
     pub results_per_page: usize,
+    /// Browsers tell us which results are opened ([`crate::Engine::clicked`]).
+    pub clicks: bool,
     /// The admin pages show but change nothing (no crawler runs in this process).
     pub admin_read_only: bool,
     /// How long the engine may take to answer one call before the asker is told that it is busy.
@@ -44,6 +46,7 @@ impl Default for Settings {
             rate_per_minute: 240,
             trust_forwarded: false,
             results_per_page: 10,
+            clicks: false,
             admin_read_only: false,
             deadline: Duration::from_secs(5),
         }

@@ -183,7 +183,7 @@ fn check_index(folder: &Folder, end: PagePosition) -> Result<String> {
 fn check_tables(folder: &Folder, end: PagePosition) -> Result<String> {
     let tables = Local::open(&folder.tables())?;
     let mut entries = 0;
-    for table in [Table::Hosts, Table::Robots, Table::Orders, Table::History, Table::Marks] {
+    for table in [Table::Hosts, Table::Robots, Table::Orders, Table::Clicks, Table::Marks] {
         entries += tables.scan(table)?.len() as u64;
     }
     let mark =

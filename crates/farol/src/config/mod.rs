@@ -171,6 +171,8 @@ section! {
         trust_forwarded: bool = false,
         /// Results per page.
         results_per_page: usize = 10,
+        /// Count which results people open, without saying who, so that pages that are used are kept fresher.
+        clicks: bool = false,
     }
 }
 

@@ -80,7 +80,7 @@ fn definition(table: Table) -> TableDefinition<'static, &'static str, &'static [
         Table::Hosts => "hosts",
         Table::Robots => "robots",
         Table::Orders => "orders",
-        Table::History => "history",
+        Table::Clicks => "clicks",
         Table::Marks => "marks",
     })
 }
@@ -113,6 +113,6 @@ mod tests {
         let fabric = Local::open(&path).unwrap();
         assert_eq!(fabric.scan(Table::Orders).unwrap(), [("b".to_string(), b"2".to_vec())]);
         assert_eq!(fabric.get(Table::Hosts, "a").unwrap().as_deref(), Some(&b"3"[..]));
-        assert!(fabric.scan(Table::History).unwrap().is_empty());
+        assert!(fabric.scan(Table::Clicks).unwrap().is_empty());
     }
 }

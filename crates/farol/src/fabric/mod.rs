@@ -34,8 +34,8 @@ pub enum Table {
     Robots,
     /// What the operator has said: seeds, pause, removed hosts.
     Orders,
-    /// Samples for the dashboard's charts.
-    History,
+    /// How often people opened each page from the results.
+    Clicks,
     /// How far each reader of the archive has come.
     Marks,
 }

@@ -1,6 +1,7 @@
 //! Answers people: the engine behind the pages of `farol_front`.
 
 use crate::config::Config;
+use crate::roles::clicks::ClickBook;
 use crate::roles::control::{Queries, Ranks, Samples};
 use crate::roles::crawler::Line;
 use crate::roles::crawler::orders::{HostAnswer, HostLine, Order, PageAnswer, Question};
@@ -32,6 +33,7 @@ pub struct Desk {
     pub queries: Arc<Queries>,
     pub samples: Samples,
     pub archive: ArchiveReader,
+    pub clicks: Arc<ClickBook>,
     /// `None` where no crawl runs in this process.
     pub crawl: Option<Line>,
     pub started: Timestamp,
@@ -54,6 +56,7 @@ pub fn settings(config: &Config, crawls: bool) -> Settings {
         trust_forwarded: config.serve.trust_forwarded,
         results_per_page: config.serve.results_per_page,
         admin_read_only: !crawls,
+        clicks: config.serve.clicks,
         ..Settings::default()
     }
 }
@@ -91,6 +94,16 @@ impl Engine for Desk {
 
     fn suggest(&self, prefix: &str, count: usize) -> Vec<String> {
         self.index.searcher().suggest(prefix, count)
+    }
+
+    fn clicked(&self, url: &CanonicalUrl) {
+        // Only what can be found can be opened.
+        if self.config.serve.clicks
+            && let Ok(Some(_)) = self.index.searcher().document(url)
+            && let Err(error) = self.clicks.note(url.id(), SystemClock.now())
+        {
+            tracing::warn!(%error, "clicks could not be written");
+        }
     }
 
     fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, Trouble> {

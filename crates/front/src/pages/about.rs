@@ -42,6 +42,7 @@ pub(crate) async fn show(State(shared): State<Arc<Shared>>, reader: Reader) -> R
             p { (texts.about_block_page) }
             pre { code { "<meta name=\"robots\" content=\"noindex, noarchive\">" } }
             p { (texts.about_block_when) }
+            @if settings.clicks { p { (texts.about_clicks) } }
             h2 { (texts.about_software) }
             p { (texts.about_software_text) }
         }

@@ -7,6 +7,7 @@ use crate::question::{Question, RANK_MAX};
 use crate::shared::Shared;
 use crate::text::{Reader, Texts, fill, format};
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use farol_base::CanonicalUrl;
 use farol_base::query::{Answer, Fragment, Hit};
@@ -35,12 +36,33 @@ pub(crate) async fn show(
         let request = question.request.clone();
         shared.ask(move |engine| engine.search(&request)).await??
     };
-    let results = Results { reader: &reader, question: &question, answer: &answer, page, size };
+    let results = Results {
+        reader: &reader,
+        question: &question,
+        answer: &answer,
+        page,
+        size,
+        clicks: shared.settings.clicks,
+    };
     let here = Here { path: "/search", params: params.without("hl").collect() };
     let top = search_box(&reader, &question.text, false);
     let frame =
         Frame { shared: &shared, reader: &reader, title: &question.text, top, here, kind: Kind::Text };
     Ok(frame.page(results.show()))
+}
+
+/// `/clicked`: a browser says that a result was opened. Nobody waits for an answer.
+pub(crate) async fn clicked(
+    State(shared): State<Arc<Shared>>,
+    params: Params,
+) -> Result<StatusCode, Failure> {
+    let text = params.text("url");
+    let url = CanonicalUrl::parse(text)
+        .map_err(|error| Failure::invalid(format!("{text:?} cannot have been opened: {error}")))?;
+    if shared.settings.clicks {
+        shared.ask(move |engine| engine.clicked(&url)).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
 }
 
 struct Results<'a> {
@@ -49,6 +71,7 @@ struct Results<'a> {
     answer: &'a Answer,
     page: usize,
     size: usize,
+    clicks: bool,
 }
 
 impl Results<'_> {
@@ -94,11 +117,13 @@ impl Results<'_> {
         let tongue = self.reader.tongue;
         let lang = hit.language.map(|language| language.code().to_string());
         let host = hit.url.host();
+        // Browsers that do not tell are not asked in another way.
+        let ping = self.clicks.then(|| link("/clicked", [("url", hit.url.as_str())]));
         html! {
             article.hit {
                 p.crumb { (breadcrumb(&hit.url)) }
                 h2 dir="auto" lang=[lang.as_deref()] {
-                    a href=(href(&hit.url)) rel="noreferrer noopener nofollow" { (title(hit)) }
+                    a href=(href(&hit.url)) rel="noreferrer noopener nofollow" ping=[ping] { (title(hit)) }
                 }
                 p.snippet dir="auto" lang=[lang.as_deref()] { (fragments(&hit.snippet, SNIPPET_CHARS_MAX)) }
                 p.facts {

@@ -87,6 +87,7 @@ pub(super) static TEXTS: Texts = Texts {
     about_block_part: "To keep it out of one folder, and to have at least ten seconds between requests:",
     about_block_page: "To have one page not found here, or found but without a stored copy:",
     about_block_when: "Changes to robots.txt count within 24 hours; changes to a page when it is next visited. For anything faster, write to the operator.",
+    about_clicks: "This engine counts which results are opened, without keeping by whom or after which question, to visit those pages more often.",
     about_software: "The software",
     about_software_text: "This engine runs Farol, free software that anybody can run. Its makers do not operate this crawler and keep no data about it.",
     // When something could not be done.

@@ -87,6 +87,7 @@ pub(super) static TEXTS: Texts = Texts {
     about_block_part: "Para impedirle el paso a una carpeta y tener al menos diez segundos entre peticiones:",
     about_block_page: "Para que una página no aparezca aquí, o aparezca sin copia guardada:",
     about_block_when: "Los cambios en robots.txt valen en un plazo de 24 horas; los de una página, en la siguiente visita. Si es urgente, escriba al operador.",
+    about_clicks: "Este buscador cuenta qué resultados se abren, sin guardar quién los abre ni tras qué pregunta, para visitar esas páginas más a menudo.",
     about_software: "El programa",
     about_software_text: "Este buscador usa Farol, software libre que cualquiera puede ejecutar. Sus autores no operan este robot ni guardan datos sobre él.",
     // When something could not be done.

@@ -87,6 +87,7 @@ pub(super) static TEXTS: Texts = Texts {
     about_block_part: "Para impedi-lo em uma pasta e ter ao menos dez segundos entre os pedidos:",
     about_block_page: "Para que uma página não apareça aqui, ou apareça sem cópia guardada:",
     about_block_when: "Mudanças no robots.txt valem em até 24 horas; mudanças em uma página, na visita seguinte. Se for urgente, escreva ao operador.",
+    about_clicks: "Este motor conta que resultados são abertos, sem guardar por quem nem depois de que pergunta, para visitar essas páginas mais vezes.",
     about_software: "O programa",
     about_software_text: "Este buscador usa o Farol, software livre que qualquer pessoa pode executar. Seus autores não operam este robô nem guardam dados sobre ele.",
     // When something could not be done.

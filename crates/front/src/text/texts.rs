@@ -103,6 +103,7 @@ texts! {
     about_block_part,
     about_block_page,
     about_block_when,
+    about_clicks,
     about_software,
     about_software_text,
     // When something could not be done.

@@ -3,13 +3,14 @@
 //! [`Interval`] is the naive rule behind [`RevisitPolicy`]. The rest knows of all pages at once: [`Change`] says how a
 //! page changes and what a visit is worth, [`estimate`] learns it, [`allocate`] says how often each page is visited,
 //! [`select`] which page of a server is next. [`Schedule`] puts them together for who has all pages in memory, and
-//! [`book`] for a crawler, whose pages stand in a URL store.
+//! [`book`] for a crawler, whose pages stand in a URL store. [`clicks`] says which pages people open.
 //!
 //! Does not decide when the *host* may be asked; see [`crate::Frontier`].
 
 pub mod allocate;
 pub mod book;
 mod change;
+pub mod clicks;
 pub mod estimate;
 mod heap;
 mod interval;

@@ -114,12 +114,7 @@ fn live(args: &LiveArgs, rule: &str, mean: f64) -> Result<Lived, Error> {
     lived
 }
 
-fn crawl(
-    args: &LiveArgs,
-    (rule, mean): (&str, f64),
-    server: &Server,
-    folder: &Path,
-) -> Result<Lived, Error> {
+fn crawl(args: &LiveArgs, (rule, mean): (&str, f64), server: &Server, folder: &Path) -> Result<Lived, Error> {
     std::fs::create_dir_all(folder).map_err(Error::file("make", folder))?;
     let settings = settings(rule, args.speedup, args.delay_millis, mean);
     let path = folder.join("farol.toml");

@@ -9,6 +9,7 @@ use super::reading::{Meaning, Reading};
 use super::revisit::{Facts, Revisits};
 use super::scope::Scope;
 use crate::fabric::{Change, Fabric};
+use crate::roles::clicks::ClickBook;
 use anyhow::Result;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, ContentHash, Document, Host, PageId, PagePosition, Timestamp};
@@ -26,6 +27,7 @@ const HOPS_KEPT_MAX: usize = 100_000;
 pub struct Keep {
     pub urls: Box<dyn UrlStore>,
     pub linker: Linker,
+    pub clicks: Arc<ClickBook>,
     pub hosts: Hosts,
     pub fabric: Arc<dyn Fabric>,
     pub scope: Scope,
@@ -304,6 +306,7 @@ impl Keep {
             },
             delay: self.hosts.crawl_delay(&kept.url.host()),
             rank: self.linker.ranks().page(kept.url.id()),
+            clicks: self.clicks.factor(kept.url.id(), kept.fetched),
         });
         Visit {
             content_hash: hash,
@@ -335,6 +338,7 @@ impl Keep {
             modified: None,
             delay: None,
             rank: 0.0,
+            clicks: 1.0,
         };
         let (memo, due) = self.revisits.visited(&facts);
         Visit { due, memo, ..blank(now, outcome) }

@@ -19,6 +19,7 @@ mod visit;
 use crate::config::{Config, DelayRuleKind};
 use crate::fabric::Fabric;
 use crate::folder::Folder;
+use crate::roles::clicks::ClickBook;
 use anyhow::{Context, Result};
 use core::{Core, Event};
 use farol_base::{CanonicalUrl, Clock, SystemClock};
@@ -104,6 +105,7 @@ pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing:
     let mut keep = Keep {
         urls: Box::new(urls),
         linker: Linker::start(links.clone())?,
+        clicks: Arc::new(ClickBook::open(fabric.clone(), SystemClock.now())?),
         hosts: hosts::Hosts::open(fabric.clone(), &config.crawl.agent)?,
         fabric,
         scope,

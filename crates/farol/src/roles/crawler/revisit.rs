@@ -45,11 +45,13 @@ pub struct Facts<'a> {
     pub delay: Option<Duration>,
     /// How well linked the page is, from 0 to 1.
     pub rank: f32,
+    /// How many times as much it counts because people open it.
+    pub clicks: f64,
 }
 
-/// The page most linked to counts eight times as much as one that nobody links to.
-fn weight_of(rank: f32) -> f64 {
-    (3.0 * f64::from(rank.clamp(0.0, 1.0))).exp2()
+/// The page most linked to counts eight times as much as one that nobody links to; clicks come on top.
+fn weight_of(facts: &Facts<'_>) -> f64 {
+    (3.0 * f64::from(facts.rank.clamp(0.0, 1.0))).exp2() * facts.clicks
 }
 
 fn host_of(host: &str) -> u64 {
@@ -126,7 +128,7 @@ impl Revisits {
             (_, before) => signal::last_modified(now, before.map(|(_, last)| last), modified, facts.changed),
         };
         let delay = facts.delay.unwrap_or_default().max(self.delay_min).as_secs_f64() * self.speed;
-        let seen = Seen { host, delay, now, before, observed, weight: weight_of(facts.rank) };
+        let seen = Seen { host, delay, now, before, observed, weight: weight_of(facts) };
         let Planned { memo, due } = self.book.visited(&seen);
         let due = match self.kind {
             RevisitKind::Optimal => self.after(facts.now, due - now),
