@@ -6,6 +6,8 @@ use std::fmt::Write;
 #[derive(Clone, Debug)]
 pub struct Line {
     pub name: String,
+    /// How many years its values cover.
+    pub years: f64,
     /// By bin, from 0 to the end.
     pub values: Vec<f64>,
 }
@@ -86,7 +88,7 @@ fn draw(out: &mut String, panel: &Panel, left: f64, years: f64) {
         "<line x1=\"{left:.1}\" y1=\"{bound:.1}\" x2=\"{right:.1}\" y2=\"{bound:.1}\" stroke=\"black\" stroke-dasharray=\"4 3\"/>"
     );
     for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
-        let step = WIDTH / line.values.len() as f64;
+        let step = WIDTH * line.years / years / line.values.len() as f64;
         let points = line.values.iter().enumerate();
         let points: Vec<String> = points
             .map(|(k, value)| format!("{:.1},{:.1}", left + step * (k as f64 + 0.5), y(*value)))
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn every_line_is_drawn_and_named() {
-        let line = |name: &str| Line { name: name.to_string(), values: vec![0.1, 0.3, 0.4] };
+        let line = |name: &str| Line { name: name.to_string(), years: 6.0, values: vec![0.1, 0.3, 0.4] };
         let panel =
             Panel { title: "1 %".to_string(), bound: 0.45, lines: vec![line("MERGE"), line("RANDOM")] };
         let picture = svg(&[panel.clone(), panel], 6.0);

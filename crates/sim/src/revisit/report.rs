@@ -18,6 +18,10 @@ use std::time::Instant;
 /// Bins per year of the curves.
 const BINS: f64 = 12.0;
 
+/// Rules that learn are watched for so long, and so many visits at most.
+const LEARNING_YEARS_MAX: f64 = 2.0;
+const LEARNING_VISITS_MAX: f64 = 4e6;
+
 /// The thesis' figures for MERGE and RANDOM, by channel (revisit spec, §5).
 const THESIS: [(f64, f64, f64); 3] = [(0.01, 0.970, 0.812), (0.1, 0.975, 0.875), (0.9, 0.977, 0.886)];
 
@@ -100,7 +104,7 @@ pub fn channel(
         let clock = Instant::now();
         let outcome = run(repository, allocation, policy, &effort);
         line(out, name, &outcome, bound, thesis, clock.elapsed().as_secs_f64());
-        panel.lines.push(Line { name: name.to_string(), values: outcome.curve });
+        panel.lines.push(Line { name: name.to_string(), years: args.years, values: outcome.curve });
     }
     let exact = closed_form(repository, &best);
     let _ =
@@ -157,7 +161,11 @@ fn learners(
     out: &mut String,
     panel: &mut Panel,
 ) -> Result<(), Error> {
-    let some = if args.sample > 1 { repository.every(args.sample) } else { repository.clone() };
+    // A busier channel is watched on fewer servers and for less long.
+    let years = args.years.min(LEARNING_YEARS_MAX);
+    let visits = share * repository.channel_max() * years * YEAR;
+    let sample = args.sample.max((visits / LEARNING_VISITS_MAX).ceil() as usize);
+    let some = if sample > 1 { repository.every(sample) } else { repository.clone() };
     let channel = share * some.channel_max();
     let servers = some.servers();
     let bound = allocate::polite(&servers, channel)?.bound(&servers, Among::Changing);
@@ -165,13 +173,14 @@ fn learners(
         some.pages.iter().filter(|page| page.change.rate() > 0.0).map(|page| f64::from(page.weight)).sum();
     let _ = writeln!(
         out,
-        "Rules that learn, on {} servers with {} pages (bound {bound:.4}):\n\n\
-         | rule | six years / bound | 3rd year / bound | 13th to 15th month / bound | visits | s |\n\
+        "Rules that learn, {years} years on {} servers with {} pages, {:.1} visits per page and year (bound {bound:.4}):\n\n\
+         | rule | all / bound | 7th to 12th month / bound | from the 13th month / bound | visits | s |\n\
          |---|---:|---:|---:|---:|---:|",
         some.delays.len(),
-        some.pages.len()
+        some.pages.len(),
+        channel * YEAR / some.pages.len().max(1) as f64,
     );
-    let bins = (args.years * BINS).round().max(4.0) as usize;
+    let bins = (years * BINS).round().max(4.0) as usize;
     let crawlers: [(&str, Box<dyn Crawler>); 5] = [
         ("PUNCTUAL, rates known", Box::new(Learning::knowing(&some, channel))),
         ("PUNCTUAL, from nothing", Box::new(Learning::from_nothing(&some, channel))),
@@ -182,22 +191,22 @@ fn learners(
     for (name, mut crawler) in crawlers {
         let clock = Instant::now();
         let mut world = Chance { pages: &some.pages, random: Seeded::new(args.repository.seed) };
-        let (fresh, visits) = crawl(&mut world, &mut crawler, args.years * YEAR, bins);
+        let (fresh, visits) = crawl(&mut world, &mut crawler, years * YEAR, bins);
         let curve: Vec<f64> = fresh.sums.iter().map(|sum| sum / fresh.width / weight).collect();
         row(
             out,
             &[
                 name.to_string(),
-                format!("{:.4}", mean(&curve, 0.0, args.years, &fresh) / bound),
-                format!("{:.4}", mean(&curve, 2.0, 3.0, &fresh) / bound),
-                format!("{:.4}", mean(&curve, 1.0, 1.25, &fresh) / bound),
+                format!("{:.4}", mean(&curve, 0.0, years, &fresh) / bound),
+                format!("{:.4}", mean(&curve, 0.5, 1.0, &fresh) / bound),
+                format!("{:.4}", mean(&curve, 1.0, years, &fresh) / bound),
                 visits.to_string(),
                 format!("{:.0}", clock.elapsed().as_secs_f64()),
             ],
         );
         // The sample is not the whole; its curve is shown at the whole's scale.
         let values = curve.iter().map(|value| value / bound * panel.bound).collect();
-        panel.lines.push(Line { name: name.to_string(), values });
+        panel.lines.push(Line { name: name.to_string(), years, values });
     }
     Ok(())
 }

@@ -19,8 +19,19 @@ const RATIO: f64 = 1.648_721_270_700_128_2;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Belief(pub(super) [f64; RATES]);
 
+const fn grid() -> [f64; RATES] {
+    let (mut rates, mut k) = ([SLOWEST; RATES], 1);
+    while k < RATES {
+        rates[k] = rates[k - 1] * RATIO;
+        k += 1;
+    }
+    rates
+}
+
+static GRID: [f64; RATES] = grid();
+
 pub(super) fn rate(k: usize) -> f64 {
-    SLOWEST * RATIO.powi(k as i32)
+    GRID[k]
 }
 
 impl Belief {
