@@ -13,8 +13,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest answer read.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
+/// Whether what was crawled but not indexed yet matters for the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// It should be found too, if that does not take too long.
+    Everything,
+    /// The answer is wanted at once.
+    Now,
+}
+
 /// Asks for a path of the API and gives the answer as JSON.
-pub fn ask(place: &Place, path: &str) -> Result<serde_json::Value> {
+pub fn ask(place: &Place, path: &str, wants: Wants) -> Result<serde_json::Value> {
     let folder = Folder::open(&place.data)?;
     if folder.is_held() {
         let Some(address) = folder.listening() else {
@@ -36,9 +45,8 @@ pub fn ask(place: &Place, path: &str) -> Result<serde_json::Value> {
     )?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let address = runtime.block_on(running.listen())?.context("the engine does not listen")?;
-    // What was crawled but not indexed yet should be found too.
     let begun = Instant::now();
-    while !running.caught_up() && begun.elapsed() < PATIENCE {
+    while wants == Wants::Everything && !running.caught_up() && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
     }
     let answer = get(address, path, &token);

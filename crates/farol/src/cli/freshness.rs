@@ -23,7 +23,7 @@ pub struct FreshnessArgs {
 
 pub fn run(args: &FreshnessArgs) -> Result<ExitCode> {
     let answer = match &args.explain {
-        None => ask::ask(&args.place, "/api/v1/status")?["freshness"].clone(),
+        None => ask::ask(&args.place, "/api/v1/status", ask::Wants::Now)?["freshness"].clone(),
         Some(text) => {
             let url = match CanonicalUrl::parse(text) {
                 Ok(url) => url,
@@ -31,7 +31,11 @@ pub fn run(args: &FreshnessArgs) -> Result<ExitCode> {
                     bail!("{text:?} cannot be looked up: {error}; give a whole address, with https://")
                 }
             };
-            ask::ask(&args.place, &format!("/api/v1/page?url={}", ask::escaped(url.as_str())))?
+            ask::ask(
+                &args.place,
+                &format!("/api/v1/page?url={}", ask::escaped(url.as_str())),
+                ask::Wants::Now,
+            )?
         }
     };
     if answer.is_null() {

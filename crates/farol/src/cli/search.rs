@@ -28,7 +28,7 @@ pub struct Search {
 pub fn run(args: &Search) -> Result<ExitCode> {
     let words = args.words.join(" ");
     let path = format!("/api/v1/search?q={}&first={}&count={}", ask::escaped(&words), args.first, args.count);
-    let answer = ask::ask(&args.place, &path)?;
+    let answer = ask::ask(&args.place, &path, ask::Wants::Everything)?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)?;

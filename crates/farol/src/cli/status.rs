@@ -18,7 +18,7 @@ pub struct StatusArgs {
 }
 
 pub fn run(args: &StatusArgs) -> Result<ExitCode> {
-    let status = ask::ask(&args.place, "/api/v1/status")?;
+    let status = ask::ask(&args.place, "/api/v1/status", ask::Wants::Now)?;
     let text = match args.json {
         true => format!("{}\n", serde_json::to_string_pretty(&status)?),
         false => table(&status),

@@ -111,7 +111,13 @@ fn live(args: &LiveArgs, rule: &str, mean: f64) -> Result<Lived, Error> {
     let lived = crawl(args, (rule, mean), &server, &folder);
     // What is left of it helps nobody.
     let _ = std::fs::remove_dir_all(&folder);
+    let _ = std::fs::remove_file(said_by(&folder));
     lived
+}
+
+/// Where the crawler's complaints go.
+fn said_by(folder: &Path) -> PathBuf {
+    folder.with_extension("said")
 }
 
 fn crawl(args: &LiveArgs, (rule, mean): (&str, f64), server: &Server, folder: &Path) -> Result<Lived, Error> {
@@ -131,7 +137,8 @@ fn crawl(args: &LiveArgs, (rule, mean): (&str, f64), server: &Server, folder: &P
         "--listen",
         "127.0.0.1:0",
     ]);
-    let log = folder.join("said");
+    // Beside the folder: it must be empty but for the settings.
+    let log = said_by(folder);
     let said = std::fs::File::create(&log).map_err(Error::file("write", &log))?;
     command.arg("--data").arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
     let child = command.spawn().map_err(Error::file("start", &args.farol))?;

@@ -57,7 +57,9 @@ pub fn run(args: &SteadyArgs) -> Result<(), Error> {
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = runtime.block_on(serve(config, listen, LogSink::off()));
     let server = server.map_err(|error| Error::Input(error.to_string()))?;
-    println!("| | seconds | pages/s | crawler, ms/page | the Web, ms/page |\n|---|---:|---:|---:|---:|");
+    println!(
+        "| | seconds | pages/s | crawler, ms/page | the Web, ms/page | crawler / Web |\n|---|---:|---:|---:|---:|---:|"
+    );
     let lived = both(args, &server);
     // What is left of it helps nobody.
     let _ = std::fs::remove_dir_all(&args.data);
@@ -125,10 +127,11 @@ fn row(name: &str, marks: &[Mark], which: impl Fn(&Mark, Instant) -> bool) -> f6
     let (secs, pages) =
         (last.at.duration_since(first.at).as_secs_f64(), (last.requests - first.requests) as f64);
     println!(
-        "| {name} | {secs:.0} | {:.0} | {:.3} | {:.3} |",
+        "| {name} | {secs:.0} | {:.0} | {:.3} | {:.3} | {:.2} |",
         pages / secs,
         1e3 * (last.crawler - first.crawler) / pages,
-        1e3 * (last.web - first.web) / pages
+        1e3 * (last.web - first.web) / pages,
+        (last.crawler - first.crawler) / (last.web - first.web),
     );
     pages / secs
 }
