@@ -45,6 +45,8 @@ pub struct Punctual {
     last: Vec<u32>,
     /// By the tick at which the next visit is worth the price.
     due: Heap<u32>,
+    /// Pages of which more is to be found out, by the tick for that. What a look is worth now is not what counts.
+    probes: Heap<u32>,
     /// By worth, the greatest first.
     stale: Heap<Worth>,
     /// Being visited now.
@@ -96,6 +98,7 @@ impl Punctual {
             pages: Vec::new(),
             last: Vec::new(),
             due: Heap::new(Vec::new()),
+            probes: Heap::new(Vec::new()),
             stale: Heap::new(Vec::new()),
             out: Vec::new(),
             price,
@@ -165,9 +168,10 @@ impl Punctual {
             return None;
         }
         let slack = SLACK / self.rate;
-        let wish = match (self.stale.first(), self.due.first()) {
+        let first = self.due.first().into_iter().chain(self.probes.first()).map(|(due, _)| due).min();
+        let wish = match (self.stale.first(), first) {
             (Some(_), _) => 0.0,
-            (None, Some((due, _))) => f64::from(due) / TICKS_PER_SEC,
+            (None, Some(due)) => f64::from(due) / TICKS_PER_SEC,
             (None, None) => return None,
         };
         Some(wish.max(self.pace - slack).min(self.pace + slack).max(self.free_at))
@@ -191,6 +195,9 @@ impl Punctual {
     }
 
     fn best(&mut self, at: f64) -> Option<u32> {
+        if self.probes.first().is_some_and(|(due, _)| f64::from(due) <= at * TICKS_PER_SEC) {
+            return self.probes.pop().map(|(_, page)| page);
+        }
         let mut best = (f64::NEG_INFINITY, 0);
         for (place, (_, page)) in self.due.top(LOOK).iter().enumerate() {
             let worth = self.worth(*page, at);
@@ -204,7 +211,7 @@ impl Punctual {
             self.stale.pop();
             return Some(page);
         }
-        self.due.remove(best.1).map(|(_, page)| page)
+        self.due.remove(best.1).or_else(|| self.probes.pop()).map(|(_, page)| page)
     }
 
     /// A page that was out has been visited: what is known of it now.
@@ -221,7 +228,7 @@ impl Punctual {
         if self.come_back(page) {
             self.pages[page as usize] = known;
             self.last[page as usize] = ticks(at);
-            self.due.push(ticks(at + soon), page);
+            self.probes.push(ticks(at + soon), page);
         }
     }
 
@@ -262,6 +269,8 @@ impl Punctual {
         for last in self.last.iter_mut().filter(|last| **last != STALE) {
             *last = last.saturating_sub(ticks(later));
         }
+        let probes = self.probes.top(usize::MAX).iter();
+        self.probes = Heap::new(probes.map(|(due, page)| (due.saturating_sub(ticks(later)), *page)).collect());
         (self.pace, self.free_at) = ((self.pace - later).max(0.0), (self.free_at - later).max(0.0));
         self.rebuild();
     }
@@ -340,8 +349,14 @@ impl Punctual {
 
     fn rebuild(&mut self) {
         let (mut due, mut stale) = (Vec::new(), Vec::new());
+        let probes = self.probes.top(usize::MAX).iter().copied();
+        let probes: Vec<(u32, u32)> =
+            probes.filter(|(_, page)| self.last[*page as usize] != STALE).collect();
+        let mut elsewhere: Vec<u32> = probes.iter().map(|(_, page)| *page).chain(self.out.clone()).collect();
+        elsewhere.sort_unstable();
+        self.probes = Heap::new(probes);
         for page in 0..self.pages.len() as u32 {
-            if self.out.contains(&page) {
+            if elsewhere.binary_search(&page).is_ok() {
                 continue;
             }
             if self.last[page as usize] == STALE {
