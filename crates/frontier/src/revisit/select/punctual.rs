@@ -270,7 +270,8 @@ impl Punctual {
             *last = last.saturating_sub(ticks(later));
         }
         let probes = self.probes.top(usize::MAX).iter();
-        self.probes = Heap::new(probes.map(|(due, page)| (due.saturating_sub(ticks(later)), *page)).collect());
+        self.probes =
+            Heap::new(probes.map(|(due, page)| (due.saturating_sub(ticks(later)), *page)).collect());
         (self.pace, self.free_at) = ((self.pace - later).max(0.0), (self.free_at - later).max(0.0));
         self.rebuild();
     }
@@ -350,8 +351,7 @@ impl Punctual {
     fn rebuild(&mut self) {
         let (mut due, mut stale) = (Vec::new(), Vec::new());
         let probes = self.probes.top(usize::MAX).iter().copied();
-        let probes: Vec<(u32, u32)> =
-            probes.filter(|(_, page)| self.last[*page as usize] != STALE).collect();
+        let probes: Vec<(u32, u32)> = probes.filter(|(_, page)| self.last[*page as usize] != STALE).collect();
         let mut elsewhere: Vec<u32> = probes.iter().map(|(_, page)| *page).chain(self.out.clone()).collect();
         elsewhere.sort_unstable();
         self.probes = Heap::new(probes);
