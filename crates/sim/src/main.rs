@@ -36,6 +36,8 @@ enum Command {
     Revisit(farol_sim::revisit::RevisitArgs),
     /// Runs a real crawler on a synthetic Web that changes, and says how fresh it is.
     Live(farol_sim::live::LiveArgs),
+    /// Runs the result cache's mechanisms under streams of queries, failures and bursts.
+    Cache(farol_sim::cache::CacheArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
     Urls(UrlsArgs),
     /// Runs one store for `urls`.
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
             farol_sim::revisit::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
         Command::Live(args) => farol_sim::live::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Cache(args) => farol_sim::cache::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Urls(args) => compare(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::UrlsOneStore(args) => run_one(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
