@@ -28,6 +28,7 @@ pub mod burst;
 pub mod flight;
 pub mod hot;
 pub mod key;
+pub mod log;
 pub mod node;
 pub mod protect;
 pub mod replace;

@@ -178,28 +178,22 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
         self.cache.top(count)
     }
 
-    /// Takes the entries out that move to another node with their range: own ones by their hash, copies by their hash
-    /// and whose copies they are.
-    pub fn hand_over(&mut self, mut moves: impl FnMut(u64, Option<NodeId>) -> bool) -> Vec<Entry<K, V>> {
-        let own = self.cache.remove_if(|entry| moves(entry.hash, None));
-        let copies = self.cache_prot.remove_if(|entry| moves(entry.hash, Some(entry.value.source)));
-        let plain = |entry: Entry<K, Copy<V>>| Entry {
-            hash: entry.hash,
-            key: entry.key,
-            value: entry.value.value,
-            weight: self.bare(entry.weight, Area::<K, Copy<V>>::OVERHEAD),
-            made: entry.made,
-            generation: entry.generation,
+    /// `GIVE`: takes an answer out, own or a copy, for the node that owns its range now. It counts neither as hit nor as miss.
+    pub fn give(&mut self, hash: u64, key: &K, now: &Present) -> Option<Entry<K, V>> {
+        let (made, generation) = match self.cache.peek(hash, key) {
+            Some(own) => (own.made, own.generation),
+            None => self.cache_prot.peek(hash, key).map(|copy| (copy.made, copy.generation))?,
         };
-        let bare =
-            |entry: Entry<K, V>| Entry { weight: self.bare(entry.weight, Area::<K, V>::OVERHEAD), ..entry };
-        // The best ones last: they are the newest where they go.
-        copies.into_iter().map(plain).chain(own.into_iter().map(bare)).collect()
-    }
-
-    /// Takes in what another node handed over; no admission, it has been admitted once.
-    pub fn take_over(&mut self, entry: Entry<K, V>) -> bool {
-        self.cache.insert(entry)
+        let allowed = self.life.allows(made, generation, now);
+        let given = match self.cache.remove(hash, key) {
+            Some(own) => Entry { weight: self.bare(own.weight, Area::<K, V>::OVERHEAD), ..own },
+            None => {
+                let copy = self.cache_prot.remove(hash, key)?;
+                let weight = self.bare(copy.weight, Area::<K, Copy<V>>::OVERHEAD);
+                Entry { hash, key: copy.key, value: copy.value.value, weight, made, generation }
+            }
+        };
+        allowed.then_some(given)
     }
 
     /// Forgets everything, as a crash does.
@@ -224,6 +218,11 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
     /// Weight of everything kept, at most the limit.
     pub fn weight(&self) -> u64 {
         self.cache.weight() + self.cache_prot.weight()
+    }
+
+    /// Own entries given up for room so far.
+    pub fn evicted(&self) -> u64 {
+        self.cache.evicted()
     }
 
     /// Room for own entries and for copies.
@@ -304,6 +303,22 @@ mod tests {
         assert_eq!(node.lookup(mix(1), &1, &now), Lookup::Miss);
         node.protect(NodeId(1), 1, entry(1));
         assert_eq!(node.lookup(mix(1), &1, &Present { generation: 1, ..Present::default() }), Lookup::Miss);
+    }
+
+    #[test]
+    fn an_answer_is_given_away_once() {
+        let (mut old, mut new) = (CacheNode::new(&options(0.1)), CacheNode::new(&options(0.1)));
+        old.insert(entry(1));
+        old.protect(NodeId(9), 1, entry(2));
+        let now = Present::default();
+        for key in [1, 2] {
+            let given = old.give(mix(key), &key, &now).unwrap();
+            assert_eq!((given.value, given.weight), (key * 10, 1));
+            new.insert(given);
+            assert_eq!(old.give(mix(key), &key, &now).map(|entry| entry.key), None);
+            assert_eq!(new.lookup(mix(key), &key, &now), Lookup::Hit(key * 10));
+        }
+        assert!(old.is_empty());
     }
 
     #[test]

@@ -14,10 +14,16 @@ use crate::burst::{self, Detector, Event};
 use crate::hot::{Choice, Degree, HotTable, Sequence, SpaceSaving, degrees};
 use crate::ring::{NodeId, Ring};
 use farol_base::Timestamp;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Share of the density that is kept from one balancing to the next: a memory of about five rounds.
 const DENSITY_KEEP: f32 = 0.8;
+
+/// How long a former owner is asked for answers that its range took with it, and how many rings are remembered: an hour
+/// is about as long as an entry stays that nobody asks for.
+const FORMER: Duration = Duration::from_secs(3600);
+const FORMER_MAX: usize = 8;
 
 /// Which queries are hot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +56,8 @@ pub struct BalanceRules {
     pub measured: bool,
     /// Balance at once when a node comes or goes.
     pub on_change: bool,
+    /// On a miss ask the range's former owner, see [`Router::former_owner`].
+    pub ask_former: bool,
 }
 
 /// What a router does beside finding owners.
@@ -74,8 +82,9 @@ impl HotRules {
 
     pub fn ours() -> HotRules {
         HotRules {
-            scheme: Scheme::Resident { per_node_min: 0.3, at_once: 0.03 },
+            scheme: Scheme::Resident { per_node_min: 0.1, at_once: 0.03 },
             choice: Choice::LeastSent,
+            hot_max: 2000,
             ..HotRules::thesis()
         }
     }
@@ -91,6 +100,7 @@ impl RouterRules {
                 efficiency_min: 0.95,
                 measured: false,
                 on_change: false,
+                ask_former: false,
             }),
             bursts: Some(burst::Rules::default()),
         }
@@ -105,6 +115,7 @@ impl RouterRules {
                 efficiency_min: 0.94,
                 measured: true,
                 on_change: true,
+                ask_former: true,
             }),
             bursts: Some(burst::Rules::default()),
         }
@@ -136,6 +147,8 @@ pub struct Router<K> {
     at_once: u32,
     /// Requests that a node bears per balancing interval; makes loads of counts.
     capacity: f64,
+    /// Rings of before, newest first, and until when they matter.
+    former: VecDeque<(Ring, Timestamp)>,
 }
 
 impl<K: Eq + Clone> Router<K> {
@@ -153,6 +166,7 @@ impl<K: Eq + Clone> Router<K> {
             owned_since: vec![0; slots],
             at_once: u32::MAX,
             capacity: if capacity > 0.0 { capacity } else { 1.0 },
+            former: VecDeque::new(),
             ring,
             rules,
         }
@@ -168,7 +182,7 @@ impl<K: Eq + Clone> Router<K> {
             let count = self.monitor.offer(hash, key);
             if count == self.at_once && !self.hot.contains(hash) {
                 let degree = Degree { hash, nodes: self.ring.len() };
-                self.hot.raise(degree, &self.ring, &[], now);
+                self.hot.raise_now(degree, &self.ring, now);
             }
         }
         let choice = self.rules.hot.map_or(Choice::RoundRobin, |hot| hot.choice);
@@ -205,6 +219,12 @@ impl<K: Eq + Clone> Router<K> {
         }
         let loads = self.by_place(&self.sent_since);
         self.hot.renew(&required, &self.ring, &loads, now);
+        for event in &events {
+            if let Event::Begins { hash, severity } = event {
+                let degree = Degree { hash: *hash, nodes: nodes_for(*severity, self.ring.len()) };
+                self.hot.raise_now(degree, &self.ring, now);
+            }
+        }
         if let Some(HotRules { scheme: Scheme::Resident { at_once, .. }, .. }) = self.rules.hot {
             let mean = self.monitor.seen() as f64 / self.ring.len().max(1) as f64;
             self.at_once = ((mean * at_once) as u32).max(20);
@@ -241,8 +261,10 @@ impl<K: Eq + Clone> Router<K> {
     }
 
     /// The end of an interval of B. Answers how much of the circle changed owner.
-    pub fn balance(&mut self) -> f64 {
+    pub fn balance(&mut self, now: Timestamp) -> f64 {
+        let before = self.ring.clone();
         let moved = self.move_borders(false);
+        self.remember(before, now);
         self.sent_since.fill(0);
         self.owned_since.fill(0);
         self.density.fade(DENSITY_KEEP);
@@ -283,16 +305,20 @@ impl<K: Eq + Clone> Router<K> {
 
     /// A node is gone: its successor has its range, hot queries pass it over. Answers how much of the circle
     /// changed owner beyond that.
-    pub fn node_down(&mut self, node: NodeId) -> f64 {
+    pub fn node_down(&mut self, node: NodeId, now: Timestamp) -> f64 {
+        let before = self.ring.clone();
         if !self.ring.leave(node) {
             return 0.0;
         }
         self.hot.refit(&self.ring, &[]);
-        self.move_borders(true)
+        let moved = self.move_borders(true);
+        self.remember(before, now);
+        moved
     }
 
     /// A node comes: it gets half of another's range.
-    pub fn node_up(&mut self, node: NodeId, victim: NodeId) -> f64 {
+    pub fn node_up(&mut self, node: NodeId, victim: NodeId, now: Timestamp) -> f64 {
+        let before = self.ring.clone();
         let slots = usize::from(node.0) + 1;
         for counts in [&mut self.sent, &mut self.sent_since, &mut self.owned_since] {
             if counts.len() < slots {
@@ -303,7 +329,40 @@ impl<K: Eq + Clone> Router<K> {
             return 0.0;
         }
         self.hot.refit(&self.ring, &[]);
-        self.move_borders(true)
+        let moved = self.move_borders(true);
+        self.remember(before, now);
+        moved
+    }
+
+    /// Keeps a ring that is no longer true, where former owners are asked.
+    fn remember(&mut self, before: Ring, now: Timestamp) {
+        let wanted = self.rules.balance.as_ref().is_some_and(|rules| rules.ask_former);
+        if wanted && before.version() != self.ring.version() {
+            self.former.push_front((before, now + FORMER));
+            self.former.truncate(FORMER_MAX);
+        }
+    }
+
+    /// After a miss: who had this point before borders moved, and may still have its answer. Where that node is gone,
+    /// the one that keeps its copies. Entries so travel with their range when somebody asks for them, and only then.
+    pub fn former_owner(&mut self, hash: u64, now: Timestamp) -> Option<NodeId> {
+        while self.former.back().is_some_and(|(_, until)| *until <= now) {
+            self.former.pop_back();
+        }
+        if self.former.is_empty() || self.hot.contains(hash) {
+            return None;
+        }
+        let owner = self.ring.owner(hash)?;
+        self.former.iter().find_map(|(ring, _)| {
+            let mut had = ring.owner(hash)?;
+            for _ in 0..ring.len() {
+                if self.ring.contains(had) {
+                    break;
+                }
+                had = ring.successor(had)?;
+            }
+            (had != owner && self.ring.contains(had)).then_some(had)
+        })
     }
 
     /// The most asked queries of this interval so far.
@@ -380,7 +439,7 @@ mod tests {
         let mut router = Router::new(Ring::equal(20), RouterRules::ours(), 1000.0);
         for number in 1..5 {
             minute(&mut router, &mut random, 0.0, Timestamp::from_secs(60 * number));
-            router.balance();
+            router.balance(Timestamp::from_secs(60 * number));
         }
         let flash = hottest(&minute(&mut router, &mut random, 0.2, Timestamp::from_secs(300)), 20);
         assert!(flash < 1.15, "{flash}");
@@ -392,17 +451,32 @@ mod tests {
         let mut router = Router::new(Ring::equal(20), RouterRules::ours(), 1000.0);
         for number in 1..5 {
             minute(&mut router, &mut random, 0.1, Timestamp::from_secs(60 * number));
-            router.balance();
+            router.balance(Timestamp::from_secs(60 * number));
         }
         for node in [3, 4, 11] {
-            router.node_down(NodeId(node));
+            router.node_down(NodeId(node), Timestamp::from_secs(241));
         }
         let counts = minute(&mut router, &mut random, 0.1, Timestamp::from_secs(300));
         assert!([3, 4, 11].iter().all(|node| counts[*node] == 0));
         assert!(hottest(&counts, 17) < 1.15, "{counts:?}");
+        // Who had a point before, or keeps the copies of who had it, is known for an hour.
+        let before = Ring::equal(20);
+        let late = Timestamp::from_secs(241) + FORMER;
+        let mut moved = 0;
+        for i in 0..500u64 {
+            let (was, is) = (before.owner(mix(i)).unwrap(), router.ring().owner(mix(i)).unwrap());
+            let former = router.former_owner(mix(i), Timestamp::from_secs(301));
+            assert_ne!(former, Some(is));
+            moved += usize::from(former.is_some());
+            if was == NodeId(4) && is != NodeId(5) {
+                assert_eq!(former, Some(NodeId(5)), "the dead node's copies are with its successor");
+            }
+        }
+        assert!(moved > 50, "{moved}");
+        assert_eq!(router.former_owner(mix(3), late), None);
         // They come back, and are used again.
-        router.node_up(NodeId(3), NodeId(8));
-        router.node_up(NodeId(25), NodeId(1));
+        router.node_up(NodeId(3), NodeId(8), Timestamp::from_secs(301));
+        router.node_up(NodeId(25), NodeId(1), Timestamp::from_secs(301));
         let counts = minute(&mut router, &mut random, 0.1, Timestamp::from_secs(360));
         assert!(counts[3] > 700 && counts[25] > 700 && hottest(&counts, 19) < 1.15, "{counts:?}");
     }

@@ -19,9 +19,9 @@ impl Balancer for Rid {
 
     fn moves(&self, loads: &[f64]) -> Vec<Move> {
         let mut moves = neighbourhoods(loads, self.threshold, -1.0);
-        for donor in 0..loads.len() {
+        for (donor, load) in loads.iter().enumerate() {
             let asked: f64 = moves.iter().filter(|one| one.donor == donor).map(|one| one.amount).sum();
-            let most = loads[donor] * GIVEN_MAX;
+            let most = load * GIVEN_MAX;
             if asked > most {
                 moves.iter_mut().filter(|one| one.donor == donor).for_each(|one| one.amount *= most / asked);
             }

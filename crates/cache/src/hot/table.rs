@@ -65,7 +65,18 @@ impl HotTable {
         self.refit(ring, loads);
     }
 
-    /// Makes a query hot, or hotter, at once.
+    /// Makes a query hot at once, whoever has to make room: that which needed its nodes longest ago.
+    pub fn raise_now(&mut self, degree: Degree, ring: &Ring, now: Timestamp) {
+        if self.hot.len() >= self.room && !self.hot.contains_key(&degree.hash) {
+            let oldest = self.hot.iter().min_by_key(|(hash, hot)| (hot.since, hot.degree, **hash));
+            if let Some(hash) = oldest.map(|(hash, _)| *hash) {
+                self.hot.remove(&hash);
+            }
+        }
+        self.raise(degree, ring, &[], now);
+    }
+
+    /// Makes a query hot, or hotter, if there is room.
     pub fn raise(&mut self, degree: Degree, ring: &Ring, loads: &[f64], now: Timestamp) {
         if degree.nodes < 2 || (self.hot.len() >= self.room && !self.hot.contains_key(&degree.hash)) {
             return;
@@ -205,5 +216,7 @@ mod tests {
         let many: Vec<Degree> = (0..10).map(|hash| Degree { hash, nodes: 2 }).collect();
         table.renew(&many, &ring, &[], minutes(0));
         assert_eq!(table.len(), 3);
+        table.raise_now(Degree { hash: 99, nodes: 4 }, &ring, minutes(1));
+        assert!(table.len() == 3 && table.contains(99));
     }
 }

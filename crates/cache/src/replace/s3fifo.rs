@@ -43,7 +43,7 @@ impl S3Fifo {
         }
     }
 
-    fn to_main(&mut self, slot: u32) {
+    fn promote(&mut self, slot: u32) {
         let entry = &mut self.entries[slot as usize];
         entry.main = true;
         let weight = entry.weight;
@@ -61,7 +61,7 @@ impl S3Fifo {
                 return Some(slot);
             }
             self.entries[slot as usize].uses = 0;
-            self.to_main(slot);
+            self.promote(slot);
         }
         None
     }
@@ -90,7 +90,7 @@ impl Replace for S3Fifo {
         }
         self.entries[slot as usize] = Entry { hash, weight, uses: 0, main: false };
         if self.ghost.take(hash) {
-            self.to_main(slot);
+            self.promote(slot);
         } else {
             self.links.push_front(&mut self.small, slot, weight);
         }

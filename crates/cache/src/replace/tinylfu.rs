@@ -9,44 +9,41 @@ use super::Replace;
 use super::links::{Links, List, NONE};
 use super::sketch::Sketch;
 
-/// Share of the window at the start.
+/// Share of the window at the start, and the least.
 const WINDOW_SHARE: f64 = 0.01;
 /// The window is never larger than this share.
 const WINDOW_SHARE_MAX: f64 = 0.8;
 /// Share of the main part that is kept for entries asked for again.
 const PROTECTED_SHARE: f64 = 0.8;
-/// First step of the window's share, and what is left of a step after each.
-const STEP: f64 = 0.0625;
-const STEP_DECAY: f64 = 0.98;
+/// First step of the window's share, and the least that is worth trying.
+const STEP: f64 = 0.06;
+const STEP_MIN: f64 = 0.005;
 /// A change of the hit rate larger than this begins with large steps again.
 const RESTART: f64 = 0.05;
 /// Lookups per entry between two steps.
 const PERIOD: u64 = 10;
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Part {
-    #[default]
-    Window,
-    Probation,
-    Protected,
-}
+const WINDOW: u8 = 0;
+const PROBATION: u8 = 1;
+const PROTECTED: u8 = 2;
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
     hash: u64,
     weight: u32,
-    part: Part,
+    /// The list that it is in.
+    part: u8,
 }
 
 /// Window, probation, protected, and a sketch of frequencies.
 pub struct TinyLfu {
     links: Links,
-    window: List,
-    probation: List,
-    protected: List,
+    lists: [List; 3],
     entries: Vec<Entry>,
     sketch: Sketch,
     limit: u64,
+    window_max: u64,
+    protected_max: u64,
     climb: Climb,
 }
 
@@ -56,76 +53,85 @@ struct Climb {
     step: f64,
     lookups: u64,
     hits: u64,
+    /// Lookups until the next step.
+    period: u64,
     rate_before: Option<f64>,
 }
 
 impl Climb {
-    fn window_max(&self, limit: u64) -> u64 {
-        ((limit as f64 * self.share) as u64).max(1)
-    }
-
-    fn looked(&mut self, hit: bool, entries: usize) {
-        self.lookups += 1;
-        self.hits += u64::from(hit);
-        if self.lookups < PERIOD * entries.max(64) as u64 {
-            return;
-        }
-        let rate = self.hits as f64 / self.lookups as f64;
+    /// The end of a period: a step on where the last one brought hits, back where it cost some. What may be chance
+    /// brought nothing, and a window that brings nothing shrinks.
+    fn step(&mut self) {
+        let n = self.lookups as f64;
+        let rate = self.hits as f64 / n;
         (self.lookups, self.hits) = (0, 0);
         let Some(before) = self.rate_before.replace(rate) else { return };
-        if rate < before {
-            self.step = -self.step;
-        }
-        if (rate - before).abs() >= RESTART {
-            self.step = STEP.copysign(self.step);
+        let change = rate - before;
+        // Three deviations of the difference of two counts.
+        let chance = 3.0 * (2.0 * rate * (1.0 - rate) / n).sqrt();
+        if change.abs() >= RESTART {
+            self.step = STEP.copysign(change * self.step);
+        } else if change.abs() > chance {
+            self.step = (0.9 * self.step).copysign(change * self.step);
         } else {
-            self.step *= STEP_DECAY;
+            self.step = -(0.5 * self.step.abs());
         }
-        self.share = (self.share + self.step).clamp(WINDOW_SHARE, WINDOW_SHARE_MAX);
+        if self.step.abs() >= STEP_MIN {
+            self.share = (self.share + self.step).clamp(WINDOW_SHARE, WINDOW_SHARE_MAX);
+        }
     }
 }
 
 impl TinyLfu {
     pub fn new(limit: u64) -> TinyLfu {
-        TinyLfu {
+        let climb =
+            Climb { share: WINDOW_SHARE, step: STEP, lookups: 0, hits: 0, period: 640, rate_before: None };
+        let mut new = TinyLfu {
             links: Links::default(),
-            window: List::default(),
-            probation: List::default(),
-            protected: List::default(),
+            lists: [List::default(); 3],
             entries: Vec::new(),
             sketch: Sketch::new(64),
             limit,
-            climb: Climb { share: WINDOW_SHARE, step: STEP, lookups: 0, hits: 0, rate_before: None },
-        }
+            window_max: 0,
+            protected_max: 0,
+            climb,
+        };
+        new.divide();
+        new
     }
 
-    fn list(&mut self, part: Part) -> &mut List {
-        match part {
-            Part::Window => &mut self.window,
-            Part::Probation => &mut self.probation,
-            Part::Protected => &mut self.protected,
+    /// Shares the room out anew.
+    fn divide(&mut self) {
+        self.window_max = ((self.limit as f64 * self.climb.share) as u64).max(1);
+        self.protected_max = (self.limit.saturating_sub(self.window_max) as f64 * PROTECTED_SHARE) as u64;
+    }
+
+    fn looked(&mut self, hash: u64, hit: bool) {
+        self.sketch.add(hash);
+        self.climb.lookups += 1;
+        self.climb.hits += u64::from(hit);
+        if self.climb.lookups >= self.climb.period {
+            self.climb.step();
+            let held: usize = self.lists.iter().map(|list| list.len).sum();
+            self.climb.period = PERIOD * held.max(64) as u64;
+            self.divide();
         }
     }
 
     fn unlink(&mut self, slot: u32) {
         let entry = self.entries[slot as usize];
-        let mut list = *self.list(entry.part);
-        self.links.unlink(&mut list, slot, entry.weight);
-        *self.list(entry.part) = list;
+        self.links.unlink(&mut self.lists[usize::from(entry.part)], slot, entry.weight);
     }
 
-    fn place(&mut self, slot: u32, part: Part) {
+    fn place(&mut self, slot: u32, part: u8) {
         let entry = &mut self.entries[slot as usize];
         entry.part = part;
-        let weight = entry.weight;
-        let mut list = *self.list(part);
-        self.links.push_front(&mut list, slot, weight);
-        *self.list(part) = list;
+        self.links.push_front(&mut self.lists[usize::from(part)], slot, entry.weight);
     }
 
-    fn protected_max(&self) -> u64 {
-        let main = self.limit.saturating_sub(self.climb.window_max(self.limit));
-        (main as f64 * PROTECTED_SHARE) as u64
+    fn tail(&self, part: u8) -> Option<u32> {
+        let tail = self.lists[usize::from(part)].tail;
+        (tail != NONE).then_some(tail)
     }
 
     /// Uses per byte of one entry against another's, without dividing.
@@ -141,58 +147,49 @@ impl Replace for TinyLfu {
             self.entries.resize(slot as usize + 1, Entry::default());
             self.sketch.fit(self.entries.len());
         }
-        self.entries[slot as usize] = Entry { hash, weight, part: Part::Window };
-        self.place(slot, Part::Window);
+        self.entries[slot as usize] = Entry { hash, weight, part: WINDOW };
+        self.place(slot, WINDOW);
     }
 
     fn hit(&mut self, slot: u32) {
         let entry = self.entries[slot as usize];
-        self.sketch.add(entry.hash);
-        let held = self.window.len + self.probation.len + self.protected.len;
-        self.climb.looked(true, held);
-        match entry.part {
-            Part::Window => self.links.refresh(&mut self.window, slot),
-            Part::Protected => self.links.refresh(&mut self.protected, slot),
-            Part::Probation => {
-                self.unlink(slot);
-                self.place(slot, Part::Protected);
-                let most = self.protected_max();
-                while self.protected.weight > most && self.protected.len > 1 {
-                    let oldest = self.protected.tail;
-                    self.unlink(oldest);
-                    self.place(oldest, Part::Probation);
-                }
-            }
+        self.looked(entry.hash, true);
+        if entry.part != PROBATION {
+            self.links.refresh(&mut self.lists[usize::from(entry.part)], slot);
+            return;
+        }
+        self.unlink(slot);
+        self.place(slot, PROTECTED);
+        while self.lists[usize::from(PROTECTED)].weight > self.protected_max
+            && let Some(oldest) = self.tail(PROTECTED)
+            && oldest != slot
+        {
+            self.unlink(oldest);
+            self.place(oldest, PROBATION);
         }
     }
 
     fn miss(&mut self, hash: u64) {
-        self.sketch.add(hash);
-        let held = self.window.len + self.probation.len + self.protected.len;
-        self.climb.looked(false, held);
+        self.looked(hash, false);
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let mut candidate = NONE;
-        let window_max = self.climb.window_max(self.limit);
-        let mut victim = [self.probation.tail, self.protected.tail].into_iter().find(|slot| *slot != NONE);
-        while self.window.weight > window_max {
-            candidate = self.window.tail;
-            self.unlink(candidate);
-            self.place(candidate, Part::Probation);
-            victim = victim.or(Some(candidate));
+        let victim = self.tail(PROBATION).or_else(|| self.tail(PROTECTED));
+        let mut candidate = None;
+        while self.lists[usize::from(WINDOW)].weight > self.window_max
+            && let Some(oldest) = self.tail(WINDOW)
+        {
+            self.unlink(oldest);
+            self.place(oldest, PROBATION);
+            candidate = Some(oldest);
         }
-        let mut gone = match victim {
-            Some(victim) => victim,
-            None if self.window.tail != NONE => self.window.tail,
-            None => return None,
-        };
-        if candidate != NONE && candidate != gone {
-            let (new, old) = (self.entries[candidate as usize], self.entries[gone as usize]);
-            if !self.is_worth_more(&new, &old) {
-                gone = candidate;
+        let gone = match (victim, candidate) {
+            (Some(victim), Some(candidate)) => {
+                let (new, old) = (self.entries[candidate as usize], self.entries[victim as usize]);
+                if self.is_worth_more(&new, &old) { victim } else { candidate }
             }
-        }
+            (victim, candidate) => victim.or(candidate).or_else(|| self.tail(WINDOW))?,
+        };
         self.unlink(gone);
         Some(gone)
     }
@@ -202,8 +199,8 @@ impl Replace for TinyLfu {
     }
 
     fn top(&self, count: usize) -> Vec<u32> {
-        let lists = [&self.protected, &self.probation, &self.window];
-        lists.into_iter().flat_map(|list| self.links.iter(list)).take(count).collect()
+        let order = [PROTECTED, PROBATION, WINDOW];
+        order.iter().flat_map(|part| self.links.iter(&self.lists[usize::from(*part)])).take(count).collect()
     }
 }
 

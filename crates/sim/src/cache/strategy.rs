@@ -78,7 +78,9 @@ impl Kind {
     /// The protection that goes with it.
     pub fn protection(self) -> Option<Protection> {
         match self {
-            Kind::Thesis(Mechanisms { protect: true, .. }) | Kind::Ours => Some(Protection::default()),
+            Kind::Thesis(Mechanisms { protect: true, .. }) => Some(Protection::default()),
+            // Two per cent save most of what five would (Table 7.1).
+            Kind::Ours => Some(Protection { share: 0.02, ..Protection::default() }),
             _ => None,
         }
     }
@@ -170,6 +172,7 @@ impl Strategy {
                     efficiency_min: tuning.efficiency_min,
                     measured: false,
                     on_change: false,
+                    ask_former: false,
                 }),
             }),
             Kind::Ours => routed(RouterRules::ours()),
@@ -195,10 +198,7 @@ impl Strategy {
     /// The node for a query.
     pub fn node(&mut self, hash: u64, query: u64, at: f64) -> Option<u16> {
         match self {
-            Strategy::Routed(router) => {
-                let now = Timestamp::from_millis((at * 1000.0) as u64);
-                router.route(hash, &query, now).map(|node| node.0)
-            }
+            Strategy::Routed(router) => router.route(hash, &query, timestamp(at)).map(|node| node.0),
             Strategy::Modulo { alive } | Strategy::Broadcast { alive } => {
                 (!alive.is_empty()).then(|| alive[(hash % alive.len() as u64) as usize])
             }
@@ -273,10 +273,10 @@ impl Strategy {
     }
 
     /// A node is known to be gone.
-    pub fn down(&mut self, node: u16) {
+    pub fn down(&mut self, node: u16, at: f64) {
         match self {
             Strategy::Routed(router) => {
-                router.node_down(NodeId(node));
+                router.node_down(NodeId(node), timestamp(at));
             }
             Strategy::Modulo { alive } | Strategy::Broadcast { alive } => {
                 alive.retain(|known| *known != node)
@@ -296,12 +296,13 @@ impl Strategy {
     }
 
     /// A node comes.
-    pub fn up(&mut self, node: u16, random: &mut Seeded) {
+    pub fn up(&mut self, node: u16, at: f64, random: &mut Seeded) {
         match self {
             Strategy::Routed(router) => {
                 let place = random.below(router.ring().len() as u64) as usize;
-                if let Some(victim) = router.ring().nodes().nth(place) {
-                    router.node_up(NodeId(node), victim);
+                let victim = router.ring().nodes().nth(place);
+                if let Some(victim) = victim {
+                    router.node_up(NodeId(node), victim, timestamp(at));
                 }
             }
             Strategy::Modulo { alive } | Strategy::Broadcast { alive } => alive.push(node),
@@ -328,6 +329,11 @@ impl Strategy {
             _ => None,
         }
     }
+}
+
+/// Seconds of the simulation as an instant.
+pub fn timestamp(at: f64) -> Timestamp {
+    Timestamp::from_millis((at * 1000.0) as u64)
 }
 
 fn virtual_points(node: u16) -> impl Iterator<Item = (u64, u16)> {
@@ -361,13 +367,13 @@ mod tests {
         ] {
             let (counts, mut strategy) = spread(kind, 20_000);
             assert!(counts.iter().all(|count| *count > 1000), "{}: {counts:?}", kind.name());
-            strategy.down(3);
+            strategy.down(3, 1.5);
             let mut random = Seeded::new(1);
             let ask = |strategy: &mut Strategy| {
                 (0..5000u64).any(|query| strategy.node(mix(query), query, 2.0) == Some(3))
             };
             assert!(!ask(&mut strategy), "{}", kind.name());
-            strategy.up(3, &mut random);
+            strategy.up(3, 2.5, &mut random);
             assert!(ask(&mut strategy), "{}", kind.name());
         }
     }

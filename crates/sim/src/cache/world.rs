@@ -5,15 +5,15 @@
 //! executed; only costs are reckoned ([`super::service`]).
 
 use super::service::{BEAT, Costs, Station, Times};
-use super::strategy::{Kind, Strategy, Tuning};
+use super::strategy::{Kind, Strategy, Tuning, timestamp};
 use super::stream::Asked;
 use farol_base::{Seeded, Timestamp};
+use farol_cache::NodeId;
 use farol_cache::area::{Entry, Life, Present};
 use farol_cache::burst::Event;
 use farol_cache::node::{CacheNode, Lookup, NodeOptions};
 use farol_cache::protect::Protection;
 use farol_cache::replace::Policy;
-use farol_cache::{NodeId, Ring};
 
 /// Six heartbeats of 1.2 s are missed before a node counts as gone (thesis §1.6).
 const NOTICED_AFTER: f64 = 7.2;
@@ -94,8 +94,8 @@ pub struct Outcome {
     pub saturated: usize,
     /// Share of the circle that changed owner.
     pub moved: f64,
-    /// Entries that moved with it.
-    pub carried: u64,
+    /// Answers that came from a range's former owner.
+    pub fetched: u64,
     /// Mean loads of the nodes alive at the end, capped at 1 minute by minute.
     pub node_loads: Vec<f64>,
     pub index_load: f64,
@@ -143,8 +143,8 @@ struct World<'a> {
     front: Station,
     /// By node: whether it answers.
     alive: Vec<bool>,
-    /// This beat: hits, misses, given up, by node.
-    beat: Vec<[u64; 3]>,
+    /// This beat: hits, misses, given up, answers from former owners, by node.
+    beat: Vec<[u64; 4]>,
     /// This minute: requests, by node.
     minute: Vec<u32>,
     minute_hits: u64,
@@ -152,7 +152,6 @@ struct World<'a> {
     load_sums: Vec<f64>,
     protection: Option<Protection>,
     round: u64,
-    ring: Option<Ring>,
     random: Seeded,
     outcome: Outcome,
     index_beats: (f64, f64, u64),
@@ -194,7 +193,7 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
                 agenda.minute += 60.0;
             }
             if asked.at >= agenda.balance {
-                world.balance();
+                world.balance(agenda.balance);
                 agenda.balance += balance_every;
             }
             if asked.at >= agenda.round {
@@ -209,15 +208,14 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
                             noticed.push((at + NOTICED_AFTER, node));
                         }
                     }
-                    Some((_, Change::Join(node))) => world.join(node),
+                    Some((at, Change::Join(node))) => world.join(node, at),
                     None => {}
                 }
             }
             let due: Vec<u16> =
                 noticed.iter().filter(|(at, _)| asked.at >= *at).map(|(_, node)| *node).collect();
             noticed.retain(|(at, _)| asked.at < *at);
-            due.into_iter().for_each(|node| world.strategy.down(node));
-            world.carry();
+            due.into_iter().for_each(|node| world.strategy.down(node, asked.at));
             let others =
                 changes.last().map(|(at, _)| *at).into_iter().chain(noticed.iter().map(|(at, _)| *at));
             agenda.next = [agenda.beat, agenda.minute, agenda.balance, agenda.round]
@@ -231,14 +229,13 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
 }
 
 impl<'a> World<'a> {
-    fn new(plan: &'a Plan, mut strategy: Strategy) -> World<'a> {
+    fn new(plan: &'a Plan, strategy: Strategy) -> World<'a> {
         let mut protection = plan.kind.protection();
         if let (Some(protection), Some(share)) = (&mut protection, plan.protected) {
             protection.share = share;
         }
         let costs = &plan.costs;
         let station = |rate: f64, patience: f64| Station::new(rate, patience, costs.sample);
-        let ring = strategy.router().filter(|_| plan.kind == Kind::Ours).map(|router| router.ring().clone());
         let count = usize::from(plan.nodes);
         let mut world = World {
             plan,
@@ -248,14 +245,13 @@ impl<'a> World<'a> {
             index: station(costs.index_rate, 1000.0),
             front: station(costs.front_rate, 1000.0),
             alive: vec![true; count],
-            beat: vec![[0; 3]; count],
+            beat: vec![[0; 4]; count],
             minute: vec![0; count],
             minute_hits: 0,
             ever_full: vec![false; count],
             load_sums: vec![0.0; count],
             protection,
             round: 0,
-            ring,
             random: Seeded::new(plan.seed ^ 0x5EED),
             outcome: Outcome {
                 name: plan.kind.name(),
@@ -267,7 +263,7 @@ impl<'a> World<'a> {
                 minutes: Vec::new(),
                 saturated: 0,
                 moved: 0.0,
-                carried: 0,
+                fetched: 0,
                 node_loads: Vec::new(),
                 index_load: 0.0,
                 front_load: 0.0,
@@ -321,6 +317,9 @@ impl<'a> World<'a> {
                 self.outcome.adopted += 1;
             }
             Lookup::Miss => {
+                if self.fetch(hash, asked, node) {
+                    return;
+                }
                 self.beat[node][1] += 1;
                 self.index.arrive();
                 let entry = Entry {
@@ -341,6 +340,23 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Asks the former owner of a moved range; what it has moves to the new one.
+    fn fetch(&mut self, hash: u64, asked: &Asked, node: usize) -> bool {
+        let Some(router) = self.strategy.router() else { return false };
+        let Some(former) = router.former_owner(hash, timestamp(asked.at)) else { return false };
+        let former = usize::from(former.0);
+        self.minute[former] += 1;
+        if !(self.stations[former].arrive() && self.alive[former]) {
+            return false;
+        }
+        let Some(entry) = self.nodes[former].give(hash, &asked.query, &Present::default()) else {
+            return false;
+        };
+        self.nodes[node].insert(entry);
+        self.beat[node][3] += 1;
+        true
+    }
+
     fn end_beat(&mut self, at: f64) {
         let costs = self.plan.costs;
         let index = self.index.beat();
@@ -349,11 +365,11 @@ impl<'a> World<'a> {
         let (mut most, mut sum, mut count) = (0.0f64, 0.0, 0.0);
         for node in 0..self.nodes.len() {
             let beat = self.stations[node].beat();
-            let [hits, misses, given_up] = std::mem::take(&mut self.beat[node]);
+            let [hits, misses, given_up, fetched] = std::mem::take(&mut self.beat[node]);
             if self.alive[node] {
                 (most, sum, count) = (most.max(beat.load), sum + beat.load, count + 1.0);
             }
-            self.minute_hits += hits;
+            self.minute_hits += hits + fetched;
             if !measured {
                 continue;
             }
@@ -361,11 +377,14 @@ impl<'a> World<'a> {
             let miss_ms = hit_ms + costs.index_ms + index.wait_ms;
             let times = &mut self.outcome.times;
             times.add(hit_ms, hits);
+            // A former owner is a second visit.
+            times.add(hit_ms + costs.hit_ms, fetched);
             times.add_tailed(miss_ms, costs.index_tail_ms, misses);
             let lost_ms = costs.hit_ms + costs.patience_ms + costs.index_ms + index.wait_ms;
             times.add_tailed(lost_ms, costs.index_tail_ms, given_up);
-            self.outcome.hits += hits;
-            self.outcome.asked += hits + misses + given_up;
+            self.outcome.hits += hits + fetched;
+            self.outcome.fetched += fetched;
+            self.outcome.asked += hits + misses + given_up + fetched;
             self.outcome.given_up += given_up;
         }
         if measured {
@@ -395,7 +414,7 @@ impl<'a> World<'a> {
             self.outcome.minutes.push(minute);
         }
         if let Some(router) = self.strategy.router() {
-            let events = router.minute(Timestamp::from_millis((at * 1000.0) as u64));
+            let events = router.minute(timestamp(at));
             let begun = events.into_iter().filter_map(|event| match event {
                 Event::Begins { hash, .. } => Some((at, hash)),
                 Event::Ends { .. } => None,
@@ -404,43 +423,9 @@ impl<'a> World<'a> {
         }
     }
 
-    fn balance(&mut self) {
+    fn balance(&mut self, at: f64) {
         let Some(router) = self.strategy.router() else { return };
-        self.outcome.moved += router.balance();
-    }
-
-    /// Where borders have moved, our design lets entries travel with them.
-    fn carry(&mut self) {
-        let Some(before) = &self.ring else { return };
-        let Some(router) = self.strategy.router() else { return };
-        let after = router.ring().clone();
-        if before.version() == after.version() {
-            return;
-        }
-        let changed: Vec<NodeId> = after.nodes().filter(|node| before.contains(*node)).collect();
-        for node in changed {
-            let at = usize::from(node.0);
-            let same = |ring: &Ring| ring.place(node).map(|place| (ring.start(place), ring.ends()[place].0));
-            if same(before) == same(&after) {
-                continue;
-            }
-            let owner = |hash: u64| after.owner(hash);
-            let moving = self.nodes[at].hand_over(|hash, source| match source {
-                // Copies of a node that is gone belong to whoever has its range now.
-                Some(source) => !after.contains(source) && owner(hash) != Some(node),
-                None => {
-                    // Hot queries are at home on every node; only what this node owned before moves.
-                    before.owner(hash) == Some(node) && owner(hash) != Some(node)
-                }
-            });
-            for entry in moving {
-                if let Some(to) = after.owner(entry.hash) {
-                    self.outcome.carried += 1;
-                    self.nodes[usize::from(to.0)].take_over(entry);
-                }
-            }
-        }
-        self.ring = Some(after);
+        self.outcome.moved += router.balance(timestamp(at));
     }
 
     fn protect(&mut self) {
@@ -469,7 +454,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn join(&mut self, node: u16) {
+    fn join(&mut self, node: u16, at_second: f64) {
         let at = usize::from(node);
         while self.nodes.len() <= at {
             let node = self.new_node();
@@ -477,7 +462,7 @@ impl<'a> World<'a> {
             let costs = &self.plan.costs;
             self.stations.push(Station::new(costs.node_rate, costs.patience_ms, costs.sample));
             self.alive.push(false);
-            self.beat.push([0; 3]);
+            self.beat.push([0; 4]);
             self.minute.push(0);
             self.ever_full.push(false);
             self.load_sums.push(0.0);
@@ -485,7 +470,7 @@ impl<'a> World<'a> {
         if !self.alive[at] {
             self.alive[at] = true;
             self.nodes[at] = self.new_node();
-            self.strategy.up(node, &mut self.random);
+            self.strategy.up(node, at_second, &mut self.random);
         }
     }
 
@@ -543,7 +528,7 @@ mod tests {
             plain.efficiency()
         );
         assert!(ours.times.mean() < 1.05 * whole.times.mean());
-        assert!(ours.carried > 0 && ours.given_up > 0 && ours.adopted > 0);
+        assert!(ours.fetched > 0 && ours.given_up > 0);
     }
 
     #[test]
