@@ -78,9 +78,9 @@ pub struct Area<K, V> {
 }
 
 impl<K, V> Area<K, V> {
-    /// Bytes that the tables need for each entry: the slot, its place in the index, what policies keep of it; twice,
-    /// because tables grow by doubling.
-    pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 40);
+    /// Bytes that the tables need for each entry: the slot, its place in the index, what policies keep of it (W-TinyLFU most:
+    /// 24 bytes and 32 of its sketch); twice, because tables grow by doubling.
+    pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 56);
 
     /// An area for weights in bytes.
     pub fn of_bytes(limit: u64, policy: Policy, life: Life) -> Area<K, V> {

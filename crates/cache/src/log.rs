@@ -124,9 +124,12 @@ pub struct LogBurst {
 /// Bursts among the most asked queries of a log in the order of time, with intervals of so many seconds.
 pub fn bursts(log: &[(f64, u64)], interval: f64, rules: &Rules) -> Vec<LogBurst> {
     let (Some(first), Some(last)) = (log.first(), log.last()) else { return Vec::new() };
+    if interval.is_nan() || interval <= 0.0 {
+        return Vec::new();
+    }
     let intervals = ((last.0 - first.0) / interval) as usize + 1;
-    // 100,000 intervals of a few hundred queries are 100 MB at most.
-    if !(interval > 0.0) || intervals > 100_000 {
+    // 100,000 intervals of a few hundred queries are 200 MB at most.
+    if intervals > 100_000 {
         return Vec::new();
     }
     let mut counts: HashMap<u64, u64> = HashMap::new();
@@ -170,7 +173,7 @@ pub fn bursts(log: &[(f64, u64)], interval: f64, rules: &Rules) -> Vec<LogBurst>
 /// Nodes for a peak of requests: none above so much of its capacity when one more has failed.
 pub fn nodes_for(peak_per_second: f64, node_per_second: f64, utilisation: f64) -> u64 {
     let bears = node_per_second * utilisation;
-    if !(bears > 0.0) || !peak_per_second.is_finite() {
+    if bears.is_nan() || bears <= 0.0 || !peak_per_second.is_finite() {
         return 1;
     }
     let needed = (peak_per_second / bears).ceil().max(1.0) as u64;

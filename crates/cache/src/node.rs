@@ -178,22 +178,40 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
         self.cache.top(count)
     }
 
-    /// `GIVE`: takes an answer out, own or a copy, for the node that owns its range now. It counts neither as hit nor as miss.
-    pub fn give(&mut self, hash: u64, key: &K, now: &Present) -> Option<Entry<K, V>> {
-        let (made, generation) = match self.cache.peek(hash, key) {
-            Some(own) => (own.made, own.generation),
-            None => self.cache_prot.peek(hash, key).map(|copy| (copy.made, copy.generation))?,
-        };
-        let allowed = self.life.allows(made, generation, now);
-        let given = match self.cache.remove(hash, key) {
-            Some(own) => Entry { weight: self.bare(own.weight, Area::<K, V>::OVERHEAD), ..own },
-            None => {
-                let copy = self.cache_prot.remove(hash, key)?;
-                let weight = self.bare(copy.weight, Area::<K, Copy<V>>::OVERHEAD);
-                Entry { hash, key: copy.key, value: copy.value.value, weight, made, generation }
+    /// `HAND OVER`: takes out what belongs to other nodes now that borders have moved, the least important first: of its own
+    /// entries the best share, of the copies those whose node is gone. The rest stays until others need the room: the best
+    /// fifth brings nearly all the hits (Table 7.1), and to carry all would fill the receivers with what nobody asks for.
+    pub fn hand_over(
+        &mut self,
+        share: f64,
+        mut moves: impl FnMut(u64, Option<NodeId>) -> bool,
+    ) -> Vec<Entry<K, V>> {
+        let best: Vec<(u64, K)> = self
+            .top(share)
+            .filter(|entry| moves(entry.hash, None))
+            .map(|entry| (entry.hash, entry.key.clone()))
+            .collect();
+        let copies = self.cache_prot.remove_if(|entry| moves(entry.hash, Some(entry.value.source)));
+        let mut given: Vec<Entry<K, V>> = Vec::with_capacity(best.len() + copies.len());
+        for (hash, key) in best.iter().rev() {
+            if let Some(entry) = self.cache.remove(*hash, key) {
+                given.push(Entry { weight: self.bare(entry.weight, Area::<K, V>::OVERHEAD), ..entry });
             }
-        };
-        allowed.then_some(given)
+        }
+        given.extend(copies.into_iter().map(|copy| Entry {
+            hash: copy.hash,
+            key: copy.key,
+            value: copy.value.value,
+            weight: self.bare(copy.weight, Area::<K, Copy<V>>::OVERHEAD),
+            made: copy.made,
+            generation: copy.generation,
+        }));
+        given
+    }
+
+    /// Takes in what another node handed over. It has been admitted once.
+    pub fn take_over(&mut self, entry: Entry<K, V>) -> bool {
+        self.cache.insert(entry)
     }
 
     /// Forgets everything, as a crash does.
@@ -306,19 +324,29 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_given_away_once() {
+    fn the_best_of_a_range_is_handed_over() {
         let (mut old, mut new) = (CacheNode::new(&options(0.1)), CacheNode::new(&options(0.1)));
-        old.insert(entry(1));
-        old.protect(NodeId(9), 1, entry(2));
+        (0..100).for_each(|key| {
+            old.insert(entry(key));
+        });
+        old.protect(NodeId(9), 1, entry(500));
+        old.protect(NodeId(8), 1, entry(600));
+        // The newest fifth is the best; of it half moves, and the copies of the node that is gone.
+        let given = old.hand_over(0.2, |hash, source| match source {
+            Some(source) => source == NodeId(9),
+            None => (0..100).filter(|key| key % 2 == 0).any(|key| mix(key) == hash),
+        });
+        assert_eq!(
+            given.iter().map(|entry| entry.key).collect::<Vec<_>>(),
+            [80, 82, 84, 86, 88, 90, 92, 94, 96, 98, 500]
+        );
+        given.into_iter().for_each(|entry| assert!(new.take_over(entry)));
         let now = Present::default();
-        for key in [1, 2] {
-            let given = old.give(mix(key), &key, &now).unwrap();
-            assert_eq!((given.value, given.weight), (key * 10, 1));
-            new.insert(given);
-            assert_eq!(old.give(mix(key), &key, &now).map(|entry| entry.key), None);
-            assert_eq!(new.lookup(mix(key), &key, &now), Lookup::Hit(key * 10));
-        }
-        assert!(old.is_empty());
+        assert_eq!(
+            (new.lookup(mix(98), &98, &now), old.lookup(mix(98), &98, &now)),
+            (Lookup::Hit(980), Lookup::Miss)
+        );
+        assert_eq!((old.lookup(mix(99), &99, &now), old.holds(mix(600), &600).1), (Lookup::Hit(990), true));
     }
 
     #[test]

@@ -14,16 +14,10 @@ use crate::burst::{self, Detector, Event};
 use crate::hot::{Choice, Degree, HotTable, Sequence, SpaceSaving, degrees};
 use crate::ring::{NodeId, Ring};
 use farol_base::Timestamp;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Share of the density that is kept from one balancing to the next: a memory of about five rounds.
 const DENSITY_KEEP: f32 = 0.8;
-
-/// How long a former owner is asked for answers that its range took with it, and how many rings are remembered: an hour
-/// is about as long as an entry stays that nobody asks for.
-const FORMER: Duration = Duration::from_secs(3600);
-const FORMER_MAX: usize = 8;
 
 /// Which queries are hot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,8 +50,6 @@ pub struct BalanceRules {
     pub measured: bool,
     /// Balance at once when a node comes or goes.
     pub on_change: bool,
-    /// On a miss ask the range's former owner, see [`Router::former_owner`].
-    pub ask_former: bool,
 }
 
 /// What a router does beside finding owners.
@@ -82,9 +74,9 @@ impl HotRules {
 
     pub fn ours() -> HotRules {
         HotRules {
-            scheme: Scheme::Resident { per_node_min: 0.1, at_once: 0.03 },
+            scheme: Scheme::Resident { per_node_min: 0.15, at_once: 0.03 },
             choice: Choice::LeastSent,
-            hot_max: 2000,
+            hot_max: 1500,
             ..HotRules::thesis()
         }
     }
@@ -100,7 +92,6 @@ impl RouterRules {
                 efficiency_min: 0.95,
                 measured: false,
                 on_change: false,
-                ask_former: false,
             }),
             bursts: Some(burst::Rules::default()),
         }
@@ -111,11 +102,11 @@ impl RouterRules {
         RouterRules {
             hot: Some(HotRules::ours()),
             balance: Some(BalanceRules {
-                balancer: Box::new(Spread { slack: 0.03 }),
-                efficiency_min: 0.94,
+                // Ballast fills what is left: it is more than this slack.
+                balancer: Box::new(Spread { slack: 0.12 }),
+                efficiency_min: 0.86,
                 measured: true,
                 on_change: true,
-                ask_former: true,
             }),
             bursts: Some(burst::Rules::default()),
         }
@@ -147,8 +138,6 @@ pub struct Router<K> {
     at_once: u32,
     /// Requests that a node bears per balancing interval; makes loads of counts.
     capacity: f64,
-    /// Rings of before, newest first, and until when they matter.
-    former: VecDeque<(Ring, Timestamp)>,
 }
 
 impl<K: Eq + Clone> Router<K> {
@@ -166,7 +155,6 @@ impl<K: Eq + Clone> Router<K> {
             owned_since: vec![0; slots],
             at_once: u32::MAX,
             capacity: if capacity > 0.0 { capacity } else { 1.0 },
-            former: VecDeque::new(),
             ring,
             rules,
         }
@@ -261,10 +249,8 @@ impl<K: Eq + Clone> Router<K> {
     }
 
     /// The end of an interval of B. Answers how much of the circle changed owner.
-    pub fn balance(&mut self, now: Timestamp) -> f64 {
-        let before = self.ring.clone();
+    pub fn balance(&mut self) -> f64 {
         let moved = self.move_borders(false);
-        self.remember(before, now);
         self.sent_since.fill(0);
         self.owned_since.fill(0);
         self.density.fade(DENSITY_KEEP);
@@ -303,22 +289,20 @@ impl<K: Eq + Clone> Router<K> {
         self.ring.nodes().map(|node| f64::from(counts[usize::from(node.0)]) / self.capacity).collect()
     }
 
-    /// A node is gone: its successor has its range, hot queries pass it over. Answers how much of the circle
-    /// changed owner beyond that.
-    pub fn node_down(&mut self, node: NodeId, now: Timestamp) -> f64 {
-        let before = self.ring.clone();
-        if !self.ring.leave(node) {
+    /// Nodes are gone: their successors have their ranges, hot queries pass them over. Those that go at the same time are
+    /// named together, because borders that move once move less. Answers how much of the circle changed owner beyond
+    /// that.
+    pub fn nodes_down(&mut self, nodes: &[NodeId]) -> f64 {
+        let gone = nodes.iter().filter(|node| self.ring.leave(**node)).count();
+        if gone == 0 {
             return 0.0;
         }
         self.hot.refit(&self.ring, &[]);
-        let moved = self.move_borders(true);
-        self.remember(before, now);
-        moved
+        self.move_borders(true)
     }
 
     /// A node comes: it gets half of another's range.
-    pub fn node_up(&mut self, node: NodeId, victim: NodeId, now: Timestamp) -> f64 {
-        let before = self.ring.clone();
+    pub fn node_up(&mut self, node: NodeId, victim: NodeId) -> f64 {
         let slots = usize::from(node.0) + 1;
         for counts in [&mut self.sent, &mut self.sent_since, &mut self.owned_since] {
             if counts.len() < slots {
@@ -329,40 +313,7 @@ impl<K: Eq + Clone> Router<K> {
             return 0.0;
         }
         self.hot.refit(&self.ring, &[]);
-        let moved = self.move_borders(true);
-        self.remember(before, now);
-        moved
-    }
-
-    /// Keeps a ring that is no longer true, where former owners are asked.
-    fn remember(&mut self, before: Ring, now: Timestamp) {
-        let wanted = self.rules.balance.as_ref().is_some_and(|rules| rules.ask_former);
-        if wanted && before.version() != self.ring.version() {
-            self.former.push_front((before, now + FORMER));
-            self.former.truncate(FORMER_MAX);
-        }
-    }
-
-    /// After a miss: who had this point before borders moved, and may still have its answer. Where that node is gone,
-    /// the one that keeps its copies. Entries so travel with their range when somebody asks for them, and only then.
-    pub fn former_owner(&mut self, hash: u64, now: Timestamp) -> Option<NodeId> {
-        while self.former.back().is_some_and(|(_, until)| *until <= now) {
-            self.former.pop_back();
-        }
-        if self.former.is_empty() || self.hot.contains(hash) {
-            return None;
-        }
-        let owner = self.ring.owner(hash)?;
-        self.former.iter().find_map(|(ring, _)| {
-            let mut had = ring.owner(hash)?;
-            for _ in 0..ring.len() {
-                if self.ring.contains(had) {
-                    break;
-                }
-                had = ring.successor(had)?;
-            }
-            (had != owner && self.ring.contains(had)).then_some(had)
-        })
+        self.move_borders(true)
     }
 
     /// The most asked queries of this interval so far.
@@ -439,7 +390,7 @@ mod tests {
         let mut router = Router::new(Ring::equal(20), RouterRules::ours(), 1000.0);
         for number in 1..5 {
             minute(&mut router, &mut random, 0.0, Timestamp::from_secs(60 * number));
-            router.balance(Timestamp::from_secs(60 * number));
+            router.balance();
         }
         let flash = hottest(&minute(&mut router, &mut random, 0.2, Timestamp::from_secs(300)), 20);
         assert!(flash < 1.15, "{flash}");
@@ -451,32 +402,16 @@ mod tests {
         let mut router = Router::new(Ring::equal(20), RouterRules::ours(), 1000.0);
         for number in 1..5 {
             minute(&mut router, &mut random, 0.1, Timestamp::from_secs(60 * number));
-            router.balance(Timestamp::from_secs(60 * number));
+            router.balance();
         }
-        for node in [3, 4, 11] {
-            router.node_down(NodeId(node), Timestamp::from_secs(241));
-        }
+        assert!(router.nodes_down(&[3, 4, 11].map(NodeId)) > 0.0);
+        assert_eq!(router.nodes_down(&[NodeId(3)]), 0.0);
         let counts = minute(&mut router, &mut random, 0.1, Timestamp::from_secs(300));
         assert!([3, 4, 11].iter().all(|node| counts[*node] == 0));
         assert!(hottest(&counts, 17) < 1.15, "{counts:?}");
-        // Who had a point before, or keeps the copies of who had it, is known for an hour.
-        let before = Ring::equal(20);
-        let late = Timestamp::from_secs(241) + FORMER;
-        let mut moved = 0;
-        for i in 0..500u64 {
-            let (was, is) = (before.owner(mix(i)).unwrap(), router.ring().owner(mix(i)).unwrap());
-            let former = router.former_owner(mix(i), Timestamp::from_secs(301));
-            assert_ne!(former, Some(is));
-            moved += usize::from(former.is_some());
-            if was == NodeId(4) && is != NodeId(5) {
-                assert_eq!(former, Some(NodeId(5)), "the dead node's copies are with its successor");
-            }
-        }
-        assert!(moved > 50, "{moved}");
-        assert_eq!(router.former_owner(mix(3), late), None);
         // They come back, and are used again.
-        router.node_up(NodeId(3), NodeId(8), Timestamp::from_secs(301));
-        router.node_up(NodeId(25), NodeId(1), Timestamp::from_secs(301));
+        router.node_up(NodeId(3), NodeId(8));
+        router.node_up(NodeId(25), NodeId(1));
         let counts = minute(&mut router, &mut random, 0.1, Timestamp::from_secs(360));
         assert!(counts[3] > 700 && counts[25] > 700 && hottest(&counts, 19) < 1.15, "{counts:?}");
     }

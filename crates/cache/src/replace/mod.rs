@@ -49,9 +49,10 @@ pub enum Policy {
     Lfu,
     /// A static half for proven entries, LRU for the rest.
     Sdc,
-    S3Fifo,
-    /// W-TinyLFU: the default, measured best on streams of queries.
+    /// The default: measured best on streams of queries, and fast.
     #[default]
+    S3Fifo,
+    /// W-TinyLFU.
     TinyLfu,
 }
 

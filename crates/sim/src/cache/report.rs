@@ -34,7 +34,7 @@ impl Report {
                     "hottest": outcome.hottest(),
                     "saturated": outcome.saturated,
                     "moved": outcome.moved,
-                    "fetched": outcome.fetched,
+                    "carried": outcome.carried,
                     "adopted": outcome.adopted,
                     "given_up": outcome.given_up,
                     "index_load": outcome.index_load,

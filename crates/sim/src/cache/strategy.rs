@@ -172,7 +172,6 @@ impl Strategy {
                     efficiency_min: tuning.efficiency_min,
                     measured: false,
                     on_change: false,
-                    ask_former: false,
                 }),
             }),
             Kind::Ours => routed(RouterRules::ours()),
@@ -272,12 +271,18 @@ impl Strategy {
         }
     }
 
-    /// A node is known to be gone.
-    pub fn down(&mut self, node: u16, at: f64) {
+    /// Nodes are known to be gone.
+    pub fn down(&mut self, nodes: &[u16]) {
+        if let Strategy::Routed(router) = self {
+            router.nodes_down(&nodes.iter().map(|node| NodeId(*node)).collect::<Vec<_>>());
+            return;
+        }
+        nodes.iter().for_each(|node| self.down_one(*node));
+    }
+
+    fn down_one(&mut self, node: u16) {
         match self {
-            Strategy::Routed(router) => {
-                router.node_down(NodeId(node), timestamp(at));
-            }
+            Strategy::Routed(_) => {}
             Strategy::Modulo { alive } | Strategy::Broadcast { alive } => {
                 alive.retain(|known| *known != node)
             }
@@ -296,13 +301,13 @@ impl Strategy {
     }
 
     /// A node comes.
-    pub fn up(&mut self, node: u16, at: f64, random: &mut Seeded) {
+    pub fn up(&mut self, node: u16, random: &mut Seeded) {
         match self {
             Strategy::Routed(router) => {
                 let place = random.below(router.ring().len() as u64) as usize;
                 let victim = router.ring().nodes().nth(place);
                 if let Some(victim) = victim {
-                    router.node_up(NodeId(node), victim, timestamp(at));
+                    router.node_up(NodeId(node), victim);
                 }
             }
             Strategy::Modulo { alive } | Strategy::Broadcast { alive } => alive.push(node),
@@ -367,13 +372,13 @@ mod tests {
         ] {
             let (counts, mut strategy) = spread(kind, 20_000);
             assert!(counts.iter().all(|count| *count > 1000), "{}: {counts:?}", kind.name());
-            strategy.down(3, 1.5);
+            strategy.down(&[3]);
             let mut random = Seeded::new(1);
             let ask = |strategy: &mut Strategy| {
                 (0..5000u64).any(|query| strategy.node(mix(query), query, 2.0) == Some(3))
             };
             assert!(!ask(&mut strategy), "{}", kind.name());
-            strategy.up(3, 2.5, &mut random);
+            strategy.up(3, &mut random);
             assert!(ask(&mut strategy), "{}", kind.name());
         }
     }

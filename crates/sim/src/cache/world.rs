@@ -8,15 +8,18 @@ use super::service::{BEAT, Costs, Station, Times};
 use super::strategy::{Kind, Strategy, Tuning, timestamp};
 use super::stream::Asked;
 use farol_base::{Seeded, Timestamp};
-use farol_cache::NodeId;
 use farol_cache::area::{Entry, Life, Present};
 use farol_cache::burst::Event;
 use farol_cache::node::{CacheNode, Lookup, NodeOptions};
 use farol_cache::protect::Protection;
 use farol_cache::replace::Policy;
+use farol_cache::{NodeId, Ring};
 
 /// Six heartbeats of 1.2 s are missed before a node counts as gone (thesis §1.6).
 const NOTICED_AFTER: f64 = 7.2;
+
+/// Share of a node's entries, the best ones, that travel when its borders move.
+const CARRIED: f64 = 0.2;
 
 /// A change of the service.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,8 +97,8 @@ pub struct Outcome {
     pub saturated: usize,
     /// Share of the circle that changed owner.
     pub moved: f64,
-    /// Answers that came from a range's former owner.
-    pub fetched: u64,
+    /// Entries that went with their range to another node.
+    pub carried: u64,
     /// Mean loads of the nodes alive at the end, capped at 1 minute by minute.
     pub node_loads: Vec<f64>,
     pub index_load: f64,
@@ -143,8 +146,8 @@ struct World<'a> {
     front: Station,
     /// By node: whether it answers.
     alive: Vec<bool>,
-    /// This beat: hits, misses, given up, answers from former owners, by node.
-    beat: Vec<[u64; 4]>,
+    /// This beat: hits, misses, given up, by node.
+    beat: Vec<[u64; 3]>,
     /// This minute: requests, by node.
     minute: Vec<u32>,
     minute_hits: u64,
@@ -152,6 +155,8 @@ struct World<'a> {
     load_sums: Vec<f64>,
     protection: Option<Protection>,
     round: u64,
+    /// The ring that entries lie by, where they travel with their ranges.
+    ring: Option<Ring>,
     random: Seeded,
     outcome: Outcome,
     index_beats: (f64, f64, u64),
@@ -193,7 +198,7 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
                 agenda.minute += 60.0;
             }
             if asked.at >= agenda.balance {
-                world.balance(agenda.balance);
+                world.balance();
                 agenda.balance += balance_every;
             }
             if asked.at >= agenda.round {
@@ -208,14 +213,17 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
                             noticed.push((at + NOTICED_AFTER, node));
                         }
                     }
-                    Some((at, Change::Join(node))) => world.join(node, at),
+                    Some((_, Change::Join(node))) => world.join(node),
                     None => {}
                 }
             }
             let due: Vec<u16> =
                 noticed.iter().filter(|(at, _)| asked.at >= *at).map(|(_, node)| *node).collect();
             noticed.retain(|(at, _)| asked.at < *at);
-            due.into_iter().for_each(|node| world.strategy.down(node, asked.at));
+            if !due.is_empty() {
+                world.strategy.down(&due);
+            }
+            world.carry();
             let others =
                 changes.last().map(|(at, _)| *at).into_iter().chain(noticed.iter().map(|(at, _)| *at));
             agenda.next = [agenda.beat, agenda.minute, agenda.balance, agenda.round]
@@ -229,11 +237,12 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
 }
 
 impl<'a> World<'a> {
-    fn new(plan: &'a Plan, strategy: Strategy) -> World<'a> {
+    fn new(plan: &'a Plan, mut strategy: Strategy) -> World<'a> {
         let mut protection = plan.kind.protection();
         if let (Some(protection), Some(share)) = (&mut protection, plan.protected) {
             protection.share = share;
         }
+        let ring = strategy.router().filter(|_| plan.kind == Kind::Ours).map(|router| router.ring().clone());
         let costs = &plan.costs;
         let station = |rate: f64, patience: f64| Station::new(rate, patience, costs.sample);
         let count = usize::from(plan.nodes);
@@ -245,13 +254,14 @@ impl<'a> World<'a> {
             index: station(costs.index_rate, 1000.0),
             front: station(costs.front_rate, 1000.0),
             alive: vec![true; count],
-            beat: vec![[0; 4]; count],
+            beat: vec![[0; 3]; count],
             minute: vec![0; count],
             minute_hits: 0,
             ever_full: vec![false; count],
             load_sums: vec![0.0; count],
             protection,
             round: 0,
+            ring,
             random: Seeded::new(plan.seed ^ 0x5EED),
             outcome: Outcome {
                 name: plan.kind.name(),
@@ -263,7 +273,7 @@ impl<'a> World<'a> {
                 minutes: Vec::new(),
                 saturated: 0,
                 moved: 0.0,
-                fetched: 0,
+                carried: 0,
                 node_loads: Vec::new(),
                 index_load: 0.0,
                 front_load: 0.0,
@@ -317,9 +327,6 @@ impl<'a> World<'a> {
                 self.outcome.adopted += 1;
             }
             Lookup::Miss => {
-                if self.fetch(hash, asked, node) {
-                    return;
-                }
                 self.beat[node][1] += 1;
                 self.index.arrive();
                 let entry = Entry {
@@ -340,23 +347,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Asks the former owner of a moved range; what it has moves to the new one.
-    fn fetch(&mut self, hash: u64, asked: &Asked, node: usize) -> bool {
-        let Some(router) = self.strategy.router() else { return false };
-        let Some(former) = router.former_owner(hash, timestamp(asked.at)) else { return false };
-        let former = usize::from(former.0);
-        self.minute[former] += 1;
-        if !(self.stations[former].arrive() && self.alive[former]) {
-            return false;
-        }
-        let Some(entry) = self.nodes[former].give(hash, &asked.query, &Present::default()) else {
-            return false;
-        };
-        self.nodes[node].insert(entry);
-        self.beat[node][3] += 1;
-        true
-    }
-
     fn end_beat(&mut self, at: f64) {
         let costs = self.plan.costs;
         let index = self.index.beat();
@@ -365,11 +355,11 @@ impl<'a> World<'a> {
         let (mut most, mut sum, mut count) = (0.0f64, 0.0, 0.0);
         for node in 0..self.nodes.len() {
             let beat = self.stations[node].beat();
-            let [hits, misses, given_up, fetched] = std::mem::take(&mut self.beat[node]);
+            let [hits, misses, given_up] = std::mem::take(&mut self.beat[node]);
             if self.alive[node] {
                 (most, sum, count) = (most.max(beat.load), sum + beat.load, count + 1.0);
             }
-            self.minute_hits += hits + fetched;
+            self.minute_hits += hits;
             if !measured {
                 continue;
             }
@@ -377,14 +367,11 @@ impl<'a> World<'a> {
             let miss_ms = hit_ms + costs.index_ms + index.wait_ms;
             let times = &mut self.outcome.times;
             times.add(hit_ms, hits);
-            // A former owner is a second visit.
-            times.add(hit_ms + costs.hit_ms, fetched);
             times.add_tailed(miss_ms, costs.index_tail_ms, misses);
             let lost_ms = costs.hit_ms + costs.patience_ms + costs.index_ms + index.wait_ms;
             times.add_tailed(lost_ms, costs.index_tail_ms, given_up);
-            self.outcome.hits += hits + fetched;
-            self.outcome.fetched += fetched;
-            self.outcome.asked += hits + misses + given_up + fetched;
+            self.outcome.hits += hits;
+            self.outcome.asked += hits + misses + given_up;
             self.outcome.given_up += given_up;
         }
         if measured {
@@ -423,9 +410,35 @@ impl<'a> World<'a> {
         }
     }
 
-    fn balance(&mut self, at: f64) {
+    fn balance(&mut self) {
         let Some(router) = self.strategy.router() else { return };
-        self.outcome.moved += router.balance(timestamp(at));
+        self.outcome.moved += router.balance();
+    }
+
+    /// Where borders have moved, our design lets the best entries travel with them.
+    fn carry(&mut self) {
+        let Some(before) = &self.ring else { return };
+        let Some(router) = self.strategy.router() else { return };
+        let after = router.ring().clone();
+        if before.version() == after.version() {
+            return;
+        }
+        for node in after.nodes().filter(|node| before.contains(*node)) {
+            let at = usize::from(node.0);
+            let moving = self.nodes[at].hand_over(CARRIED, |hash, source| match source {
+                // Copies of a node that is gone belong to whoever has its range now.
+                Some(source) => !after.contains(source) && after.owner(hash) != Some(node),
+                // Hot queries are at home everywhere; only what this node owned moves.
+                None => before.owner(hash) == Some(node) && after.owner(hash) != Some(node),
+            });
+            for entry in moving {
+                if let Some(to) = after.owner(entry.hash) {
+                    self.outcome.carried += 1;
+                    self.nodes[usize::from(to.0)].take_over(entry);
+                }
+            }
+        }
+        self.ring = Some(after);
     }
 
     fn protect(&mut self) {
@@ -454,7 +467,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn join(&mut self, node: u16, at_second: f64) {
+    fn join(&mut self, node: u16) {
         let at = usize::from(node);
         while self.nodes.len() <= at {
             let node = self.new_node();
@@ -462,7 +475,7 @@ impl<'a> World<'a> {
             let costs = &self.plan.costs;
             self.stations.push(Station::new(costs.node_rate, costs.patience_ms, costs.sample));
             self.alive.push(false);
-            self.beat.push([0; 4]);
+            self.beat.push([0; 3]);
             self.minute.push(0);
             self.ever_full.push(false);
             self.load_sums.push(0.0);
@@ -470,7 +483,7 @@ impl<'a> World<'a> {
         if !self.alive[at] {
             self.alive[at] = true;
             self.nodes[at] = self.new_node();
-            self.strategy.up(node, at_second, &mut self.random);
+            self.strategy.up(node, &mut self.random);
         }
     }
 
@@ -491,32 +504,34 @@ mod tests {
     use super::*;
     use crate::cache::stream::{Stream, StreamConfig};
 
+    /// Three hundred queries a second for forty minutes; nodes bear as much less.
     fn small(kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) -> Outcome {
-        let plan = Plan { changes, warm_up: 1200.0, ..Plan::new(kind, nodes, 5_000) };
-        let stream = Stream::new(StreamConfig::default()).take_while(|asked| asked.at < 3000.0);
-        run(plan, stream)
+        const RATE: f64 = 300.0;
+        let node_rate = 50.0 * RATE / 770.0;
+        let costs = Costs { node_rate, index_rate: 520.0 * RATE / 770.0, ..Costs::default() };
+        let tuning = Tuning { node_rate, ..Tuning::default() };
+        let plan = Plan { changes, warm_up: 900.0, costs, tuning, ..Plan::new(kind, nodes, 2_000) };
+        let stream = Stream::new(StreamConfig { rate: RATE, ..StreamConfig::default() });
+        run(plan, stream.take_while(|asked| asked.at < 2400.0))
     }
 
     #[test]
     fn mechanisms_rank_as_in_the_thesis() {
-        // Acceptance check 10 in small: 20 nodes, CH, matrix and D.
+        // Acceptance check 10: 20 nodes; CH, matrix and D.
         let [plain, pd10, pd5, pd4, d] =
             [Kind::Plain, Kind::Matrix(10), Kind::Matrix(5), Kind::Matrix(4), Kind::D]
                 .map(|kind| small(kind, 20, Vec::new()));
-        let efficiencies: Vec<f64> =
-            [&plain, &pd10, &d, &pd5].iter().map(|outcome| outcome.efficiency()).collect();
-        assert!(efficiencies.windows(2).all(|pair| pair[0] < pair[1]), "{efficiencies:?}");
-        assert!(pd5.efficiency() <= pd4.efficiency() + 0.005);
-        let hits: Vec<f64> =
-            [&d, &plain, &pd10, &pd5, &pd4].iter().map(|outcome| outcome.hit_rate()).collect();
-        assert!(hits[0] >= hits[1] - 0.002 && hits[1..].windows(2).all(|pair| pair[0] > pair[1]), "{hits:?}");
+        let efficiencies = [&plain, &pd10, &pd5, &pd4].map(Outcome::efficiency);
+        assert!(efficiencies.is_sorted(), "{efficiencies:?}");
+        assert!(d.efficiency() > pd10.efficiency(), "{}", d.efficiency());
+        let hits = [&pd4, &pd5, &pd10, &plain].map(Outcome::hit_rate);
+        assert!(hits.is_sorted() && d.hit_rate() >= plain.hit_rate() - 0.002, "{hits:?} {}", d.hit_rate());
         assert!([&plain, &pd10, &pd5, &pd4].iter().all(|other| d.times.mean() < other.times.mean()));
-        assert!(plain.saturated > 0);
     }
 
     #[test]
     fn five_failures_hurt_plain_hashing_and_not_us() {
-        let changes = || vec![(1800.0, Change::Fail(vec![2, 7, 13, 21, 28]))];
+        let changes = || vec![(1500.0, Change::Fail(vec![2, 7, 13, 21, 28]))];
         let plain = small(Kind::Plain, 30, changes());
         let ours = small(Kind::Ours, 30, changes());
         let whole = small(Kind::Ours, 30, Vec::new());
@@ -528,12 +543,12 @@ mod tests {
             plain.efficiency()
         );
         assert!(ours.times.mean() < 1.05 * whole.times.mean());
-        assert!(ours.fetched > 0 && ours.given_up > 0);
+        assert!(ours.carried > 0 && ours.given_up > 0);
     }
 
     #[test]
     fn a_node_that_joins_gets_its_share() {
-        let joins = vec![(1500.0, Change::Join(20)), (1500.0, Change::Join(21))];
+        let joins = vec![(1200.0, Change::Join(20)), (1200.0, Change::Join(21))];
         let ours = small(Kind::Ours, 20, joins);
         let last = ours.minutes.last().unwrap();
         assert_eq!(last.loads.len(), 22);
