@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::fabric::{Fabric, Local};
 use crate::folder::{Folder, Held};
+use crate::roles::cacher::Cacher;
 use crate::roles::control::{Control, Queries, Ranks, Watched};
 use crate::roles::crawler::view::View;
 use crate::roles::crawler::{self, Crawler, Line};
@@ -89,6 +90,7 @@ impl Running {
                 ranks,
                 queries,
                 samples: control.samples(),
+                cache: Cacher::new(&config.cache),
                 archive,
                 clicks,
                 crawl: line,

@@ -32,6 +32,8 @@ pub struct Fake {
     pub freshness_unknown: bool,
     /// Results that were opened, in order.
     pub clicks: Mutex<Vec<CanonicalUrl>>,
+    /// There is no cache of answers.
+    pub no_cache: bool,
     /// Commands that were given, in order.
     pub commands: Mutex<Vec<Command>>,
 }
@@ -181,6 +183,17 @@ impl Engine for Fake {
             },
             memory_bytes: 311_427_072,
             freshness: self.freshness(168_240, 0.8731, 11_400),
+            cache: (!self.no_cache).then(|| CacheStatus {
+                hits: 12_031,
+                misses: 8_741,
+                expired: 902,
+                shared: 209,
+                answers: 5_120,
+                bytes: 21_004_311,
+                bytes_max: 67_108_864,
+                evicted: 41,
+                hot: vec![("ponte rio".to_string(), 42), (HOSTILE_TITLE.to_string(), 17)],
+            }),
         }
     }
 

@@ -70,6 +70,17 @@ fn engine(page: &mut Page, status: &Status) {
             "Mean time since copies in the index stopped being true, expected; 0 for those still true.";
         page.gauge("farol_age_seconds", help, freshness.age.as_secs_f64());
     }
+    if let Some(cache) = &status.cache {
+        page.counter("farol_cache_hits_total", "Questions answered from the cache.", cache.hits);
+        page.counter("farol_cache_misses_total", "Questions that the index was asked.", cache.misses);
+        page.counter("farol_cache_expired_total", "Answers found in the cache too old.", cache.expired);
+        let help = "Questions that waited for the answer to the same question.";
+        page.counter("farol_cache_shared_total", help, cache.shared);
+        page.counter("farol_cache_evicted_total", "Answers given up for others.", cache.evicted);
+        page.gauge("farol_cache_answers", "Answers in the cache.", cache.answers);
+        page.gauge("farol_cache_bytes", "Memory of the answers in the cache.", cache.bytes);
+        page.gauge("farol_cache_bytes_max", "Memory that the cache may use.", cache.bytes_max);
+    }
     page.metric("farol_disk_bytes", "gauge", "Bytes on disk by use.");
     let uses = [
         ("archive", disk.archive_bytes),

@@ -25,6 +25,8 @@ pub struct Status {
     pub memory_bytes: u64,
     /// How fresh the index is; `None` where it is not known yet.
     pub freshness: Option<Freshness>,
+    /// The cache of answers; `None` where there is none.
+    pub cache: Option<CacheStatus>,
 }
 
 /// What the engine is doing.
@@ -127,6 +129,34 @@ pub struct QueryStatus {
     pub p50: Duration,
     /// Time taken by 99 % of the recent questions at most.
     pub p99: Duration,
+}
+
+/// The cache of answers at this moment. Counts are since this process started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheStatus {
+    /// Questions answered from the cache.
+    pub hits: u64,
+    /// Questions that the index was asked.
+    pub misses: u64,
+    /// Of these, because the answer was too old or of an earlier state of the index.
+    pub expired: u64,
+    /// Questions that waited for somebody else's answer to the same question.
+    pub shared: u64,
+    pub answers: u64,
+    pub bytes: u64,
+    pub bytes_max: u64,
+    /// Answers given up for others.
+    pub evicted: u64,
+    /// What was asked most in the last ten minutes, with how often, the most first.
+    pub hot: Vec<(String, u64)>,
+}
+
+impl CacheStatus {
+    /// Share of questions that the index was not asked, 0 to 1.
+    pub fn hit_rate(&self) -> f64 {
+        let spared = self.hits.saturating_add(self.shared);
+        spared as f64 / spared.saturating_add(self.misses).max(1) as f64
+    }
 }
 
 /// How fresh a set of pages is: estimates from what is known of their changes, not measurements.

@@ -59,3 +59,4 @@ pub use error::Error;
 pub use rank::{NoRanks, Ranks};
 pub use searcher::{HITS_MAX, Searcher};
 pub use shard::{Shard, ShardOptions};
+pub use text::fold::{one_case, without_accents};

@@ -8,6 +8,7 @@
 //!
 //! INVARIANT: [`web::World`] is pure. Only [`web::serve`] and [`web::LogSink`] touch sockets, files and the clock.
 
+pub mod cache;
 pub mod check;
 pub mod live;
 pub mod revisit;

@@ -38,6 +38,8 @@ enum Command {
     Live(farol_sim::live::LiveArgs),
     /// Says whether a real crawler keeps its pace as it comes to know millions of URLs.
     Steady(farol_sim::live::steady::SteadyArgs),
+    /// Runs the result cache's mechanisms under streams of queries, failures and bursts.
+    Cache(farol_sim::cache::CacheArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
     Urls(UrlsArgs),
     /// Runs one store for `urls`.
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Command::Steady(args) => {
             farol_sim::live::steady::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
+        Command::Cache(args) => farol_sim::cache::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Urls(args) => compare(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::UrlsOneStore(args) => run_one(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };

@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod ask;
+mod cache;
 mod check;
 mod config;
 mod demo;
@@ -54,6 +55,9 @@ pub enum Command {
     Status(status::StatusArgs),
     /// Tell how fresh the index is, and why a page is visited when it is
     Freshness(freshness::FreshnessArgs),
+    /// Look at query logs and say what a cache of answers would gain
+    #[command(subcommand)]
+    Cache(cache::CacheCommand),
     /// Take in pages from WARC files of any origin, Common Crawl's included
     Import(import::Import),
     /// Write out pages, URLs or the link graph for other tools
@@ -160,6 +164,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Search(args) => search::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Freshness(args) => freshness::run(&args),
+        Command::Cache(command) => cache::run(&command),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Check(args) => check::run(&args),

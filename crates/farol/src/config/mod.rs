@@ -176,6 +176,19 @@ section! {
     }
 }
 
+section! {
+    /// Answers kept in memory, so that repeated questions cost the index nothing.
+    Cache {
+        /// Memory for answers; `0B` = none are kept.
+        memory: ByteSize = ByteSize::mib(64),
+        /// No answer is given again after this time. It is made anew at once when the index or the ranks have changed.
+        ttl: Span = Span::secs(600),
+        /// While pages come in, an answer from before the last commit may still be given so long after it was made. Spares a
+        /// busy engine work at the price of answers that lag behind.
+        grace: Span = Span::secs(0),
+    }
+}
+
 /// The whole file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -185,6 +198,7 @@ pub struct Config {
     pub archive: Archive,
     pub index: Index,
     pub serve: Serve,
+    pub cache: Cache,
 }
 
 impl Config {
@@ -246,12 +260,13 @@ impl Config {
 
     /// Every key with its documentation and default, as a TOML file that could be used as it is.
     pub fn explain() -> String {
-        let sections: [(&str, Explained); 5] = [
+        let sections: [(&str, Explained); 6] = [
             ("identity", Identity::explain()),
             ("crawl", Crawl::explain()),
             ("archive", Archive::explain()),
             ("index", Index::explain()),
             ("serve", Serve::explain()),
+            ("cache", Cache::explain()),
         ];
         let mut text = String::from("# Farol's settings. Each line shows a key with its default.\n");
         for (name, section) in sections {
@@ -269,12 +284,13 @@ impl Config {
 }
 
 fn check_keys(table: &toml::Table) -> Result<()> {
-    let sections: [(&str, &[&str]); 5] = [
+    let sections: [(&str, &[&str]); 6] = [
         ("identity", Identity::KEYS),
         ("crawl", Crawl::KEYS),
         ("archive", Archive::KEYS),
         ("index", Index::KEYS),
         ("serve", Serve::KEYS),
+        ("cache", Cache::KEYS),
     ];
     for (name, value) in table {
         let Some((_, keys)) = sections.iter().find(|(known, _)| known == name) else {

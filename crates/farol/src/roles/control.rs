@@ -57,16 +57,25 @@ impl Queries {
 
 /// Ranks that change under their readers' feet without disturbing them.
 #[derive(Default)]
-pub struct Ranks(RwLock<Option<Arc<RankTable>>>);
+pub struct Ranks {
+    table: RwLock<Option<Arc<RankTable>>>,
+    version: AtomicU64,
+}
 
 impl Ranks {
     pub fn set(&self, table: Arc<RankTable>) {
-        *self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(table);
+        *self.table.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(table);
+        self.version.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Grows with each change.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
     }
 
     /// The ranks of this moment, for one query.
     pub fn now(&self) -> RanksNow {
-        RanksNow(self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone())
+        RanksNow(self.table.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers people: the engine behind the pages of `farol_front`.
 
 use crate::config::Config;
+use crate::roles::cacher::Cacher;
 use crate::roles::clicks::ClickBook;
 use crate::roles::control::{Queries, Ranks, Samples};
 use crate::roles::crawler::Line;
@@ -32,6 +33,8 @@ pub struct Desk {
     pub ranks: Arc<Ranks>,
     pub queries: Arc<Queries>,
     pub samples: Samples,
+    /// `None` where answers are not kept.
+    pub cache: Option<Cacher>,
     pub archive: ArchiveReader,
     pub clicks: Arc<ClickBook>,
     /// `None` where no crawl runs in this process.
@@ -87,9 +90,22 @@ impl Desk {
 impl Engine for Desk {
     fn search(&self, request: &Request) -> Result<Answer, Trouble> {
         let begun = Instant::now();
-        let answer = self.index.searcher().search(request, &self.ranks.now());
+        let searcher = self.index.searcher();
+        // Read before the ranks themselves: an answer is then never taken for newer than it is.
+        let ranks = self.ranks.version();
+        let ask = || {
+            let answer = searcher.search(request, &self.ranks.now());
+            let answer =
+                answer.map_err(|error| Trouble::Unavailable(format!("the index cannot answer: {error}")))?;
+            let made_from = state_of(answer.generation, ranks);
+            Ok((answer, made_from))
+        };
+        let answer = match &self.cache {
+            Some(cache) => cache.answer(request, state_of(searcher.generation(), ranks), ask),
+            None => ask().map(|(answer, _)| answer),
+        };
         self.queries.took(begun.elapsed());
-        answer.map_err(|error| Trouble::Unavailable(format!("the index cannot answer: {error}")))
+        answer
     }
 
     fn suggest(&self, prefix: &str, count: usize) -> Vec<String> {
@@ -186,6 +202,7 @@ impl Engine for Desk {
             },
             memory_bytes: crate::process::memory_bytes(),
             freshness: view.freshness,
+            cache: self.cache.as_ref().map(Cacher::status),
         }
     }
 
@@ -300,6 +317,11 @@ impl Engine for Desk {
         crawl.order(order).map_err(|error| Trouble::Unavailable(error.to_string()))?;
         Ok(done)
     }
+}
+
+/// One number for what answers are made from: the index's state and the ranks'.
+fn state_of(generation: u64, ranks: u64) -> u64 {
+    farol_base::random::mix(generation) ^ ranks
 }
 
 /// Reads a seed as people type it: the scheme may be missing.

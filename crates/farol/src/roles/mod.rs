@@ -1,5 +1,6 @@
 //! The roles of an engine: each runs by itself and meets the others only through the fabric.
 
+pub mod cacher;
 pub mod clicks;
 pub mod control;
 pub mod crawler;

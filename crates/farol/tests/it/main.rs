@@ -1,6 +1,7 @@
 //! The real binary against a made-up Web: crawls, crashes, command lines, browsers.
 
 mod browser;
+mod cache;
 mod commands;
 mod crash;
 mod crawl;

@@ -119,6 +119,7 @@ fn tiles(status: &Status, texts: &Texts, tongue: Tongue) -> Markup {
     let disk_sum = disk_sum.into_iter().fold(0, u64::saturating_add);
     let free = disk.free_bytes.map(|free| format!("{} {}", format::bytes(free, tongue), texts.free));
     let known = status.freshness.as_ref();
+    let cache = status.cache.as_ref();
     let if_known = |write: &dyn Fn(&Freshness) -> String| known.map_or("–".to_string(), write);
     let tiles = [
         (texts.fetched, number(crawl.pages_fetched), format::bytes(crawl.bytes_fetched, tongue)),
@@ -151,6 +152,14 @@ fn tiles(status: &Status, texts: &Texts, tongue: Tongue) -> Markup {
             texts.latency,
             format::span(queries.p50, tongue),
             format!("p99 {}", format::span(queries.p99, tongue)),
+        ),
+        (
+            texts.cache,
+            cache.map_or("–".to_string(), |cache| format::percent(cache.hit_rate(), tongue)),
+            cache.map_or(String::new(), |cache| {
+                let (count, bytes) = (number(cache.answers), format::bytes(cache.bytes, tongue));
+                fill(texts.cache_answers, &[("count", &count), ("bytes", &bytes)])
+            }),
         ),
         (texts.disk, format::bytes(disk_sum, tongue), free.unwrap_or_default()),
         (texts.memory, format::bytes(status.memory_bytes, tongue), String::new()),
@@ -267,7 +276,15 @@ fn lists(status: &Status, reader: &Reader) -> Markup {
         (texts.disk_links, disk.links_bytes),
     ];
     let disk = disk.into_iter().map(|(name, bytes)| (html! { (name) }, bytes, "b"));
+    let hot = status.cache.iter().flat_map(|cache| cache.hot.iter()).take(ROWS_MAX);
+    let hot = hot.map(|(query, count)| {
+        let to = link("/search", [("q", &**query), ("hl", reader.hl())]);
+        (html! { a href=(to) dir="auto" { (query) } }, *count, "c")
+    });
     html! {
+        @if status.cache.is_some() {
+            (bars(texts.hot_queries, hot, format::number, tongue, texts.none_yet))
+        }
         (bars(texts.hosts_by_state, hosts_by_state, format::number, tongue, texts.none_yet))
         (bars(texts.status_codes, codes, format::number, tongue, texts.none_yet))
         (bars(texts.errors, errors, format::number, tongue, texts.none_yet))

@@ -24,6 +24,21 @@ pub(crate) struct StatusWire {
     queries: QueriesWire,
     memory_bytes: u64,
     freshness: Option<FreshnessWire>,
+    cache: Option<CacheWire>,
+}
+
+#[derive(Serialize)]
+struct CacheWire {
+    hits: u64,
+    misses: u64,
+    expired: u64,
+    shared: u64,
+    hit_rate: f64,
+    answers: u64,
+    bytes: u64,
+    bytes_max: u64,
+    evicted: u64,
+    hot: Vec<Count>,
 }
 
 #[derive(Serialize)]
@@ -108,6 +123,18 @@ fn wire(status: Status) -> StatusWire {
         },
         memory_bytes: status.memory_bytes,
         freshness: status.freshness.map(freshness),
+        cache: status.cache.map(|cache| CacheWire {
+            hits: cache.hits,
+            misses: cache.misses,
+            expired: cache.expired,
+            shared: cache.shared,
+            hit_rate: cache.hit_rate(),
+            answers: cache.answers,
+            bytes: cache.bytes,
+            bytes_max: cache.bytes_max,
+            evicted: cache.evicted,
+            hot: counts(&cache.hot),
+        }),
     }
 }
 

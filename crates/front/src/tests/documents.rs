@@ -154,6 +154,33 @@ async fn the_dashboard_draws_without_scripts() {
 }
 
 #[tokio::test]
+async fn the_cache_is_shown_where_there_is_one() {
+    let with = Site::new(Settings::default());
+    let without = Site::over(Fake { no_cache: true, ..Fake::default() }, Settings::default());
+    let get = async |site: &Site, path: &str| Ask::get(path).local().send(site).await;
+    let page = get(&with, "/admin?hl=en").await;
+    page.says("<dt>Answers from the cache</dt><dd>58.3%</dd>").says("5,120 answers").says("ponte rio</a>");
+    page.says("Hot questions").lacks("<script>document.title");
+    get(&with, "/admin/live?hl=pt").await.says("Respostas do cache");
+    get(&with, "/admin/live?hl=es").await.says("Respuestas desde la caché");
+    let cache = get(&with, "/api/v1/status").await.json()["cache"].clone();
+    assert_eq!(
+        (&cache["hits"], &cache["hot"][0]["name"]),
+        (&serde_json::json!(12_031), &serde_json::json!("ponte rio"))
+    );
+    get(&with, "/metrics")
+        .await
+        .says("farol_cache_hits_total 12031\n")
+        .says("farol_cache_bytes_max 67108864\n");
+    get(&without, "/admin?hl=en")
+        .await
+        .says("<dt>Answers from the cache</dt><dd>–</dd>")
+        .lacks("Hot questions");
+    assert_eq!(get(&without, "/api/v1/status").await.json().get("cache"), Some(&serde_json::Value::Null));
+    get(&without, "/metrics").await.is(200).lacks("farol_cache");
+}
+
+#[tokio::test]
 async fn freshness_is_shown_where_it_is_known() {
     let known = Site::new(Settings::default());
     let unknown = Site::over(Fake { freshness_unknown: true, ..Fake::default() }, Settings::default());

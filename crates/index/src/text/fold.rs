@@ -48,6 +48,19 @@ pub(crate) fn fold(lowered: &str, out: &mut String) {
     out.truncate(end);
 }
 
+/// A whole text in one case, otherwise as it is: texts that agree in this are read alike, word by word.
+pub fn one_case(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
+/// A whole text in one case and without accents: texts that agree in this are read alike where stems do not count,
+/// in quoted words and in addresses.
+pub fn without_accents(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    one_case(text).chars().for_each(|c| fold_char(c, &mut out));
+    out
+}
+
 /// Folds a text in one go.
 pub(crate) fn folded(text: &str) -> String {
     let (mut lowered, mut out) = (String::new(), String::new());

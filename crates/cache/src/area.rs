@@ -1,0 +1,357 @@
+//! A bounded set of entries with their ages: what a node's memory is made of.
+//!
+//! INVARIANT: the weights of all entries together never exceed the limit. Weights are bytes, the area's own tables
+//! included, or 1 per entry where a simulator counts entries.
+//! INVARIANT: an entry is never handed out when it is older than its [`Life`] says.
+//! Which entry goes is decided by a [`Replace`] policy.
+
+use crate::replace::{Policy, Replace};
+use farol_base::Timestamp;
+use hashbrown::HashTable;
+use std::time::Duration;
+
+/// An entry heavier than this share of the limit is not kept: it would drive out too many others.
+const WEIGHT_SHARE_MAX: u64 = 8;
+
+/// How long entries may be handed out.
+#[derive(Clone, Copy, Debug)]
+pub struct Life {
+    /// At most so long after they were made.
+    pub ttl: Duration,
+    /// An entry of another generation than the present one, at most so long after it was made.
+    pub grace: Duration,
+}
+
+impl Life {
+    /// For ever: entries that do not age, as in simulations.
+    pub const ENDLESS: Life = Life { ttl: Duration::MAX, grace: Duration::MAX };
+
+    /// Whether something made then, in that generation, may still be handed out.
+    pub fn allows(&self, made: Timestamp, generation: u64, now: &Present) -> bool {
+        // A clock that was set back makes an entry's age unknown: it counts as too old.
+        let known = made <= now.time;
+        let age = now.time.since(made);
+        known && age < self.ttl && (generation == now.generation || age < self.grace)
+    }
+}
+
+/// The moment at which something is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Present {
+    pub time: Timestamp,
+    /// The state of what answers are made from; another number, another state.
+    pub generation: u64,
+}
+
+/// Something kept.
+#[derive(Clone, Debug)]
+pub struct Entry<K, V> {
+    pub hash: u64,
+    pub key: K,
+    pub value: V,
+    pub weight: u32,
+    pub made: Timestamp,
+    pub generation: u64,
+}
+
+/// What came of looking something up.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found<'a, V> {
+    Here(&'a V),
+    /// It was here, and is too old; it is gone now.
+    Old,
+    Not,
+}
+
+/// Entries up to a limit.
+pub struct Area<K, V> {
+    index: HashTable<u32>,
+    slots: Vec<Option<Entry<K, V>>>,
+    free: Vec<u32>,
+    policy: Box<dyn Replace>,
+    life: Life,
+    /// What each entry weighs beside what it is said to weigh.
+    overhead: u32,
+    weight: u64,
+    limit: u64,
+    evicted: u64,
+}
+
+impl<K, V> Area<K, V> {
+    /// Bytes that the tables need for each entry: the slot, its place in the index, what policies keep of it (W-TinyLFU most:
+    /// 24 bytes and 32 of its sketch); twice, because tables grow by doubling.
+    pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 56);
+
+    /// An area for weights in bytes.
+    pub fn of_bytes(limit: u64, policy: Policy, life: Life) -> Area<K, V> {
+        Area::new(limit, policy, life, Self::OVERHEAD)
+    }
+
+    /// An area for so many entries, each of weight 1, which do not age.
+    pub fn of_entries(limit: u64, policy: Policy) -> Area<K, V> {
+        Area::new(limit, policy, Life::ENDLESS, 0)
+    }
+
+    fn new(limit: u64, policy: Policy, life: Life, overhead: u32) -> Area<K, V> {
+        Area {
+            index: HashTable::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            policy: policy.make(limit),
+            life,
+            overhead,
+            weight: 0,
+            limit,
+            evicted: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Entries given up for room so far.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// All entries, in no special order.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry<K, V>> {
+        self.slots.iter().flatten()
+    }
+
+    /// The most important entries, best first.
+    pub fn top(&self, count: usize) -> impl Iterator<Item = &Entry<K, V>> {
+        self.policy.top(count).into_iter().filter_map(|slot| self.slots[slot as usize].as_ref())
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        while let Some(slot) = self.policy.evict() {
+            self.forget(slot);
+        }
+    }
+
+    fn forget(&mut self, slot: u32) -> Option<Entry<K, V>> {
+        let entry = self.slots[slot as usize].take()?;
+        if let Ok(found) = self.index.find_entry(entry.hash, |known| *known == slot) {
+            found.remove();
+        }
+        self.weight -= u64::from(entry.weight);
+        self.free.push(slot);
+        Some(entry)
+    }
+
+    /// Takes out every entry that this is true of.
+    pub fn remove_if(&mut self, mut is: impl FnMut(&Entry<K, V>) -> bool) -> Vec<Entry<K, V>> {
+        let gone: Vec<u32> = (0..self.slots.len() as u32)
+            .filter(|slot| self.slots[*slot as usize].as_ref().is_some_and(&mut is))
+            .collect();
+        gone.into_iter()
+            .filter_map(|slot| {
+                self.policy.remove(slot);
+                self.forget(slot)
+            })
+            .collect()
+    }
+}
+
+impl<K: Eq, V> Area<K, V> {
+    fn find(&self, hash: u64, key: &K) -> Option<u32> {
+        let slots = &self.slots;
+        self.index
+            .find(hash, |slot| {
+                slots[*slot as usize].as_ref().is_some_and(|entry| entry.hash == hash && entry.key == *key)
+            })
+            .copied()
+    }
+
+    /// Looks an entry up; it counts as asked for.
+    pub fn get(&mut self, hash: u64, key: &K, now: &Present) -> Found<'_, V> {
+        let Some(slot) = self.find(hash, key) else {
+            self.policy.miss(hash);
+            return Found::Not;
+        };
+        let allowed = self.slots[slot as usize]
+            .as_ref()
+            .is_some_and(|entry| self.life.allows(entry.made, entry.generation, now));
+        if !allowed {
+            self.policy.remove(slot);
+            self.forget(slot);
+            self.policy.miss(hash);
+            return Found::Old;
+        }
+        self.policy.hit(slot);
+        match &self.slots[slot as usize] {
+            Some(entry) => Found::Here(&entry.value),
+            None => Found::Not,
+        }
+    }
+
+    /// Looks an entry up without counting it.
+    pub fn peek(&self, hash: u64, key: &K) -> Option<&Entry<K, V>> {
+        self.find(hash, key).and_then(|slot| self.slots[slot as usize].as_ref())
+    }
+
+    /// Changes what is kept of an entry, without a word on its importance.
+    pub fn peek_mut(&mut self, hash: u64, key: &K) -> Option<&mut V> {
+        let slot = self.find(hash, key)?;
+        self.slots[slot as usize].as_mut().map(|entry| &mut entry.value)
+    }
+
+    /// Takes an entry in, or puts it in the place of an older one of the same key. Others may have to go, or the
+    /// entry itself is given up at once: the policy decides. Answers whether it was kept.
+    pub fn insert(&mut self, mut entry: Entry<K, V>) -> bool {
+        entry.weight = entry.weight.saturating_add(self.overhead).max(1);
+        if u64::from(entry.weight) > (self.limit / WEIGHT_SHARE_MAX).max(1) || self.limit == 0 {
+            return false;
+        }
+        if let Some(slot) = self.find(entry.hash, &entry.key) {
+            // What was made later wins; copies may arrive in any order.
+            if self.slots[slot as usize].as_ref().is_some_and(|known| known.made > entry.made) {
+                return false;
+            }
+            self.policy.remove(slot);
+            self.forget(slot);
+        }
+        let (hash, weight) = (entry.hash, entry.weight);
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.slots.push(None);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.weight += u64::from(weight);
+        self.slots[slot as usize] = Some(entry);
+        let slots = &self.slots;
+        self.index
+            .insert_unique(hash, slot, |slot| slots[*slot as usize].as_ref().map_or(0, |entry| entry.hash));
+        self.policy.insert(slot, hash, weight);
+        let mut kept = true;
+        while self.weight > self.limit {
+            let Some(victim) = self.policy.evict() else { break };
+            kept &= victim != slot;
+            self.forget(victim);
+            self.evicted += 1;
+        }
+        kept
+    }
+
+    pub fn remove(&mut self, hash: u64, key: &K) -> Option<Entry<K, V>> {
+        let slot = self.find(hash, key)?;
+        self.policy.remove(slot);
+        self.forget(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_base::random::mix;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn entry(key: u64, weight: u32, at: u64, generation: u64) -> Entry<u64, u64> {
+        Entry { hash: mix(key), key, value: key, weight, made: Timestamp::from_secs(at), generation }
+    }
+
+    fn at(secs: u64, generation: u64) -> Present {
+        Present { time: Timestamp::from_secs(secs), generation }
+    }
+
+    #[test]
+    fn nothing_is_handed_out_beyond_its_life() {
+        let life = Life { ttl: Duration::from_secs(100), grace: Duration::from_secs(10) };
+        let check = |now: Present, want: Found<'_, u64>| {
+            let mut area = Area::of_bytes(1 << 20, Policy::Lru, life);
+            area.insert(entry(1, 10, 1000, 7));
+            assert_eq!(area.get(mix(1), &1, &now), want, "{now:?}");
+            // What was too old is gone, and its room is free.
+            assert_eq!(area.weight() == 0, want == Found::Old);
+        };
+        check(at(1000, 7), Found::Here(&1));
+        check(at(1099, 7), Found::Here(&1));
+        check(at(1100, 7), Found::Old);
+        check(at(1009, 8), Found::Here(&1)); // Another generation, within its grace.
+        check(at(1010, 8), Found::Old);
+        check(at(999, 7), Found::Old); // The clock was set back.
+    }
+
+    #[test]
+    fn a_later_answer_takes_the_place_of_an_earlier_one_and_not_the_other_way() {
+        let mut area = Area::of_entries(10, Policy::Lru);
+        area.insert(Entry { value: 5, ..entry(1, 1, 50, 0) });
+        assert!(!area.insert(Entry { value: 4, ..entry(1, 1, 40, 0) }));
+        assert!(area.insert(Entry { value: 6, ..entry(1, 1, 60, 0) }));
+        assert_eq!(area.len(), 1);
+        assert_eq!(area.get(mix(1), &1, &at(60, 0)), Found::Here(&6));
+    }
+
+    #[test]
+    fn what_is_too_heavy_is_not_kept() {
+        let mut area = Area::of_entries(80, Policy::TinyLfu);
+        assert!(!area.insert(entry(1, 11, 0, 0)));
+        assert!(area.insert(entry(1, 10, 0, 0)));
+        let mut none: Area<u64, u64> = Area::of_entries(0, Policy::TinyLfu);
+        assert!(!none.insert(entry(1, 1, 0, 0)));
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn keys_with_one_hash_are_different_keys() {
+        let mut area = Area::of_entries(10, Policy::S3Fifo);
+        let same = |key: u64| Entry { hash: 9, ..entry(key, 1, 0, 0) };
+        area.insert(same(1));
+        area.insert(same(2));
+        assert_eq!(area.get(9, &1, &at(0, 0)), Found::Here(&1));
+        assert_eq!(area.get(9, &2, &at(0, 0)), Found::Here(&2));
+        assert_eq!(area.get(9, &3, &at(0, 0)), Found::Not);
+        assert_eq!(area.remove(9, &1).map(|entry| entry.key), Some(1));
+        assert_eq!(area.get(9, &1, &at(0, 0)), Found::Not);
+    }
+
+    proptest! {
+        /// Against a plain map: never more than the limit, never a wrong value, never something that was removed.
+        #[test]
+        fn areas_agree_with_a_map(ops in proptest::collection::vec((0u8..5, 0u64..60, 1u32..6), 0..400)) {
+            for policy in Policy::ALL {
+                let mut area = Area::of_entries(50, policy);
+                let mut map: HashMap<u64, u64> = HashMap::new();
+                for (number, (op, key, weight)) in ops.iter().enumerate() {
+                    match op {
+                        0 | 1 => {
+                            let value = number as u64;
+                            area.insert(Entry { value, ..entry(*key, *weight, number as u64, 0) });
+                            map.insert(*key, value);
+                        }
+                        2 => {
+                            area.remove(mix(*key), key);
+                            map.remove(key);
+                        }
+                        _ => {
+                            if let Found::Here(value) = area.get(mix(*key), key, &at(1_000_000, 0)) {
+                                prop_assert_eq!(Some(value), map.get(key));
+                            }
+                        }
+                    }
+                    prop_assert!(area.weight() <= 50);
+                    prop_assert_eq!(area.iter().map(|entry| u64::from(entry.weight)).sum::<u64>(), area.weight());
+                    prop_assert_eq!(area.iter().count(), area.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! GDE, generalised dimension exchange (Xu and Lau, 1995; thesis §5.4, §5.5): one neighbour at a time, and the next
+//! exchange uses the new loads. A sweep takes each border once; borders that do not touch share a colour.
+
+use super::{Balancer, Move, are_loads, from_flows};
+use std::f64::consts::PI;
+
+/// The best λ for a ring of so many nodes: `1 / (1 + sin(π/m))` with `m` half of them, ½ for fewer than six.
+pub fn lambda_best(nodes: usize) -> f64 {
+    if nodes < 6 { 0.5 } else { 1.0 / (1.0 + (PI / (nodes as f64 / 2.0)).sin()) }
+}
+
+/// Generalised dimension exchange.
+#[derive(Clone, Copy, Debug)]
+pub struct Gde {
+    /// What is exchanged, from 0 to 1; `None` takes the best for the number of nodes.
+    pub lambda: Option<f64>,
+}
+
+impl Balancer for Gde {
+    fn name(&self) -> &'static str {
+        "GDE"
+    }
+
+    fn moves(&self, loads: &[f64]) -> Vec<Move> {
+        from_flows(&sweep(loads, self.lambda.unwrap_or_else(|| lambda_best(loads.len()))))
+    }
+}
+
+/// One sweep; answers what passed each border, forward positive.
+pub(super) fn sweep(loads: &[f64], lambda: f64) -> Vec<f64> {
+    let len = loads.len();
+    let mut flows = vec![0.0; len];
+    if !are_loads(loads) || !(0.0..=1.0).contains(&lambda) {
+        return flows;
+    }
+    let mut loads = loads.to_vec();
+    // Two colours, and a third for the last border of an odd ring. Two nodes have one border only.
+    let borders = if len == 2 { 1 } else { len };
+    let last_odd = usize::from(borders % 2 == 1 && borders > 1);
+    let even = (0..borders - last_odd).step_by(2);
+    let odd = (1..borders - last_odd).step_by(2);
+    for i in even.chain(odd).chain(borders - last_odd..borders) {
+        let j = (i + 1) % len;
+        let flow = lambda * (loads[i] - loads[j]);
+        loads[i] -= flow;
+        loads[j] += flow;
+        flows[i] += flow;
+    }
+    flows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::moved;
+    use farol_base::random::{Random, Seeded};
+
+    #[test]
+    fn lambdas_are_those_of_the_thesis() {
+        // Test vector 5.
+        for (nodes, want) in [(20, 0.76393), (30, 0.82788), (80, 0.92725)] {
+            assert!((lambda_best(nodes) - want).abs() < 1e-5, "{nodes}: {}", lambda_best(nodes));
+        }
+    }
+
+    #[test]
+    fn it_converges_for_lambda_between_0_and_1_only() {
+        // Test vector 4, Theorem 3.1 of Xu and Lau.
+        let mut random = Seeded::new(5);
+        for nodes in [4usize, 5, 7, 20, 31, 80] {
+            let start: Vec<f64> = (0..nodes).map(|_| random.unit()).collect();
+            let mean = start.iter().sum::<f64>() / nodes as f64;
+            let run = |lambda: f64, calls: usize| {
+                let gde = Gde { lambda: Some(lambda) };
+                (0..calls).fold(start.clone(), |loads, _| {
+                    let after = moved(&loads, &gde.moves(&loads));
+                    assert!(
+                        (after.iter().sum::<f64>() - mean * nodes as f64).abs() < 1e-9,
+                        "load is conserved"
+                    );
+                    after
+                })
+            };
+            let far = |loads: &[f64]| loads.iter().map(|load| (load - mean).abs()).fold(0.0, f64::max);
+            for lambda in [0.1, 0.5, lambda_best(nodes), 0.95] {
+                assert!(far(&run(lambda, 20_000)) < 1e-6, "{nodes} nodes, λ {lambda}");
+            }
+            for lambda in [0.0, 1.0] {
+                assert!(far(&run(lambda, 2_000)) > 0.1, "{nodes} nodes, λ {lambda}");
+            }
+            // The best λ is ahead of the plain mean.
+            if nodes >= 20 {
+                assert!(far(&run(lambda_best(nodes), 40)) < far(&run(0.5, 40)));
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! In which order nodes are taken for a hot query (thesis §4.3.2): `sec(q)`, of which `real(q)` is a prefix.
+//!
+//! The order is the query's own and does not change, so a longer or shorter prefix changes few nodes, and a dead node
+//! is simply passed over. The owner always comes first.
+
+use crate::ring::{NodeId, Ring};
+use farol_base::random::mix;
+
+/// Ways to build the order (Figure 4.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sequence {
+    /// By a hash of query and node: the thesis' choice, as rendezvous hashing.
+    #[default]
+    Random,
+    /// The next nodes clockwise: close queries overlap.
+    Neighbours,
+    /// The least loaded first; every hot query gets the same nodes.
+    LeastLoaded,
+}
+
+/// `sec(q)` over the live nodes. Loads are by place on the ring, and only [`Sequence::LeastLoaded`] looks at them.
+pub fn sequence(how: Sequence, ring: &Ring, hash: u64, loads: &[f64]) -> Vec<NodeId> {
+    let Some(owner) = ring.owner(hash) else { return Vec::new() };
+    let at = ring.place(owner).unwrap_or(0);
+    let mut nodes: Vec<NodeId> = ring.nodes().collect();
+    match how {
+        Sequence::Neighbours => nodes.rotate_left(at),
+        Sequence::Random => {
+            nodes.sort_by_key(|node| std::cmp::Reverse(mix(hash ^ mix(u64::from(node.0) + 1))))
+        }
+        Sequence::LeastLoaded => {
+            let load =
+                |node: &NodeId| ring.place(*node).and_then(|place| loads.get(place)).copied().unwrap_or(0.0);
+            nodes.sort_by(|a, b| load(a).total_cmp(&load(b)));
+        }
+    }
+    if let Some(place) = nodes.iter().position(|node| *node == owner) {
+        nodes[..=place].rotate_right(1);
+    }
+    nodes
+}
+
+/// The first so many nodes of a fixed order that are alive: `real(q)`.
+pub fn prefix(sequence: &[NodeId], count: usize, alive: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+    sequence.iter().copied().filter(|node| alive(*node)).take(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_those_of_figure_4_3() {
+        // Acceptance check 4. The figure counts the nodes besides the owner.
+        let sequence: Vec<NodeId> = [0, 6, 2, 7, 1, 5, 3, 4].map(NodeId).to_vec();
+        let check = |besides: usize, dead: Option<u16>, want: &[u16]| {
+            let got = prefix(&sequence, besides + 1, |node| Some(node.0) != dead);
+            assert_eq!(got.iter().map(|node| node.0).collect::<Vec<_>>(), want);
+        };
+        check(3, None, &[0, 6, 2, 7]);
+        check(5, None, &[0, 6, 2, 7, 1, 5]);
+        check(2, None, &[0, 6, 2]);
+        check(5, Some(7), &[0, 6, 2, 1, 5, 3]);
+    }
+
+    #[test]
+    fn neighbours_and_least_loaded_are_those_of_figure_4_4() {
+        let ring = Ring::equal(8);
+        let point = 5; // In the first node's range.
+        let numbers = |how, loads: &[f64]| -> Vec<u16> {
+            sequence(how, &ring, point, loads).iter().take(4).map(|node| node.0).collect()
+        };
+        assert_eq!(numbers(Sequence::Neighbours, &[]), [0, 1, 2, 3]);
+        let loads = [0.9, 0.8, 0.7, 0.2, 0.1, 0.3, 0.6, 0.5];
+        assert_eq!(numbers(Sequence::LeastLoaded, &loads), [0, 4, 3, 5]);
+    }
+
+    #[test]
+    fn the_random_order_is_stable_under_failures() {
+        let whole = Ring::equal(20);
+        for i in 0..50u64 {
+            let hash = mix(i);
+            let before = sequence(Sequence::Random, &whole, hash, &[]);
+            assert_eq!(before.len(), 20);
+            assert_eq!(before[0], whole.owner(hash).unwrap());
+            let dead = before[3];
+            let mut ring = whole.clone();
+            ring.leave(dead);
+            let after = sequence(Sequence::Random, &ring, hash, &[]);
+            let passed_over: Vec<NodeId> = before.iter().copied().filter(|node| *node != dead).collect();
+            assert_eq!(after, passed_over);
+        }
+        assert!(sequence(Sequence::Random, &Ring::equal(0), 1, &[]).is_empty());
+    }
+}

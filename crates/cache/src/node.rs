@@ -1,0 +1,359 @@
+//! A cache node: its own entries (`cache`), and copies of its predecessor's best ones (`cache_prot`).
+//!
+//! Algorithm 6 of the thesis (§7.3): what is asked for and stands only in `cache_prot` is adopted into `cache` at
+//! once, because copies of a dead node last until the next round. Both areas together have the room that one node
+//! without protection would have: (1-α)N + αN.
+//!
+//! INVARIANT: one node answers one question with one look at each area; it never asks another node.
+
+use crate::area::{Area, Entry, Found, Life, Present};
+use crate::replace::Policy;
+use crate::ring::NodeId;
+
+/// How a node is built.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeOptions {
+    /// Room for both areas: bytes, or entries where `in_entries`.
+    pub limit: u64,
+    /// Count entries instead of bytes, and let nothing age: for simulations.
+    pub in_entries: bool,
+    /// α: the share of the room that is kept for copies, from 0 to 0.5.
+    pub protected_share: f64,
+    pub policy: Policy,
+    pub life: Life,
+}
+
+/// A copy that a neighbour sent.
+#[derive(Clone, Debug)]
+struct Copy<V> {
+    value: V,
+    source: NodeId,
+    round: u64,
+}
+
+/// What a node answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup<V> {
+    /// From its own entries.
+    Hit(V),
+    /// From a neighbour's copies, and its own from now on.
+    Adopted(V),
+    Miss,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub hits: u64,
+    /// Of these, answered from copies.
+    pub adopted: u64,
+    pub misses: u64,
+    /// Of these, because the answer was too old.
+    pub old: u64,
+    pub inserted: u64,
+    /// Answers that were not kept: too heavy, or not admitted.
+    pub refused: u64,
+}
+
+impl Counts {
+    pub fn lookups(&self) -> u64 {
+        self.hits + self.misses
+    }
+
+    /// Share of lookups that found an answer; 0 where nothing was asked.
+    pub fn hit_rate(&self) -> f64 {
+        self.hits as f64 / self.lookups().max(1) as f64
+    }
+}
+
+/// Decides whether an answer is worth keeping at all (the thesis' admission policy, §1.5).
+pub type Admission<K, V> = Box<dyn FnMut(&Entry<K, V>) -> bool + Send>;
+
+/// A node.
+pub struct CacheNode<K, V> {
+    cache: Area<K, V>,
+    cache_prot: Area<K, Copy<V>>,
+    life: Life,
+    in_entries: bool,
+    admission: Option<Admission<K, V>>,
+    counts: Counts,
+}
+
+impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
+    pub fn new(options: &NodeOptions) -> CacheNode<K, V> {
+        let share =
+            if options.protected_share.is_nan() { 0.0 } else { options.protected_share.clamp(0.0, 0.5) };
+        let copies = (options.limit as f64 * share).round() as u64;
+        let own = options.limit - copies;
+        let (cache, cache_prot) = match options.in_entries {
+            true => (Area::of_entries(own, options.policy), Area::of_entries(copies, options.policy)),
+            false => (
+                Area::of_bytes(own, options.policy, options.life),
+                Area::of_bytes(copies, options.policy, options.life),
+            ),
+        };
+        let (in_entries, counts) = (options.in_entries, Counts::default());
+        let life = if in_entries { Life::ENDLESS } else { options.life };
+        CacheNode { cache, cache_prot, life, in_entries, admission: None, counts }
+    }
+
+    /// Asks this before each insertion.
+    pub fn admit_by(&mut self, admission: Admission<K, V>) {
+        self.admission = Some(admission);
+    }
+
+    /// `LOOKUP`.
+    pub fn lookup(&mut self, hash: u64, key: &K, now: &Present) -> Lookup<V> {
+        match self.cache.get(hash, key, now) {
+            Found::Here(value) => {
+                self.counts.hits += 1;
+                return Lookup::Hit(value.clone());
+            }
+            Found::Old => self.counts.old += 1,
+            Found::Not => {}
+        }
+        let Some(copy) = self.cache_prot.peek(hash, key) else {
+            self.counts.misses += 1;
+            return Lookup::Miss;
+        };
+        if !self.life.allows(copy.made, copy.generation, now) {
+            self.counts.misses += 1;
+            self.cache_prot.remove(hash, key);
+            return Lookup::Miss;
+        }
+        let adopted = Entry {
+            hash,
+            key: key.clone(),
+            value: copy.value.value.clone(),
+            weight: self.bare(copy.weight, Area::<K, Copy<V>>::OVERHEAD),
+            made: copy.made,
+            generation: copy.generation,
+        };
+        let value = adopted.value.clone();
+        self.cache.insert(adopted);
+        self.counts.hits += 1;
+        self.counts.adopted += 1;
+        Lookup::Adopted(value)
+    }
+
+    /// What an entry weighed before an area added its own tables.
+    fn bare(&self, weight: u32, overhead: u32) -> u32 {
+        if self.in_entries { weight } else { weight.saturating_sub(overhead) }
+    }
+
+    /// `INSERT`: an answer that the index gave after a miss here. Answers whether it was kept.
+    pub fn insert(&mut self, entry: Entry<K, V>) -> bool {
+        let admitted = self.admission.as_mut().is_none_or(|admit| admit(&entry));
+        let kept = admitted && self.cache.insert(entry);
+        self.counts.inserted += u64::from(kept);
+        self.counts.refused += u64::from(!kept);
+        kept
+    }
+
+    /// `PROTECT`: a copy of one of a neighbour's best entries.
+    pub fn protect(&mut self, source: NodeId, round: u64, entry: Entry<K, V>) {
+        let Entry { hash, key, value, made, generation, .. } = entry;
+        let weight = self.bare(entry.weight, Area::<K, V>::OVERHEAD);
+        match self.cache_prot.peek_mut(hash, &key) {
+            Some(copy) => *copy = Copy { value, source, round },
+            None => {
+                let value = Copy { value, source, round };
+                self.cache_prot.insert(Entry { hash, key, value, weight, made, generation });
+            }
+        }
+    }
+
+    /// A neighbour has sent everything of a round. Its copies of earlier rounds go; those of others that no longer
+    /// send (they died, or are no neighbours any more) last one round longer.
+    pub fn round_done(&mut self, source: NodeId, round: u64) {
+        self.cache_prot.remove_if(|entry| {
+            let copy = &entry.value;
+            if copy.source == source { copy.round < round } else { copy.round + 1 < round }
+        });
+    }
+
+    /// The best entries, a share of all that there is room for; what a protection round sends.
+    pub fn top(&self, share: f64) -> impl Iterator<Item = &Entry<K, V>> {
+        let count = (self.cache.len() as f64 * share.clamp(0.0, 1.0)).round() as usize;
+        self.cache.top(count)
+    }
+
+    /// `HAND OVER`: takes out what belongs to other nodes now that borders have moved, the least important first: of its own
+    /// entries the best share, of the copies those whose node is gone. The rest stays until others need the room: the best
+    /// fifth brings nearly all the hits (Table 7.1), and to carry all would fill the receivers with what nobody asks for.
+    pub fn hand_over(
+        &mut self,
+        share: f64,
+        mut moves: impl FnMut(u64, Option<NodeId>) -> bool,
+    ) -> Vec<Entry<K, V>> {
+        let best: Vec<(u64, K)> = self
+            .top(share)
+            .filter(|entry| moves(entry.hash, None))
+            .map(|entry| (entry.hash, entry.key.clone()))
+            .collect();
+        let copies = self.cache_prot.remove_if(|entry| moves(entry.hash, Some(entry.value.source)));
+        let mut given: Vec<Entry<K, V>> = Vec::with_capacity(best.len() + copies.len());
+        for (hash, key) in best.iter().rev() {
+            if let Some(entry) = self.cache.remove(*hash, key) {
+                given.push(Entry { weight: self.bare(entry.weight, Area::<K, V>::OVERHEAD), ..entry });
+            }
+        }
+        given.extend(copies.into_iter().map(|copy| Entry {
+            hash: copy.hash,
+            key: copy.key,
+            value: copy.value.value,
+            weight: self.bare(copy.weight, Area::<K, Copy<V>>::OVERHEAD),
+            made: copy.made,
+            generation: copy.generation,
+        }));
+        given
+    }
+
+    /// Takes in what another node handed over. It has been admitted once.
+    pub fn take_over(&mut self, entry: Entry<K, V>) -> bool {
+        self.cache.insert(entry)
+    }
+
+    /// Forgets everything, as a crash does.
+    pub fn clear(&mut self) {
+        self.cache.clear();
+        self.cache_prot.clear();
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Entries and copies.
+    pub fn len(&self) -> (usize, usize) {
+        (self.cache.len(), self.cache_prot.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.cache.is_empty() && self.cache_prot.is_empty()
+    }
+
+    /// Weight of everything kept, at most the limit.
+    pub fn weight(&self) -> u64 {
+        self.cache.weight() + self.cache_prot.weight()
+    }
+
+    /// Own entries given up for room so far.
+    pub fn evicted(&self) -> u64 {
+        self.cache.evicted()
+    }
+
+    /// Room for own entries and for copies.
+    pub fn limits(&self) -> (u64, u64) {
+        (self.cache.limit(), self.cache_prot.limit())
+    }
+
+    /// Whether this key is in `cache`, in `cache_prot`.
+    pub fn holds(&self, hash: u64, key: &K) -> (bool, bool) {
+        (self.cache.peek(hash, key).is_some(), self.cache_prot.peek(hash, key).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_base::Timestamp;
+    use farol_base::random::mix;
+    use std::time::Duration;
+
+    fn options(protected_share: f64) -> NodeOptions {
+        NodeOptions {
+            limit: 1000,
+            in_entries: true,
+            protected_share,
+            policy: Policy::Lru,
+            life: Life::ENDLESS,
+        }
+    }
+
+    fn entry(key: u64) -> Entry<u64, u64> {
+        Entry { hash: mix(key), key, value: key * 10, weight: 1, made: Timestamp::EPOCH, generation: 0 }
+    }
+
+    #[test]
+    fn both_areas_share_the_room() {
+        // Test vector 11: main capacity (1-α)N, protected αN.
+        for (share, want) in
+            [(0.0, (1000, 0)), (0.05, (950, 50)), (0.1, (900, 100)), (f64::NAN, (1000, 0)), (7.0, (500, 500))]
+        {
+            assert_eq!(CacheNode::<u64, u64>::new(&options(share)).limits(), want);
+        }
+    }
+
+    #[test]
+    fn a_copy_is_adopted_on_its_first_hit() {
+        // Test vector 9: the first lookup hits in `cache_prot`, the second in `cache`.
+        let mut node = CacheNode::new(&options(0.1));
+        node.protect(NodeId(3), 1, entry(5));
+        let now = Present::default();
+        assert_eq!(node.lookup(mix(5), &5, &now), Lookup::Adopted(50));
+        assert_eq!(node.lookup(mix(5), &5, &now), Lookup::Hit(50));
+        assert_eq!(node.lookup(mix(6), &6, &now), Lookup::Miss);
+        assert_eq!(node.counts(), Counts { hits: 2, adopted: 1, misses: 1, ..Counts::default() });
+    }
+
+    #[test]
+    fn copies_go_with_the_next_round_and_those_of_the_dead_one_later() {
+        let mut node = CacheNode::new(&options(0.1));
+        node.protect(NodeId(1), 1, entry(1));
+        node.protect(NodeId(2), 1, entry(2));
+        node.protect(NodeId(1), 2, entry(3));
+        node.round_done(NodeId(1), 2);
+        let held = |node: &CacheNode<u64, u64>, key: u64| node.holds(mix(key), &key).1;
+        assert_eq!([1, 2, 3].map(|key| held(&node, key)), [false, true, true]);
+        node.protect(NodeId(1), 3, entry(3));
+        node.round_done(NodeId(1), 3);
+        assert_eq!([1, 2, 3].map(|key| held(&node, key)), [false, false, true]);
+    }
+
+    #[test]
+    fn copies_age_like_everything_else() {
+        let life = Life { ttl: Duration::from_secs(10), grace: Duration::ZERO };
+        let mut node =
+            CacheNode::new(&NodeOptions { limit: 1 << 20, in_entries: false, life, ..options(0.1) });
+        node.protect(NodeId(1), 1, entry(1));
+        let now = Present { time: Timestamp::from_secs(10), generation: 0 };
+        assert_eq!(node.lookup(mix(1), &1, &now), Lookup::Miss);
+        node.protect(NodeId(1), 1, entry(1));
+        assert_eq!(node.lookup(mix(1), &1, &Present { generation: 1, ..Present::default() }), Lookup::Miss);
+    }
+
+    #[test]
+    fn the_best_of_a_range_is_handed_over() {
+        let (mut old, mut new) = (CacheNode::new(&options(0.1)), CacheNode::new(&options(0.1)));
+        (0..100).for_each(|key| {
+            old.insert(entry(key));
+        });
+        old.protect(NodeId(9), 1, entry(500));
+        old.protect(NodeId(8), 1, entry(600));
+        // The newest fifth is the best; of it half moves, and the copies of the node that is gone.
+        let given = old.hand_over(0.2, |hash, source| match source {
+            Some(source) => source == NodeId(9),
+            None => (0..100).filter(|key| key % 2 == 0).any(|key| mix(key) == hash),
+        });
+        assert_eq!(
+            given.iter().map(|entry| entry.key).collect::<Vec<_>>(),
+            [80, 82, 84, 86, 88, 90, 92, 94, 96, 98, 500]
+        );
+        given.into_iter().for_each(|entry| assert!(new.take_over(entry)));
+        let now = Present::default();
+        assert_eq!(
+            (new.lookup(mix(98), &98, &now), old.lookup(mix(98), &98, &now)),
+            (Lookup::Hit(980), Lookup::Miss)
+        );
+        assert_eq!((old.lookup(mix(99), &99, &now), old.holds(mix(600), &600).1), (Lookup::Hit(990), true));
+    }
+
+    #[test]
+    fn an_admission_rule_is_asked() {
+        let mut node = CacheNode::new(&options(0.0));
+        node.admit_by(Box::new(|entry| entry.key % 2 == 0));
+        assert!(node.insert(entry(2)) && !node.insert(entry(3)));
+        assert_eq!((node.counts().inserted, node.counts().refused), (1, 1));
+    }
+}

@@ -1,0 +1,235 @@
+//! W-TinyLFU: a small window for what is new, and a main part that only lets in what is asked for more often than
+//! what would have to go (Einziger, Friedman and Manes, "TinyLFU", ACM TOS 2017).
+//!
+//! The main part is a segmented LRU. Entries differ in size, so uses *per byte* are compared: that is what room is
+//! worth. The share of the window follows the stream, as in Einziger, Eytan, Friedman and Manes, "Adaptive software cache
+//! management" (2018): it grows while growing it brings hits.
+
+use super::Replace;
+use super::links::{Links, List, NONE};
+use super::sketch::Sketch;
+
+/// Share of the window at the start, and the least.
+const WINDOW_SHARE: f64 = 0.01;
+/// The window is never larger than this share.
+const WINDOW_SHARE_MAX: f64 = 0.8;
+/// Share of the main part that is kept for entries asked for again.
+const PROTECTED_SHARE: f64 = 0.8;
+/// First step of the window's share, and the least that is worth trying.
+const STEP: f64 = 0.06;
+const STEP_MIN: f64 = 0.005;
+/// A change of the hit rate larger than this begins with large steps again.
+const RESTART: f64 = 0.05;
+/// Lookups per entry between two steps.
+const PERIOD: u64 = 10;
+
+const WINDOW: u8 = 0;
+const PROBATION: u8 = 1;
+const PROTECTED: u8 = 2;
+
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    hash: u64,
+    weight: u32,
+    /// The list that it is in.
+    part: u8,
+}
+
+/// Window, probation, protected, and a sketch of frequencies.
+pub struct TinyLfu {
+    links: Links,
+    lists: [List; 3],
+    entries: Vec<Entry>,
+    sketch: Sketch,
+    limit: u64,
+    window_max: u64,
+    protected_max: u64,
+    climb: Climb,
+}
+
+/// Looks for the window's best share.
+struct Climb {
+    share: f64,
+    step: f64,
+    lookups: u64,
+    hits: u64,
+    /// Lookups until the next step.
+    period: u64,
+    rate_before: Option<f64>,
+}
+
+impl Climb {
+    /// The end of a period: a step on where the last one brought hits, back where it cost some. What may be chance
+    /// brought nothing, and a window that brings nothing shrinks.
+    fn step(&mut self) {
+        let n = self.lookups as f64;
+        let rate = self.hits as f64 / n;
+        (self.lookups, self.hits) = (0, 0);
+        let Some(before) = self.rate_before.replace(rate) else { return };
+        let change = rate - before;
+        // Three deviations of the difference of two counts.
+        let chance = 3.0 * (2.0 * rate * (1.0 - rate) / n).sqrt();
+        if change.abs() >= RESTART {
+            self.step = STEP.copysign(change * self.step);
+        } else if change.abs() > chance {
+            self.step = (0.9 * self.step).copysign(change * self.step);
+        } else {
+            self.step = -(0.5 * self.step.abs());
+        }
+        if self.step.abs() >= STEP_MIN {
+            self.share = (self.share + self.step).clamp(WINDOW_SHARE, WINDOW_SHARE_MAX);
+        }
+    }
+}
+
+impl TinyLfu {
+    pub fn new(limit: u64) -> TinyLfu {
+        let climb =
+            Climb { share: WINDOW_SHARE, step: STEP, lookups: 0, hits: 0, period: 640, rate_before: None };
+        let mut new = TinyLfu {
+            links: Links::default(),
+            lists: [List::default(); 3],
+            entries: Vec::new(),
+            sketch: Sketch::new(64),
+            limit,
+            window_max: 0,
+            protected_max: 0,
+            climb,
+        };
+        new.divide();
+        new
+    }
+
+    /// Shares the room out anew.
+    fn divide(&mut self) {
+        self.window_max = ((self.limit as f64 * self.climb.share) as u64).max(1);
+        self.protected_max = (self.limit.saturating_sub(self.window_max) as f64 * PROTECTED_SHARE) as u64;
+    }
+
+    fn looked(&mut self, hash: u64, hit: bool) {
+        self.sketch.add(hash);
+        self.climb.lookups += 1;
+        self.climb.hits += u64::from(hit);
+        if self.climb.lookups >= self.climb.period {
+            self.climb.step();
+            let held: usize = self.lists.iter().map(|list| list.len).sum();
+            self.climb.period = PERIOD * held.max(64) as u64;
+            self.divide();
+        }
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let entry = self.entries[slot as usize];
+        self.links.unlink(&mut self.lists[usize::from(entry.part)], slot, entry.weight);
+    }
+
+    fn place(&mut self, slot: u32, part: u8) {
+        let entry = &mut self.entries[slot as usize];
+        entry.part = part;
+        self.links.push_front(&mut self.lists[usize::from(part)], slot, entry.weight);
+    }
+
+    fn tail(&self, part: u8) -> Option<u32> {
+        let tail = self.lists[usize::from(part)].tail;
+        (tail != NONE).then_some(tail)
+    }
+
+    /// Uses per byte of one entry against another's, without dividing.
+    fn is_worth_more(&self, one: &Entry, other: &Entry) -> bool {
+        let worth = |entry: &Entry, room: u32| u64::from(self.sketch.estimate(entry.hash)) * u64::from(room);
+        worth(one, other.weight) > worth(other, one.weight)
+    }
+}
+
+impl Replace for TinyLfu {
+    fn insert(&mut self, slot: u32, hash: u64, weight: u32) {
+        if self.entries.len() <= slot as usize {
+            self.entries.resize(slot as usize + 1, Entry::default());
+            self.sketch.fit(self.entries.len());
+        }
+        self.entries[slot as usize] = Entry { hash, weight, part: WINDOW };
+        self.place(slot, WINDOW);
+    }
+
+    fn hit(&mut self, slot: u32) {
+        let entry = self.entries[slot as usize];
+        self.looked(entry.hash, true);
+        if entry.part != PROBATION {
+            self.links.refresh(&mut self.lists[usize::from(entry.part)], slot);
+            return;
+        }
+        self.unlink(slot);
+        self.place(slot, PROTECTED);
+        while self.lists[usize::from(PROTECTED)].weight > self.protected_max
+            && let Some(oldest) = self.tail(PROTECTED)
+            && oldest != slot
+        {
+            self.unlink(oldest);
+            self.place(oldest, PROBATION);
+        }
+    }
+
+    fn miss(&mut self, hash: u64) {
+        self.looked(hash, false);
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let victim = self.tail(PROBATION).or_else(|| self.tail(PROTECTED));
+        let mut candidate = None;
+        while self.lists[usize::from(WINDOW)].weight > self.window_max
+            && let Some(oldest) = self.tail(WINDOW)
+        {
+            self.unlink(oldest);
+            self.place(oldest, PROBATION);
+            candidate = Some(oldest);
+        }
+        let gone = match (victim, candidate) {
+            (Some(victim), Some(candidate)) => {
+                let (new, old) = (self.entries[candidate as usize], self.entries[victim as usize]);
+                if self.is_worth_more(&new, &old) { victim } else { candidate }
+            }
+            (victim, candidate) => victim.or(candidate).or_else(|| self.tail(WINDOW))?,
+        };
+        self.unlink(gone);
+        Some(gone)
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.unlink(slot);
+    }
+
+    fn top(&self, count: usize) -> Vec<u32> {
+        let order = [PROTECTED, PROBATION, WINDOW];
+        order.iter().flat_map(|part| self.links.iter(&self.lists[usize::from(*part)])).take(count).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_base::random::mix;
+
+    #[test]
+    fn a_flood_of_strangers_does_not_drive_friends_out() {
+        let mut cache = TinyLfu::new(100);
+        (0..100u32).for_each(|slot| {
+            cache.miss(mix(u64::from(slot)));
+            cache.insert(slot, mix(u64::from(slot)), 1);
+        });
+        for _ in 0..3 {
+            (0..90).for_each(|slot| cache.hit(slot));
+        }
+        for stranger in 1000..2000u64 {
+            cache.miss(mix(stranger));
+            cache.insert(100, mix(stranger), 1);
+            let gone = cache.evict().unwrap();
+            if gone != 100 {
+                // The stranger took this slot's place; give it back for the next one.
+                assert!(gone >= 90, "a friend was given up");
+                cache.remove(100);
+                cache.insert(gone, mix(u64::from(gone)), 1);
+            }
+        }
+        assert!(cache.top(100).iter().filter(|slot| **slot < 90).count() == 90);
+    }
+}

@@ -1,0 +1,122 @@
+//! The result cache's experiments (thesis of C. Gómez Pantoja, ch. 4 to 7): the product's own ring, router and nodes under
+//! streams of queries with the published statistics, or under a real log.
+//!
+//! [`stream`] makes queries, [`trace`] reads them; [`world`] runs a service of nodes over them, [`strategy`] holds the
+//! ways to choose a node, [`service`] says what waiting costs. [`tables`] and its neighbours print what the thesis
+//! prints, its figures beside ours.
+
+pub mod bursts;
+pub mod nodes;
+mod plot;
+mod report;
+pub mod service;
+pub mod strategy;
+pub mod stream;
+mod tables;
+pub mod trace;
+pub mod world;
+
+use farol_cache::replace::Policy;
+use std::path::PathBuf;
+
+/// What to run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CacheArgs {
+    /// Tables of the thesis to print (4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1), and our own: flash, failures, joins, nodes,
+    /// policies, speed, hostile.
+    #[arg(long, value_delimiter = ',', default_value = "4.5,5.8,6,7.1,flash")]
+    pub tables: Vec<String>,
+    /// Measured queries of each run, in millions.
+    #[arg(long, default_value_t = 12.0)]
+    pub queries: f64,
+    /// Queries before measuring begins, in millions.
+    #[arg(long, default_value_t = 8.0)]
+    pub warm_up: f64,
+    /// Entries of each node.
+    #[arg(long, default_value_t = 100_000)]
+    pub entries: u64,
+    /// Replacement policy of the nodes: lru, lfu, sdc, s3fifo or tinylfu. The thesis argues with LRU.
+    #[arg(long, default_value = "lru")]
+    pub policy: String,
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Runs at a time.
+    #[arg(long, default_value_t = 2)]
+    pub threads: usize,
+    /// Only strategies whose name contains one of these.
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// A real stream instead of made ones, for `policies`: a query log (see `farol cache analyse --help`) or a cache trace
+    /// `time,object,size`; plain or .zst.
+    #[arg(long)]
+    pub input: Option<PathBuf>,
+    /// For table 6: a series of counts as `timestamp,value` lines, on which the detector is run.
+    #[arg(long)]
+    pub series: Vec<PathBuf>,
+    /// Writes all outcomes as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Draws the hottest node's load over time.
+    #[arg(long)]
+    pub plot: Option<PathBuf>,
+}
+
+impl CacheArgs {
+    fn policy(&self) -> Result<Policy, crate::Error> {
+        Policy::parse(&self.policy).ok_or_else(|| {
+            let known: Vec<&str> = Policy::ALL.iter().map(|policy| policy.name()).collect();
+            crate::Error::Input(format!(
+                "there is no policy {:?}; known are {}",
+                self.policy,
+                known.join(", ")
+            ))
+        })
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
+}
+
+/// Runs the experiments and prints their tables.
+pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
+    if !(args.queries > 0.0 && args.queries < 1e5 && args.warm_up >= 0.0 && args.warm_up < 1e5) {
+        return Err(crate::Error::Input(
+            "--queries and --warm-up are millions of queries, above 0".to_string(),
+        ));
+    }
+    let policy = args.policy()?;
+    let mut report = report::Report::default();
+    for table in &args.tables {
+        match table.as_str() {
+            "4.5" => tables::table_4_5(args, policy, &mut report),
+            "5.2" => tables::table_5_2(args, policy, &mut report, 1_000_000),
+            "5.3" => tables::table_5_2(args, policy, &mut report, 10_000),
+            "5.4" => tables::table_5_4(args, policy, &mut report),
+            "5.8" => tables::table_5_8(args, policy, &mut report),
+            "failures" => tables::failures(args, policy, &mut report),
+            "joins" => tables::joins(args, policy, &mut report),
+            "nodes" => tables::by_nodes(args, policy, &mut report),
+            "6" => bursts::tables(args)?,
+            "6.6" => tables::events(args, policy, &mut report),
+            "flash" => tables::flash(args, policy, &mut report),
+            "7.1" => nodes::table_7_1(args),
+            "policies" => nodes::policies(args)?,
+            "speed" => nodes::speed(args, policy),
+            "hostile" => nodes::hostile(),
+            other => {
+                return Err(crate::Error::Input(format!(
+                    "there is no table {other:?}; known are 4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1, flash, failures, joins, \
+                     nodes, policies, speed, hostile"
+                )));
+            }
+        }
+    }
+    if let Some(path) = &args.json {
+        std::fs::write(path, report.json()).map_err(crate::Error::file("write", path))?;
+    }
+    if let Some(path) = &args.plot {
+        std::fs::write(path, plot::draw(&report)).map_err(crate::Error::file("write", path))?;
+    }
+    Ok(())
+}

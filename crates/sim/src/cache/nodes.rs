@@ -1,0 +1,335 @@
+//! Experiments on single nodes: protection (Table 7.1), replacement policies, speed, hostile queries.
+
+use super::CacheArgs;
+use super::report::{head, percent, row};
+use super::strategy::Kind;
+use super::stream::{Stream, StreamConfig};
+use super::trace::{Line, Trace, read_file};
+use super::world::{Plan, run};
+use farol_base::random::mix;
+use farol_base::{Random, Seeded, Timestamp};
+use farol_cache::area::{Area, Entry, Found, Life, Present};
+use farol_cache::key::QueryKey;
+use farol_cache::node::{CacheNode, Lookup, NodeOptions};
+use farol_cache::replace::Policy;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What each answer weighs when policies are compared in bytes, beside its own size.
+pub const ENTRY_BYTES: u32 = 64;
+
+/// Table 7.1: what giving up a share of the entries costs, and what the copies would give a dead node's traffic.
+pub fn table_7_1(args: &CacheArgs) {
+    const THESIS: [&str; 6] = [
+        "50.2 / 0.0; 38.9 / 0.0",
+        "50.1 / 34.4; 38.8 / 24.7",
+        "50.0 / 41.6; 38.7 / 31.3",
+        "49.7 / 44.7; 38.4 / 33.9",
+        "49.5 / 46.3; 38.1 / 35.4",
+        "49.2 / 47.2; 37.9 / 36.2",
+    ];
+    head(
+        "Table 7.1: 20 nodes, a round every 5 min; hits with the cache made smaller / hits that the copies alone give a failed node's traffic, %",
+        &["protected", "100,000 entries", "10,000 entries", "thesis (100 thousand; 10 thousand)"],
+    );
+    for (share, thesis) in [0.0, 0.01, 0.05, 0.10, 0.15, 0.20].into_iter().zip(THESIS) {
+        let cells: Vec<String> = [100_000u64, 10_000]
+            .iter()
+            .map(|entries| {
+                let (hits, gain) = protected(args, *entries, share);
+                format!("{} / {}", percent(hits), percent(gain))
+            })
+            .collect();
+        row(&[percent(share) + " %", cells[0].clone(), cells[1].clone(), thesis.to_string()]);
+    }
+    println!();
+}
+
+/// One node of twenty: its hit rate with a smaller cache, and the hit rate of its best share alone, as of the last round.
+fn protected(args: &CacheArgs, entries: u64, share: f64) -> (f64, f64) {
+    let own = entries - (entries as f64 * share).round() as u64;
+    let options = NodeOptions {
+        limit: own,
+        in_entries: true,
+        protected_share: 0.0,
+        policy: Policy::Lru,
+        life: Life::ENDLESS,
+    };
+    let mut node: CacheNode<u64, ()> = CacheNode::new(&options);
+    let mut copies: HashSet<u64> = HashSet::new();
+    let stream = StreamConfig { seed: args.seed, ..StreamConfig::default() };
+    let warm_up = args.warm_up * 1e6 / stream.rate;
+    let end = warm_up + args.queries * 1e6 / stream.rate;
+    let (mut asked, mut hits, mut gain, mut round) = (0u64, 0u64, 0u64, 0.0);
+    // The node's range holds about a twentieth of the head, as an average node's does: the range without the top query.
+    for query in Stream::new(stream).take_while(|asked| asked.at < end) {
+        let hash = query.hash();
+        if !(u64::MAX / 20 * 9..u64::MAX / 20 * 10).contains(&hash) {
+            continue;
+        }
+        if query.at >= round {
+            round = (query.at / 300.0).floor() * 300.0 + 300.0;
+            // The share is of all that the node has room for.
+            let top = if own > 0 { share * entries as f64 / own as f64 } else { 0.0 };
+            copies = node.top(top).map(|entry| entry.key).collect();
+        }
+        let measured = query.at > warm_up;
+        asked += u64::from(measured);
+        gain += u64::from(measured && copies.contains(&query.query));
+        if node.lookup(hash, &query.query, &Present::default()) != Lookup::Miss {
+            hits += u64::from(measured);
+        } else {
+            let key = query.query;
+            node.insert(Entry { hash, key, value: (), weight: 1, made: Timestamp::EPOCH, generation: 0 });
+        }
+    }
+    (hits as f64 / asked.max(1) as f64, gain as f64 / asked.max(1) as f64)
+}
+
+/// The stream of `--input`, or a made one with answers of different sizes.
+pub fn lines(args: &CacheArgs) -> Result<Vec<Line>, crate::Error> {
+    if let Some(path) = &args.input {
+        let trace = Trace::read(&read_file(path)?);
+        if trace.lines.is_empty() {
+            return Err(crate::Error::Input(format!("{} holds no queries", path.display())));
+        }
+        return Ok(trace.lines);
+    }
+    let config = StreamConfig { seed: args.seed, ..StreamConfig::default() };
+    let count = (args.queries * 1e6) as usize;
+    let line = |asked: super::stream::Asked| {
+        // Pages of results from 1 to 8 KiB, the same for each query every time.
+        let bytes = 1024 + (mix(asked.query ^ 0xB17E5) % 7168) as u32;
+        Line { at: asked.at, query: asked.query, bytes }
+    };
+    Ok(Stream::new(config).take(count).map(line).collect())
+}
+
+/// Hit rate of a policy over a stream with a limit in bytes; the first fifth warms up.
+pub fn hit_rate(policy: Policy, lines: &[Line], limit: u64) -> f64 {
+    let mut area: Area<u64, ()> = Area::of_entries(limit, policy);
+    let (mut hits, mut asked) = (0u64, 0u64);
+    for (number, line) in lines.iter().enumerate() {
+        let hash = mix(line.query ^ 0x1234_5678);
+        let hit = matches!(area.get(hash, &line.query, &Present::default()), Found::Here(()));
+        if !hit {
+            let (key, weight) = (line.query, line.bytes.saturating_add(ENTRY_BYTES));
+            area.insert(Entry { hash, key, value: (), weight, made: Timestamp::EPOCH, generation: 0 });
+        }
+        if number >= lines.len() / 5 {
+            asked += 1;
+            hits += u64::from(hit);
+        }
+    }
+    hits as f64 / asked.max(1) as f64
+}
+
+/// Limits at which policies are compared: shares of all distinct bytes.
+pub const LIMITS: [f64; 4] = [0.001, 0.01, 0.05, 0.2];
+
+/// Bytes of everything distinct in a stream.
+pub fn distinct_bytes(lines: &[Line]) -> u64 {
+    let mut seen = HashSet::new();
+    lines.iter().filter(|line| seen.insert(line.query)).map(|line| u64::from(line.bytes + ENTRY_BYTES)).sum()
+}
+
+/// Hit rates of the policies.
+pub fn policies(args: &CacheArgs) -> Result<(), crate::Error> {
+    let lines = lines(args)?;
+    let all = distinct_bytes(&lines);
+    let title = format!(
+        "Hit rates by policy, in %: {} requests, {:.1} MB of distinct answers; the first fifth warms up",
+        lines.len(),
+        all as f64 / 1e6
+    );
+    let columns: Vec<String> =
+        LIMITS.iter().map(|share| format!("{} % of the bytes", 100.0 * share)).collect();
+    head(&title, &[&["policy"], columns.iter().map(String::as_str).collect::<Vec<_>>().as_slice()].concat());
+    for policy in Policy::ALL {
+        let rates =
+            LIMITS.map(|share| percent(hit_rate(policy, &lines, ((all as f64 * share) as u64).max(1))));
+        row(&[&[policy.name().to_string()], rates.as_slice()].concat());
+    }
+    println!();
+    Ok(())
+}
+
+/// How fast a node answers, and how fast the whole simulator is.
+pub fn speed(args: &CacheArgs, policy: Policy) {
+    head(
+        "Speed of one node: lookups per second on one core, all policies, 100,000 entries",
+        &["policy", "all hits, M/s", "stream with misses, M/s", "hits in the stream, %"],
+    );
+    for policy in Policy::ALL {
+        let mut random = Seeded::new(args.seed);
+        let options = NodeOptions {
+            limit: 100_000,
+            in_entries: true,
+            protected_share: 0.05,
+            policy,
+            life: Life::ENDLESS,
+        };
+        let mut node: CacheNode<u64, u32> = CacheNode::new(&options);
+        let entry = |key: u64| Entry {
+            hash: mix(key),
+            key,
+            value: 1,
+            weight: 1,
+            made: Timestamp::EPOCH,
+            generation: 0,
+        };
+        (0..90_000).for_each(|key| {
+            node.insert(entry(key));
+        });
+        let keys: Vec<u64> = (0..4_000_000).map(|_| (random.unit().powi(3) * 80_000.0) as u64).collect();
+        let began = Instant::now();
+        let found = keys
+            .iter()
+            .filter(|key| node.lookup(mix(**key), key, &Present::default()) != Lookup::Miss)
+            .count();
+        let hits = keys.len() as f64 / began.elapsed().as_secs_f64() / 1e6;
+        let stream: Vec<u64> =
+            Stream::new(StreamConfig::default()).take(4_000_000).map(|asked| asked.query).collect();
+        let began = Instant::now();
+        let mut stream_hits = 0;
+        for key in &stream {
+            if node.lookup(mix(*key), key, &Present::default()) == Lookup::Miss {
+                node.insert(entry(*key));
+            } else {
+                stream_hits += 1;
+            }
+        }
+        let mixed = stream.len() as f64 / began.elapsed().as_secs_f64() / 1e6;
+        let all =
+            if found == keys.len() { format!("{hits:.1}") } else { format!("{hits:.1} ({found} found)") };
+        row(&[
+            policy.name().to_string(),
+            all,
+            format!("{mixed:.1}"),
+            percent(f64::from(stream_hits) / stream.len() as f64),
+        ]);
+    }
+    let queries = (args.queries + args.warm_up) * 1e6;
+    let began = Instant::now();
+    let plan = Plan { policy, ..Plan::new(Kind::Ours, 30, args.entries) };
+    let outcome = run(plan, Stream::new(StreamConfig::default()).take(queries as usize));
+    let took = began.elapsed().as_secs_f64();
+    println!(
+        "\nSimulator: {:.0} M queries over 30 nodes × {} entries, all mechanisms of ours, in {took:.1} s: {:.2} M/s on one core (hits {} %).\n",
+        queries / 1e6,
+        args.entries,
+        queries / 1e6 / took,
+        percent(outcome.hit_rate())
+    );
+}
+
+/// Ten million different queries against a node of 64 MiB, keys and answers as in the product.
+pub fn hostile() {
+    const QUERIES: u64 = 10_000_000;
+    const LIMIT: u64 = 64 << 20;
+    head(
+        "10 M distinct queries against a node limited to 64 MiB",
+        &["policy", "memory of the process before, MiB", "most, MiB", "weight counted, MiB", "entries", "s"],
+    );
+    for policy in Policy::ALL {
+        let before = memory_mib();
+        let life = Life { ttl: Duration::from_secs(300), grace: Duration::ZERO };
+        let options = NodeOptions { limit: LIMIT, in_entries: false, protected_share: 0.05, policy, life };
+        let mut node: CacheNode<QueryKey, Arc<[u8]>> = CacheNode::new(&options);
+        let (began, mut most) = (Instant::now(), before);
+        for number in 0..QUERIES {
+            let key = QueryKey::of_text(&format!("hostile query number {number}"));
+            let now = Present { time: Timestamp::from_millis(number / 100), generation: 0 };
+            if node.lookup(key.hash(), &key, &now) == Lookup::Miss {
+                let answer: Arc<[u8]> = vec![0u8; 200 + (number % 1800) as usize].into();
+                let weight = (key.text().len() + answer.len() + 32) as u32;
+                node.insert(Entry {
+                    hash: key.hash(),
+                    key,
+                    value: answer,
+                    weight,
+                    made: now.time,
+                    generation: 0,
+                });
+            }
+            if number % 100_000 == 0 {
+                most = most.max(memory_mib());
+            }
+        }
+        row(&[
+            policy.name().to_string(),
+            format!("{before:.0}"),
+            format!("{most:.0}"),
+            format!("{:.1}", node.weight() as f64 / f64::from(1 << 20)),
+            node.len().0.to_string(),
+            format!("{:.1}", began.elapsed().as_secs_f64()),
+        ]);
+    }
+    println!();
+}
+
+/// Memory of this process that is in RAM.
+fn memory_mib() -> f64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let resident: f64 = pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0.0);
+    resident * rustix::param::page_size() as f64 / f64::from(1 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args() -> CacheArgs {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Cli {
+            #[command(flatten)]
+            args: CacheArgs,
+        }
+        Cli::parse_from(["sim", "--queries", "0.4", "--warm-up", "0.4"]).args
+    }
+
+    #[test]
+    fn a_small_share_protects_most_of_what_a_large_one_would() {
+        // Test vector 14: 1 % gives more than half of what 20 % gives.
+        let one = protected(&args(), 1_000, 0.01);
+        let twenty = protected(&args(), 1_000, 0.2);
+        assert!(one.1 > 0.5 * twenty.1 && one.1 < twenty.1, "{one:?} {twenty:?}");
+        assert!(one.0 > twenty.0);
+    }
+
+    #[test]
+    fn hits_fall_with_the_logarithm_of_the_replicas() {
+        // Test vector 13: with D replicas a partitioned service has the hits of a D-th of its entries: a - b ln D.
+        let lines: Vec<Line> = Stream::new(StreamConfig::default())
+            .take(600_000)
+            .map(|asked| Line { at: asked.at, query: asked.query, bytes: 0 })
+            .collect();
+        let points: Vec<(f64, f64)> = [1u64, 2, 4, 8, 16]
+            .iter()
+            .map(|replicas| {
+                (
+                    (*replicas as f64).ln(),
+                    hit_rate(Policy::Lru, &lines, 40_000 / replicas * u64::from(ENTRY_BYTES)),
+                )
+            })
+            .collect();
+        let n = points.len() as f64;
+        let (mx, my) =
+            (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+        let sxy: f64 = points.iter().map(|p| (p.0 - mx) * (p.1 - my)).sum();
+        let sxx: f64 = points.iter().map(|p| (p.0 - mx).powi(2)).sum();
+        let syy: f64 = points.iter().map(|p| (p.1 - my).powi(2)).sum();
+        let r_squared = sxy * sxy / (sxx * syy);
+        assert!(sxy < 0.0 && r_squared > 0.98, "R² {r_squared}: {points:?}");
+    }
+
+    #[test]
+    fn frequency_beats_recency_on_a_stream_of_queries() {
+        let lines = lines(&CacheArgs { queries: 0.5, ..args() }).unwrap();
+        let limit = distinct_bytes(&lines) / 100;
+        let [lru, tiny] = [Policy::Lru, Policy::TinyLfu].map(|policy| hit_rate(policy, &lines, limit));
+        assert!(tiny > lru + 0.02, "tinylfu {tiny}, lru {lru}");
+    }
+}

@@ -1,0 +1,393 @@
+//! Ways to choose the node that is asked: the thesis' mechanisms, its baselines, and today's practice.
+//!
+//! The thesis' own and ours are a [`Router`], the product's code. The others are here: modulo, broadcast, the matrix
+//! of partitions × replicas, virtual nodes, consistent hashing with bounded loads (Mirrokni, Thorup and
+//! Zadimoghaddam, 2018), and the less loaded of two hashed nodes. Those that look at loads see them exactly and at
+//! once, which flatters them.
+
+use farol_base::random::mix;
+use farol_base::{Random, Seeded, Timestamp};
+use farol_cache::balance::{Balancer, Rid};
+use farol_cache::burst;
+use farol_cache::protect::Protection;
+use farol_cache::route::{BalanceRules, HotRules, Router, RouterRules};
+use farol_cache::{NodeId, Ring};
+use std::time::Duration;
+
+/// Virtual nodes per node.
+const VIRTUAL: u16 = 100;
+/// Bounded loads: at most so much above the mean; HAProxy's usual factor.
+const BOUND: f64 = 1.25;
+
+/// Which strategy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Consistent hashing, fixed equal ranges.
+    Plain,
+    Modulo,
+    Broadcast,
+    /// So many partitions, the rest are replicas.
+    Matrix(usize),
+    Virtual,
+    Bounded(f64),
+    TwoChoices,
+    /// Mechanisms of the thesis.
+    Thesis(Mechanisms),
+    /// The same with our changes.
+    Ours,
+}
+
+/// Mechanisms by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mechanisms {
+    pub hot: bool,
+    pub balance: bool,
+    pub bursts: bool,
+    pub protect: bool,
+}
+
+impl Kind {
+    pub const D: Kind = Kind::Thesis(Mechanisms { hot: true, balance: false, bursts: false, protect: false });
+    pub const DB: Kind = Kind::Thesis(Mechanisms { hot: true, balance: true, bursts: false, protect: false });
+    pub const DBR: Kind = Kind::Thesis(Mechanisms { hot: true, balance: true, bursts: true, protect: false });
+    pub const DBRF: Kind = Kind::Thesis(Mechanisms { hot: true, balance: true, bursts: true, protect: true });
+    pub const PLAIN_F: Kind =
+        Kind::Thesis(Mechanisms { hot: false, balance: false, bursts: false, protect: true });
+
+    /// Bounded loads with the usual factor.
+    pub const BOUNDED: Kind = Kind::Bounded(BOUND);
+
+    pub fn name(self) -> String {
+        match self {
+            Kind::Plain => "CH".to_string(),
+            Kind::Modulo => "modulo".to_string(),
+            Kind::Broadcast => "broadcast".to_string(),
+            Kind::Matrix(partitions) => format!("PD{partitions}"),
+            Kind::Virtual => format!("virtual nodes ({VIRTUAL})"),
+            Kind::Bounded(bound) => format!("bounded loads ({bound})"),
+            Kind::TwoChoices => "two choices".to_string(),
+            Kind::Ours => "ours".to_string(),
+            Kind::Thesis(Mechanisms { hot: false, balance: false, protect: true, .. }) => "CH+F".to_string(),
+            Kind::Thesis(on) => {
+                let names = [(on.hot, "D"), (on.balance, "B"), (on.bursts, "R"), (on.protect, "F")];
+                names.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect::<Vec<_>>().join("+")
+            }
+        }
+    }
+
+    /// The protection that goes with it.
+    pub fn protection(self) -> Option<Protection> {
+        match self {
+            Kind::Thesis(Mechanisms { protect: true, .. }) => Some(Protection::default()),
+            // Two per cent save most of what five would (Table 7.1).
+            Kind::Ours => Some(Protection { share: 0.02, ..Protection::default() }),
+            _ => None,
+        }
+    }
+}
+
+/// What of a strategy can be set from outside.
+pub struct Tuning {
+    /// Requests that a node bears per second.
+    pub node_rate: f64,
+    pub balancer: Box<dyn Balancer>,
+    pub efficiency_min: f64,
+    pub balance_every: Duration,
+    /// `k` of D.
+    pub top: usize,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            node_rate: 50.0,
+            balancer: Box::new(Rid { threshold: 0.08 }),
+            efficiency_min: 0.95,
+            balance_every: Duration::from_secs(300),
+            top: 25,
+        }
+    }
+}
+
+/// A strategy at work.
+pub enum Strategy {
+    Routed(Box<Router<u64>>),
+    Modulo { alive: Vec<u16> },
+    Broadcast { alive: Vec<u16> },
+    Matrix { replicas: Vec<Vec<u16>>, random: Seeded },
+    Points { points: Vec<(u64, u16)>, bound: Option<f64>, load: Loads },
+    TwoChoices { alive: Vec<u16>, load: Loads },
+}
+
+/// Requests by node, old ones fading.
+pub struct Loads {
+    counts: Vec<f64>,
+    total: f64,
+    alive: f64,
+}
+
+impl Loads {
+    fn new(nodes: u16) -> Loads {
+        Loads { counts: vec![0.0; usize::from(nodes)], total: 0.0, alive: f64::from(nodes) }
+    }
+
+    fn add(&mut self, node: u16) {
+        self.counts[usize::from(node)] += 1.0;
+        self.total += 1.0;
+    }
+
+    fn fade(&mut self) {
+        self.counts.iter_mut().for_each(|count| *count /= 2.0);
+        self.total /= 2.0;
+    }
+
+    fn lose(&mut self, node: u16) {
+        self.total -= std::mem::take(&mut self.counts[usize::from(node)]);
+        self.alive -= 1.0;
+    }
+
+    fn gain(&mut self, node: u16) {
+        if self.counts.len() <= usize::from(node) {
+            self.counts.resize(usize::from(node) + 1, 0.0);
+        }
+        self.alive += 1.0;
+    }
+}
+
+impl Strategy {
+    pub fn new(kind: Kind, nodes: u16, seed: u64, tuning: Tuning) -> Strategy {
+        let ring = Ring::equal(nodes);
+        let capacity = tuning.node_rate * tuning.balance_every.as_secs_f64();
+        let routed = |rules| Strategy::Routed(Box::new(Router::new(Ring::equal(nodes), rules, capacity)));
+        match kind {
+            Kind::Plain => routed(RouterRules::default()),
+            Kind::Thesis(on) => routed(RouterRules {
+                hot: on.hot.then(|| HotRules {
+                    scheme: farol_cache::route::Scheme::TopK(tuning.top),
+                    ..HotRules::thesis()
+                }),
+                bursts: on.bursts.then(burst::Rules::default),
+                balance: on.balance.then_some(BalanceRules {
+                    balancer: tuning.balancer,
+                    efficiency_min: tuning.efficiency_min,
+                    measured: false,
+                    on_change: false,
+                }),
+            }),
+            Kind::Ours => routed(RouterRules::ours()),
+            Kind::Modulo => Strategy::Modulo { alive: (0..nodes).collect() },
+            Kind::Broadcast => Strategy::Broadcast { alive: (0..nodes).collect() },
+            Kind::Matrix(partitions) => {
+                let mut replicas = vec![Vec::new(); partitions.clamp(1, usize::from(nodes.max(1)))];
+                let count = replicas.len();
+                (0..nodes).for_each(|node| replicas[usize::from(node) % count].push(node));
+                Strategy::Matrix { replicas, random: Seeded::new(seed ^ 77) }
+            }
+            Kind::Virtual | Kind::Bounded(_) => {
+                let mut points: Vec<(u64, u16)> =
+                    ring.nodes().flat_map(|node| virtual_points(node.0)).collect();
+                points.sort_unstable();
+                let bound = if let Kind::Bounded(bound) = kind { Some(bound) } else { None };
+                Strategy::Points { points, bound, load: Loads::new(nodes) }
+            }
+            Kind::TwoChoices => Strategy::TwoChoices { alive: (0..nodes).collect(), load: Loads::new(nodes) },
+        }
+    }
+
+    /// The node for a query.
+    pub fn node(&mut self, hash: u64, query: u64, at: f64) -> Option<u16> {
+        match self {
+            Strategy::Routed(router) => router.route(hash, &query, timestamp(at)).map(|node| node.0),
+            Strategy::Modulo { alive } | Strategy::Broadcast { alive } => {
+                (!alive.is_empty()).then(|| alive[(hash % alive.len() as u64) as usize])
+            }
+            Strategy::Matrix { replicas, random } => {
+                let count = replicas.len() as u64;
+                // A partition without a replica is the next one's.
+                let of = |i: u64| (((hash % count) + i) % count) as usize;
+                let partition = (0..count).map(of).find(|at| !replicas[*at].is_empty())?;
+                let nodes = &replicas[partition];
+                Some(nodes[random.below(nodes.len() as u64) as usize])
+            }
+            Strategy::Points { points, bound, load } => {
+                let len = points.len();
+                if len == 0 {
+                    return None;
+                }
+                let start = points.partition_point(|(point, _)| *point < hash);
+                let most =
+                    bound.map_or(f64::INFINITY, |bound| (bound * (load.total + 1.0) / load.alive).ceil());
+                let fits = |i: &usize| load.counts[usize::from(points[*i % len].1)] < most;
+                let at = (start..start + len).find(fits).unwrap_or(start);
+                let node = points[at % len].1;
+                load.add(node);
+                Some(node)
+            }
+            Strategy::TwoChoices { alive, load } => {
+                // Rendezvous hashing: the two best live nodes of a query stay the same while they live.
+                let (mut first, mut second) = ((0, None), (0, None));
+                for node in alive.iter() {
+                    let rank = mix(hash ^ mix(u64::from(*node) + 1));
+                    if rank >= first.0 {
+                        (second, first) = (first, (rank, Some(*node)));
+                    } else if rank >= second.0 {
+                        second = (rank, Some(*node));
+                    }
+                }
+                let one = first.1?;
+                let other = second.1.unwrap_or(one);
+                let count = |node: u16| load.counts[usize::from(node)];
+                let node = if count(other) < count(one) { other } else { one };
+                load.add(node);
+                Some(node)
+            }
+        }
+    }
+
+    /// Nodes that get an answer after a miss at one of them; others than the one that missed.
+    pub fn also_insert(&self, hash: u64, node: u16) -> &[u16] {
+        let _ = hash;
+        match self {
+            // The consistency protocol of the matrix, without delay.
+            Strategy::Matrix { replicas, .. } => {
+                replicas.iter().find(|nodes| nodes.contains(&node)).map_or(&[], Vec::as_slice)
+            }
+            _ => &[],
+        }
+    }
+
+    /// Nodes that are asked beside the one that answers.
+    pub fn also_ask(&self) -> &[u16] {
+        match self {
+            Strategy::Broadcast { alive } => alive,
+            _ => &[],
+        }
+    }
+
+    pub fn beat(&mut self) {
+        match self {
+            Strategy::Points { load, .. } | Strategy::TwoChoices { load, .. } => load.fade(),
+            _ => {}
+        }
+    }
+
+    /// Nodes are known to be gone.
+    pub fn down(&mut self, nodes: &[u16]) {
+        if let Strategy::Routed(router) = self {
+            router.nodes_down(&nodes.iter().map(|node| NodeId(*node)).collect::<Vec<_>>());
+            return;
+        }
+        nodes.iter().for_each(|node| self.down_one(*node));
+    }
+
+    fn down_one(&mut self, node: u16) {
+        match self {
+            Strategy::Routed(_) => {}
+            Strategy::Modulo { alive } | Strategy::Broadcast { alive } => {
+                alive.retain(|known| *known != node)
+            }
+            Strategy::Matrix { replicas, .. } => {
+                replicas.iter_mut().for_each(|nodes| nodes.retain(|known| *known != node));
+            }
+            Strategy::Points { points, load, .. } => {
+                points.retain(|(_, known)| *known != node);
+                load.lose(node);
+            }
+            Strategy::TwoChoices { alive, load } => {
+                alive.retain(|known| *known != node);
+                load.lose(node);
+            }
+        }
+    }
+
+    /// A node comes.
+    pub fn up(&mut self, node: u16, random: &mut Seeded) {
+        match self {
+            Strategy::Routed(router) => {
+                let place = random.below(router.ring().len() as u64) as usize;
+                let victim = router.ring().nodes().nth(place);
+                if let Some(victim) = victim {
+                    router.node_up(NodeId(node), victim);
+                }
+            }
+            Strategy::Modulo { alive } | Strategy::Broadcast { alive } => alive.push(node),
+            Strategy::Matrix { replicas, .. } => {
+                if let Some(least) = replicas.iter_mut().min_by_key(|nodes| nodes.len()) {
+                    least.push(node);
+                }
+            }
+            Strategy::Points { points, load, .. } => {
+                points.extend(virtual_points(node));
+                points.sort_unstable();
+                load.gain(node);
+            }
+            Strategy::TwoChoices { alive, load } => {
+                alive.push(node);
+                load.gain(node);
+            }
+        }
+    }
+
+    pub fn router(&mut self) -> Option<&mut Router<u64>> {
+        match self {
+            Strategy::Routed(router) => Some(router),
+            _ => None,
+        }
+    }
+}
+
+/// Seconds of the simulation as an instant.
+pub fn timestamp(at: f64) -> Timestamp {
+    Timestamp::from_millis((at * 1000.0) as u64)
+}
+
+fn virtual_points(node: u16) -> impl Iterator<Item = (u64, u16)> {
+    (0..VIRTUAL).map(move |i| (mix(mix(u64::from(node) + 1) ^ u64::from(i)), node))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(kind: Kind, queries: u64) -> (Vec<u32>, Strategy) {
+        let mut strategy = Strategy::new(kind, 10, 1, Tuning::default());
+        let mut counts = vec![0; 10];
+        for query in 0..queries {
+            counts[usize::from(strategy.node(mix(query), query, 1.0).unwrap())] += 1;
+        }
+        (counts, strategy)
+    }
+
+    #[test]
+    fn all_strategies_use_all_nodes_and_none_that_is_gone() {
+        for kind in [
+            Kind::Plain,
+            Kind::Modulo,
+            Kind::Matrix(5),
+            Kind::Virtual,
+            Kind::BOUNDED,
+            Kind::TwoChoices,
+            Kind::DB,
+            Kind::Ours,
+        ] {
+            let (counts, mut strategy) = spread(kind, 20_000);
+            assert!(counts.iter().all(|count| *count > 1000), "{}: {counts:?}", kind.name());
+            strategy.down(&[3]);
+            let mut random = Seeded::new(1);
+            let ask = |strategy: &mut Strategy| {
+                (0..5000u64).any(|query| strategy.node(mix(query), query, 2.0) == Some(3))
+            };
+            assert!(!ask(&mut strategy), "{}", kind.name());
+            strategy.up(3, &mut random);
+            assert!(ask(&mut strategy), "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn bounds_hold_and_two_choices_level() {
+        let (counts, _) = spread(Kind::BOUNDED, 50_000);
+        assert!(counts.iter().all(|count| *count <= 6300), "{counts:?}");
+        let (counts, _) = spread(Kind::TwoChoices, 50_000);
+        assert!(counts.iter().all(|count| (4900..5100).contains(count)), "{counts:?}");
+    }
+}
