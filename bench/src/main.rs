@@ -4,9 +4,11 @@
 //! cargo build --release -p farol -p farol-sim
 //! cargo run --release --manifest-path bench/Cargo.toml -- crawlers
 //! cargo run --release --manifest-path bench/Cargo.toml -- urls --stores veuni,drum,drum-lazy,fjall
+//! cargo run --release --manifest-path bench/Cargo.toml -- partition --graph FILE
 //! ```
 
 mod crawlers;
+mod partition;
 mod peers;
 mod process;
 mod queries;
@@ -32,6 +34,8 @@ enum Command {
     Crawlers(crawlers::Args),
     /// Asks a running engine at a steady rate and prints how long answers took.
     Queries(queries::Args),
+    /// Splits graphs with METIS and with our partitioner.
+    Partition(partition::Args),
     /// Compares URL stores as `farol-sim urls` does, with the key-value engine `fjall` as one more store.
     Urls(farol_sim::urls::UrlsArgs),
     /// Runs one store for `urls`.
@@ -43,6 +47,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Crawlers(args) => crawlers::run(&args),
         Command::Queries(args) => queries::run(&args),
+        Command::Partition(args) => partition::run(&args),
         Command::Urls(args) => urls::compare(&args),
         Command::UrlsOneStore(args) => urls::run_one(&args),
     }

@@ -10,6 +10,7 @@
 
 pub mod check;
 pub mod live;
+pub mod partition;
 pub mod revisit;
 pub mod urls;
 pub mod web;

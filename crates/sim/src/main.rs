@@ -36,6 +36,8 @@ enum Command {
     Revisit(farol_sim::revisit::RevisitArgs),
     /// Runs a real crawler on a synthetic Web that changes, and says how fresh it is.
     Live(farol_sim::live::LiveArgs),
+    /// Splits hosts between agents: the thesis' model and simulator, and more.
+    Partition(farol_sim::partition::PartitionArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
     Urls(UrlsArgs),
     /// Runs one store for `urls`.
@@ -115,6 +117,9 @@ fn main() -> ExitCode {
             farol_sim::revisit::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
         Command::Live(args) => farol_sim::live::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Partition(args) => {
+            farol_sim::partition::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         Command::Urls(args) => compare(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::UrlsOneStore(args) => run_one(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };
