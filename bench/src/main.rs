@@ -5,10 +5,12 @@
 //! cargo run --release --manifest-path bench/Cargo.toml -- crawlers
 //! cargo run --release --manifest-path bench/Cargo.toml -- urls --stores veuni,drum,drum-lazy,fjall
 //! cargo run --release --manifest-path bench/Cargo.toml -- caches
+//! cargo run --release --manifest-path bench/Cargo.toml -- partition --graph FILE
 //! ```
 
 mod caches;
 mod crawlers;
+mod partition;
 mod peers;
 mod process;
 mod queries;
@@ -36,6 +38,8 @@ enum Command {
     Queries(queries::Args),
     /// Compares replacement policies with the crate `moka` on one stream; options as `farol-sim cache` has them.
     Caches(farol_sim::cache::CacheArgs),
+    /// Splits graphs with METIS and with our partitioner.
+    Partition(partition::Args),
     /// Compares URL stores as `farol-sim urls` does, with the key-value engine `fjall` as one more store.
     Urls(farol_sim::urls::UrlsArgs),
     /// Runs one store for `urls`.
@@ -48,6 +52,7 @@ fn main() -> anyhow::Result<()> {
         Command::Crawlers(args) => crawlers::run(&args),
         Command::Queries(args) => queries::run(&args),
         Command::Caches(args) => caches::compare(&args),
+        Command::Partition(args) => partition::run(&args),
         Command::Urls(args) => urls::compare(&args),
         Command::UrlsOneStore(args) => urls::run_one(&args),
     }

@@ -11,6 +11,7 @@
 pub mod cache;
 pub mod check;
 pub mod live;
+pub mod partition;
 pub mod revisit;
 pub mod urls;
 pub mod web;

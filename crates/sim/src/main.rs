@@ -40,6 +40,8 @@ enum Command {
     Steady(farol_sim::live::steady::SteadyArgs),
     /// Runs the result cache's mechanisms under streams of queries, failures and bursts.
     Cache(farol_sim::cache::CacheArgs),
+    /// Splits hosts between agents: the thesis' model and simulator, and more.
+    Partition(farol_sim::partition::PartitionArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
     Urls(UrlsArgs),
     /// Runs one store for `urls`.
@@ -123,6 +125,9 @@ fn main() -> ExitCode {
             farol_sim::live::steady::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
         Command::Cache(args) => farol_sim::cache::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Partition(args) => {
+            farol_sim::partition::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         Command::Urls(args) => compare(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::UrlsOneStore(args) => run_one(&args, STORES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
     };

@@ -20,6 +20,12 @@ pub struct Export {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// With `graph`: where addresses are, a CSV table of DB-IP, GeoLite2 or IP2Location, plain, .gz or .zst
+    #[arg(long, value_name = "FILE")]
+    geo: Option<PathBuf>,
+    /// With `graph`: what this agent is called
+    #[arg(long, value_name = "NAME", default_value = "here")]
+    agent: String,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -30,6 +36,8 @@ enum What {
     Urls,
     /// Archived visits: time, status, bytes, WARC file, offset and URL, separated by tabs
     Visits,
+    /// Hosts with pages, addresses and round-trip times, and links between them, for `farol partition plan`
+    Graph,
 }
 
 pub fn run(args: &Export) -> Result<ExitCode> {
@@ -48,6 +56,14 @@ pub fn run(args: &Export) -> Result<ExitCode> {
             }
         }
         What::Visits => visits(&folder, &mut out)?,
+        What::Graph => {
+            let _held = folder.hold().context("the graph is read from a folder that nobody writes to")?;
+            let mut graph = crate::roles::crawler::graph::read(&folder, &args.agent)?;
+            if let Some(path) = &args.geo {
+                crate::roles::crawler::graph::locate(&mut graph, &super::partition::read_geo(path)?);
+            }
+            out.write_all(graph.write().as_bytes())?;
+        }
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ mod demo;
 mod export;
 mod freshness;
 mod import;
+mod partition;
 mod run;
 mod search;
 mod status;
@@ -60,8 +61,10 @@ pub enum Command {
     Cache(cache::CacheCommand),
     /// Take in pages from WARC files of any origin, Common Crawl's included
     Import(import::Import),
-    /// Write out pages, URLs or the link graph for other tools
+    /// Write out pages, URLs, visits or the graph of hosts for other tools
     Export(export::Export),
+    /// Plan which agent crawls which hosts
+    Partition(partition::PartitionArgs),
     /// Verify a data folder
     Check(check::Check),
     /// Show the settings
@@ -167,6 +170,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Cache(command) => cache::run(&command),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Partition(args) => partition::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions { shell } => {

@@ -8,5 +8,6 @@ mod crawl;
 mod fixture;
 mod full_disk;
 mod nginx;
+mod partition;
 mod revisit;
 mod webdriver;

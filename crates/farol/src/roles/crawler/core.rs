@@ -185,6 +185,11 @@ impl Core {
 
     fn take_in(&mut self, visited: Visited, position: Option<farol_base::PagePosition>) -> Result<()> {
         let Visited { lease, brought, took } = visited;
+        if let Ok(answer) = &brought
+            && let Some((address, connect)) = answer.connected
+        {
+            self.keep.hosts.connected(lease.host(), address, connect, answer.fetched);
+        }
         match lease.task() {
             Task::Robots => self.take_robots(lease, brought, took, position),
             Task::Page(_) => self.take_page(lease, brought, took, position),

@@ -8,8 +8,10 @@ use anyhow::Result;
 use farol_base::{Host, PagePosition, Timestamp};
 use farol_frontier::HostMemory;
 use farol_parse::robots::Robots;
+use farol_partition::rtt::Samples;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,9 +31,23 @@ pub struct Note {
     pub failures: u32,
     pub bytes_fetched: u64,
     pub errors: HashMap<String, u64>,
+    /// Where it was last connected to.
+    #[serde(default)]
+    pub address: Option<IpAddr>,
+    /// Times of connections to that address: when (milliseconds), and microseconds; oldest first.
+    #[serde(default)]
+    pub connects: Vec<(u64, u32)>,
 }
 
+/// Times of connections that are kept of a host; seven are enough for a median.
+const CONNECTS_MAX: usize = 15;
+
 impl Note {
+    /// Round-trip times to the host, as far as its connections tell.
+    pub fn round_trips(&self) -> Samples {
+        self.connects.iter().map(|(at, micros)| (Timestamp::from_millis(*at), *micros)).collect()
+    }
+
     fn robots_valid_until(&self) -> Option<Timestamp> {
         (self.robots_fetched_ms > 0).then(|| Timestamp::from_millis(self.robots_fetched_ms) + ROBOTS_VALID)
     }
@@ -156,6 +172,22 @@ impl Hosts {
             *open.note.errors.entry(error.to_string()).or_default() += 1;
             self.changed.entry(host.clone()).or_default();
         }
+    }
+
+    /// Notes how long a connection to a host took. A host that has moved is measured anew.
+    pub fn connected(&mut self, host: &Host, address: IpAddr, took: Duration, at: Timestamp) {
+        let Some(open) = self.open.get_mut(host) else { return };
+        let note = &mut open.note;
+        if note.address != Some(address) {
+            note.address = Some(address);
+            note.connects.clear();
+        }
+        let micros = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
+        note.connects.push((at.as_millis(), micros));
+        if note.connects.len() > CONNECTS_MAX {
+            note.connects.remove(0);
+        }
+        self.changed.entry(host.clone()).or_default();
     }
 
     /// Remembers when a host may be asked again and how often it failed, for the next run.
@@ -293,6 +325,26 @@ mod tests {
         assert!(matches!(verdict, farol_parse::robots::Verdict::Refused { .. }));
         hosts.forget(&host).unwrap();
         assert_eq!(hosts.enter(&host, 0).unwrap().robots_valid_until, None);
+    }
+
+    #[test]
+    fn connections_are_measured_and_a_host_that_moves_is_measured_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let fabric = Arc::new(Local::open(&dir.path().join("t")).unwrap());
+        let host = Host::parse("http://h/").unwrap();
+        let address = |last: u8| IpAddr::from([192, 0, 2, last]);
+        let at = Timestamp::from_secs(1_700_000_000);
+        let mut hosts = Hosts::open(fabric.clone(), "farol").unwrap();
+        hosts.enter(&host, 0).unwrap();
+        (0..3).for_each(|_| hosts.connected(&host, address(1), Duration::from_millis(500), at));
+        (0..40).for_each(|_| hosts.connected(&host, address(2), Duration::from_millis(20), at));
+        hosts.write(PagePosition { file: 0, offset: 1 }).unwrap();
+        let note = Hosts::open(fabric, "farol").unwrap().note(&host).unwrap();
+        assert_eq!((note.address, note.connects.len()), (Some(address(2)), CONNECTS_MAX));
+        assert_eq!(note.round_trips().median(at, Duration::from_secs(60)), Some((20.0, true)));
+        // A line of a version that knew nothing of this.
+        let old = r#"{"robots_status":200,"robots_fetched_ms":1,"crawl_delay_ms":null,"not_before_ms":0,"failures":0,"bytes_fetched":0,"errors":{}}"#;
+        assert!(serde_json::from_str::<Note>(old).unwrap().round_trips().is_empty());
     }
 
     #[test]

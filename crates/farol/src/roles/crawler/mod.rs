@@ -5,6 +5,7 @@
 //! fabric carries the document to the indexer.
 
 pub mod core;
+pub mod graph;
 pub mod hosts;
 pub mod keep;
 mod linker;

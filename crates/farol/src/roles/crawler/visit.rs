@@ -10,6 +10,7 @@ use farol_fetch::{FetchError, Fetcher, Request, Response};
 use farol_frontier::{Lease, Task};
 use farol_store::pages::{ArchiveReader, Encoded, Encoder, Exchange, PayloadDigest, RevisitOf};
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,8 @@ pub struct Answer {
     pub reading: Reading,
     /// The answer's body, for a robots.txt.
     pub robots: Option<Vec<u8>>,
+    /// Where the host was connected to and how long that took, about one round trip; `None` on a kept connection.
+    pub connected: Option<(IpAddr, Duration)>,
 }
 
 impl Visitor {
@@ -77,12 +80,15 @@ impl Visitor {
             body_bytes_max: Some(ROBOTS_BYTES_MAX),
             address: Some(lease.address()),
         };
-        let response = self.fetcher.get_following(request, ROBOTS_HOPS_MAX, self.pause).await?.response;
+        let followed = self.fetcher.get_following(request, ROBOTS_HOPS_MAX, self.pause).await?;
+        // Behind a redirect it is another host's connection.
+        let connected = connected(&followed.response).filter(|_| followed.hops == 0);
+        let response = followed.response;
         let (body, retry_after) = (response.body.to_vec(), response.retry_after);
         let mut exchange = exchange_of(&url, response, SystemClock.now());
         // Archived under the address that was asked, wherever redirects led: it is this host's rules.
         exchange.metadata.push(("via".to_string(), lease.host().to_string()));
-        Ok(Answer { robots: Some(body), ..self.answer(exchange, 0, retry_after) })
+        Ok(Answer { robots: Some(body), connected, ..self.answer(exchange, 0, retry_after) })
     }
 
     async fn ask_page(&self, lease: &Lease, previous: Option<PagePosition>) -> Result<Answer, FetchError> {
@@ -99,7 +105,7 @@ impl Visitor {
             address: Some(lease.address()),
         };
         let response = self.fetcher.get(request).await?;
-        let retry_after = response.retry_after;
+        let (retry_after, connected) = (response.retry_after, connected(&response));
         let mut exchange = exchange_of(&page.url, response, SystemClock.now());
         if let Some(kept) = kept {
             let same =
@@ -108,7 +114,7 @@ impl Visitor {
                 .then(|| RevisitOf { fetched: kept.fetched, digest: Some(PayloadDigest::of(&kept.body)) });
         }
         exchange.metadata.push(("hopsFromSeed".to_string(), page.depth.to_string()));
-        Ok(self.answer(exchange, page.depth, retry_after))
+        Ok(Answer { connected, ..self.answer(exchange, page.depth, retry_after) })
     }
 
     /// Reads and packs; the costly part of a visit.
@@ -130,6 +136,7 @@ impl Visitor {
             encoded,
             reading,
             robots: None,
+            connected: None,
         }
     }
 }
@@ -161,6 +168,10 @@ impl Answer {
             Meaning::Robots => "robots.txt",
         }
     }
+}
+
+fn connected(response: &Response) -> Option<(IpAddr, Duration)> {
+    Some((response.address.ip(), response.connect?))
 }
 
 fn exchange_of(url: &farol_base::CanonicalUrl, response: Response, fetched: Timestamp) -> Exchange {

@@ -1,0 +1,67 @@
+//! What the crawl knows of hosts, put together: pages from the URL store, links from the link store, addresses and
+//! round-trip times from the hosts' table.
+
+use super::hosts::Note;
+use crate::fabric::{Fabric, Local, Table};
+use crate::folder::Folder;
+use anyhow::{Context, Result};
+use farol_base::fingerprint::hash64;
+use farol_base::{Clock, SystemClock};
+use farol_links::{Links, LinksOptions};
+use farol_partition::geo::GeoTable;
+use farol_partition::{Agent, Exported, Server};
+use farol_store::urls::UrlStore;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Round-trip times count for so long.
+const WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Reads the graph of a folder that nobody writes to. `agent` is what this crawler is called.
+pub fn read(folder: &Folder, agent: &str) -> Result<Exported> {
+    let mut urls = super::open_urls(folder)?;
+    urls.settle().context("cannot bring the URL store up to date")?;
+    let hosts = urls.hosts(0, usize::MAX, "");
+    let mut graph = Exported { agents: vec![Agent::named(agent)], ..Exported::default() };
+    let fabric = Local::open(&folder.tables())?;
+    let notes: HashMap<String, Note> = fabric
+        .scan(Table::Hosts)?
+        .into_iter()
+        .filter_map(|(host, line)| Some((host, serde_json::from_slice(&line).ok()?)))
+        .collect();
+    let now = SystemClock.now();
+    let mut numbers: HashMap<u64, u32> = HashMap::new();
+    for (host, counts) in &hosts {
+        let number = graph.servers.len() as u32;
+        let note = notes.get(host.as_str());
+        numbers.insert(hash64(host.as_str().as_bytes()), number);
+        graph.servers.push(Server {
+            name: host.to_string(),
+            address: note.and_then(|note| note.address),
+            pages: counts.known,
+            position: None,
+        });
+        if let Some((millis, _)) = note.and_then(|note| note.round_trips().median(now, WINDOW)) {
+            graph.rtt.push((number, 0, millis));
+        }
+    }
+    let links = Links::open(&folder.links(), LinksOptions::default())
+        .with_context(|| format!("cannot open the link graph in {}", folder.links().display()))?;
+    // Links to hosts that are not crawled say nothing about who should crawl what.
+    let known = |id: u64| numbers.get(&id).copied();
+    graph.links = links
+        .host_links()?
+        .filter_map(|(from, to, count)| {
+            Some((known(from)?, known(to)?, u32::try_from(count).unwrap_or(u32::MAX)))
+        })
+        .collect();
+    Ok(graph)
+}
+
+/// Says where hosts are, by their addresses.
+pub fn locate(graph: &mut Exported, table: &GeoTable) {
+    for server in &mut graph.servers {
+        let located = server.address.and_then(|address| table.find(address));
+        server.position = located.and_then(|located| located.position).or(server.position);
+    }
+}

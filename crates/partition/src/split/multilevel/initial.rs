@@ -1,0 +1,200 @@
+//! Splitting the coarsest graph: recursive bisection by growing, and greedily by what pulls most; the best is kept.
+
+use super::Level;
+use crate::Graph;
+use crate::graph::Arc;
+use crate::split::heap::Heap;
+use crate::split::refine::Refiner;
+use crate::split::{Balance, Loads};
+use farol_base::{Random, Seeded};
+use std::borrow::Cow;
+
+/// Times that each bisection is grown from another vertex.
+const GROWN: usize = 6;
+
+/// The best of some splits of a small graph.
+pub(in crate::split) fn best(
+    level: &Level<'_>,
+    balance: &Balance,
+    trials: usize,
+    random: &mut Seeded,
+) -> Vec<u32> {
+    let trials = trials.max(1);
+    let mut best: Option<((u64, i64), Vec<u32>)> = None;
+    for trial in 0..trials + 1 {
+        let mut part = if trial < trials {
+            let mut part = vec![0; level.vertices()];
+            let all: Vec<u32> = (0..level.vertices() as u32).collect();
+            bisect_down(level, balance, &all, 0, balance.parts(), &mut part, random);
+            part
+        } else if level.pulls.is_some() {
+            greedy(level, balance)
+        } else {
+            break;
+        };
+        let mut refiner = Refiner::new(level, balance, &mut part, None);
+        refiner.rebalance();
+        refiner.refine(random);
+        refiner.rebalance();
+        let worth = (refiner.excess(), refiner.cost());
+        if best.as_ref().is_none_or(|(least, _)| worth < *least) {
+            best = Some((worth, part));
+        }
+    }
+    best.map_or_else(|| vec![0; level.vertices()], |(_, part)| part)
+}
+
+/// Splits some vertices between the parts `from..to`, half of them at a time.
+fn bisect_down(
+    level: &Level<'_>,
+    balance: &Balance,
+    vertices: &[u32],
+    from: usize,
+    to: usize,
+    part: &mut [u32],
+    random: &mut Seeded,
+) {
+    if to - from == 1 || vertices.is_empty() {
+        vertices.iter().for_each(|v| part[*v as usize] = from as u32);
+        return;
+    }
+    let middle = from + (to - from) / 2;
+    let (sub, halves) = halves(level, balance, vertices, from, middle, to);
+    let side = bisect(&sub, &halves, random);
+    let pick = |wanted: u32| -> Vec<u32> {
+        vertices.iter().zip(&side).filter(|(_, side)| **side == wanted).map(|(v, _)| *v).collect()
+    };
+    bisect_down(level, balance, &pick(0), from, middle, part, random);
+    bisect_down(level, balance, &pick(1), middle, to, part, random);
+}
+
+/// The problem of splitting some vertices in two, for the parts `from..middle` and `middle..to`.
+fn halves(
+    level: &Level<'_>,
+    balance: &Balance,
+    vertices: &[u32],
+    from: usize,
+    middle: usize,
+    to: usize,
+) -> (Level<'static>, Balance) {
+    let k = balance.parts();
+    let mut number = vec![u32::MAX; level.vertices()];
+    vertices.iter().enumerate().for_each(|(new, old)| number[*old as usize] = new as u32);
+    let (mut offsets, mut arcs) = (vec![0], Vec::new());
+    let mut weights = Vec::new();
+    let mut pulls = level.pulls.as_ref().map(|_| Vec::with_capacity(vertices.len() * 2));
+    for old in vertices {
+        let near = level.graph.arcs(*old as usize).iter();
+        let near = near.filter(|arc| number[arc.to as usize] != u32::MAX);
+        arcs.extend(near.map(|arc| Arc { to: number[arc.to as usize], weight: arc.weight }));
+        offsets.push(arcs.len());
+        weights.extend_from_slice(level.loads.of(*old as usize));
+        if let (Some(pulls), Some(all)) = (&mut pulls, &level.pulls) {
+            let row = &all[*old as usize * k..(*old as usize + 1) * k];
+            // Later halvings can still choose the best agent of a half.
+            pulls.push(row[from..middle].iter().copied().max().unwrap_or(0));
+            pulls.push(row[middle..to].iter().copied().max().unwrap_or(0));
+        }
+    }
+    let loads = Loads::from_rows(level.loads.kinds(), weights);
+    let rounds = ((to - from) as f64).log2().ceil().max(1.0);
+    let fair = |range: std::ops::Range<usize>| balance.limits()[range].iter().sum::<u64>().max(1) as f64;
+    let capacities = [fair(from..middle), fair(middle..to)];
+    // What is given away here is missing in the halvings to come.
+    let room: f64 = capacities.iter().sum::<f64>() / (loads.total(0) as f64).max(1.0);
+    let slack = room.max(1.0).powf(1.0 / rounds) - 1.0;
+    let two = Balance::new(&loads, &capacities, slack).unwrap_or_else(|_| balance.clone());
+    let sub = Level {
+        graph: Cow::Owned(Graph::from_rows(offsets, arcs)),
+        loads: Cow::Owned(loads),
+        pulls: pulls.map(Cow::Owned),
+        home: None,
+    };
+    (sub, two)
+}
+
+fn bisect(level: &Level<'_>, two: &Balance, random: &mut Seeded) -> Vec<u32> {
+    let mut best: Option<((u64, i64), Vec<u32>)> = None;
+    for _ in 0..GROWN {
+        let mut side = grow(level, two.fair()[0] as u64, random);
+        let mut refiner = Refiner::new(level, two, &mut side, None);
+        refiner.rebalance();
+        refiner.refine(random);
+        let worth = (refiner.excess(), refiner.cost());
+        if best.as_ref().is_none_or(|(least, _)| worth < *least) {
+            best = Some((worth, side));
+        }
+    }
+    best.map_or_else(Vec::new, |(_, side)| side)
+}
+
+/// Grows side 0 around a vertex, always by the vertex that cuts least.
+fn grow(level: &Level<'_>, wanted: u64, random: &mut Seeded) -> Vec<u32> {
+    let n = level.vertices();
+    let mut side = vec![1u32; n];
+    let mut grown = 0;
+    let mut heap = Heap::new(n);
+    let mut inside = vec![0i64; n];
+    let pull = |v: usize| {
+        level.pulls.as_ref().map_or(0, |pulls| i64::from(pulls[v * 2]) - i64::from(pulls[v * 2 + 1]))
+    };
+    let degree: Vec<i64> =
+        (0..n).map(|v| level.graph.arcs(v).iter().map(|arc| i64::from(arc.weight)).sum()).collect();
+    let mut passed_over = 0;
+    while grown < wanted && passed_over < 20 {
+        let next = heap.pop().map(|(_, v)| v).or_else(|| {
+            let from = random.below(n as u64) as usize;
+            (from..n).chain(0..from).find(|v| side[*v] == 1).map(|v| v as u32)
+        });
+        let Some(v) = next else { break };
+        let weight = level.loads.first(v as usize);
+        // The last step may overshoot; it is taken where it brings us nearer.
+        if grown + weight > wanted && grown + weight - wanted > wanted - grown && grown > 0 {
+            passed_over += 1;
+            continue;
+        }
+        side[v as usize] = 0;
+        grown += weight;
+        for arc in level.graph.arcs(v as usize) {
+            let u = arc.to as usize;
+            if side[u] == 1 {
+                inside[u] += i64::from(arc.weight);
+                heap.set(arc.to, 2 * inside[u] - degree[u] + pull(u));
+            }
+        }
+    }
+    side
+}
+
+/// Vertices in falling order of weight, each to the part that it has most to do with and that has room (spec §2.5).
+pub(in crate::split) fn greedy(level: &Level<'_>, balance: &Balance) -> Vec<u32> {
+    let (n, k) = (level.vertices(), balance.parts());
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    order.sort_by_key(|v| std::cmp::Reverse(level.loads.first(*v as usize)));
+    let mut part = vec![u32::MAX; n];
+    let mut loads = vec![0u64; k];
+    let mut attached = vec![0u64; k];
+    for v in order {
+        let v = v as usize;
+        attached.fill(0);
+        if let Some(pulls) = &level.pulls {
+            attached.iter_mut().zip(&pulls[v * k..]).for_each(|(sum, pull)| *sum += u64::from(*pull));
+        }
+        for arc in level.graph.arcs(v) {
+            if let Some(sum) = attached.get_mut(part[arc.to as usize] as usize) {
+                *sum += u64::from(arc.weight);
+            }
+        }
+        let weight = level.loads.first(v);
+        let fits = |j: &usize| loads[*j] + weight <= balance.limits()[*j];
+        let filled = |j: usize| (loads[j] + weight) as f64 / balance.limits()[j].max(1) as f64;
+        let fitting = (0..k)
+            .filter(fits)
+            .max_by(|a, b| attached[*a].cmp(&attached[*b]).then(filled(*b).total_cmp(&filled(*a))));
+        let least = || (0..k).min_by(|a, b| filled(*a).total_cmp(&filled(*b))).unwrap_or(0);
+        let to = fitting.unwrap_or_else(least);
+        part[v] = to as u32;
+        loads[to] += weight;
+    }
+    part
+}

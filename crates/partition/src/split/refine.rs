@@ -1,0 +1,360 @@
+//! Refinement: border vertices move to the part where they have most neighbours (Fiduccia, Mattheyses 1982; k-way).
+//!
+//! Searches are local: from a few border vertices at a time, always the best move next, even one that makes things
+//! worse for a while; what came after the best point is undone. A vertex moves once per pass.
+//!
+//! For each vertex the weight towards each part is kept up to date, agents' pulls included, so that a vertex joined to
+//! every agent costs no more than any other. Memory: 4 bytes per vertex and part.
+
+use super::heap::Heap;
+use super::multilevel::Level;
+use super::multilevel::coarsen::shuffle;
+use super::{Balance, FREE};
+use farol_base::{Random, Seeded};
+
+/// How much may be taken from where it was. Counts the weight of vertices that are not at home.
+#[derive(Clone, Debug)]
+pub(super) struct Budget {
+    pub most: u64,
+    away: u64,
+}
+
+impl Budget {
+    pub fn new(most: u64) -> Budget {
+        Budget { most, away: 0 }
+    }
+
+    /// Counts what is away from home now.
+    pub fn enter(&mut self, level: &Level<'_>, part: &[u32]) {
+        let home = level.home.as_deref().unwrap_or(part);
+        let away = (0..part.len()).filter(|v| part[*v] != home[*v] && home[*v] != FREE);
+        self.away = away.map(|v| level.loads.first(v)).sum();
+    }
+}
+
+const NOT_SEEN: u8 = 0;
+const QUEUED: u8 = 1;
+const MOVED: u8 = 2;
+
+/// Border vertices from which one search starts.
+const SEEDS: usize = 16;
+/// Passes over one level at most.
+const PASSES: usize = 8;
+
+pub(super) struct Refiner<'a> {
+    level: &'a Level<'a>,
+    k: usize,
+    limits: &'a [u64],
+    part: &'a mut [u32],
+    /// Weight towards each part, vertex by vertex.
+    towards: Vec<u32>,
+    /// By kind, then part.
+    loads: Vec<u64>,
+    state: Vec<u8>,
+    heap: Heap,
+    moves: Vec<(u32, u32)>,
+    budget: Option<Budget>,
+}
+
+impl<'a> Refiner<'a> {
+    pub fn new(
+        level: &'a Level<'a>,
+        balance: &'a Balance,
+        part: &'a mut [u32],
+        budget: Option<Budget>,
+    ) -> Refiner<'a> {
+        let (n, k) = (level.vertices(), balance.parts());
+        let mut towards = match &level.pulls {
+            Some(pulls) => pulls.to_vec(),
+            None => vec![0; n * k],
+        };
+        let mut loads = vec![0; level.loads.kinds() * k];
+        for v in 0..n {
+            let row = &mut towards[v * k..(v + 1) * k];
+            for arc in level.graph.arcs(v) {
+                row[part[arc.to as usize] as usize] += arc.weight;
+            }
+            for (kind, weight) in level.loads.of(v).iter().enumerate() {
+                loads[kind * k + part[v] as usize] += weight;
+            }
+        }
+        Refiner {
+            level,
+            k,
+            limits: balance.limits(),
+            part,
+            towards,
+            loads,
+            state: vec![NOT_SEEN; n],
+            heap: Heap::new(n),
+            moves: Vec::new(),
+            budget,
+        }
+    }
+
+    pub fn into_budget(self) -> Option<Budget> {
+        self.budget
+    }
+
+    /// Load beyond what parts bear, in all kinds.
+    pub fn excess(&self) -> u64 {
+        self.loads.iter().zip(self.limits).map(|(load, limit)| load.saturating_sub(*limit)).sum()
+    }
+
+    /// A number that falls as the cut and what is pulled away do.
+    pub fn cost(&self) -> i64 {
+        let own: i64 =
+            (0..self.part.len()).map(|v| i64::from(self.towards[v * self.k + self.part[v] as usize])).sum();
+        // An edge inside a part is seen from both ends, a pull from one.
+        let pulled: i64 = self.level.pulls.as_ref().map_or(0, |pulls| {
+            (0..self.part.len()).map(|v| i64::from(pulls[v * self.k + self.part[v] as usize])).sum()
+        });
+        -(own - pulled) / 2 - pulled
+    }
+
+    /// Makes passes as long as they help.
+    pub fn refine(&mut self, random: &mut Seeded) {
+        // Large graphs have so much border that patience costs more than it brings.
+        let patience = (self.part.len() / 20).clamp(40, 120);
+        let mut first = 0;
+        for _ in 0..PASSES {
+            let gained = self.pass(SEEDS, patience, random);
+            first = first.max(gained);
+            if gained * 10 <= first {
+                break;
+            }
+        }
+    }
+
+    /// One pass of searches, each from so many border vertices; answers what was gained.
+    pub fn pass(&mut self, seeds_each: usize, patience: usize, random: &mut Seeded) -> i64 {
+        let mut border: Vec<u32> = (0..self.part.len() as u32).filter(|v| self.is_border(*v)).collect();
+        shuffle(&mut border, random);
+        let mut gained = 0;
+        for seeds in border.chunks(seeds_each.max(1)) {
+            for v in seeds {
+                if self.state[*v as usize] == NOT_SEEN {
+                    self.queue(*v);
+                }
+            }
+            gained += self.search(patience);
+        }
+        self.state.fill(NOT_SEEN);
+        gained
+    }
+
+    fn is_border(&self, v: u32) -> bool {
+        let (row, own) = (self.row(v), self.part[v as usize] as usize);
+        row.iter().enumerate().any(|(part, weight)| part != own && *weight > 0)
+    }
+
+    fn row(&self, v: u32) -> &[u32] {
+        &self.towards[v as usize * self.k..(v as usize + 1) * self.k]
+    }
+
+    fn queue(&mut self, v: u32) {
+        if let Some((gain, _)) = self.best_move(v) {
+            self.state[v as usize] = QUEUED;
+            self.heap.set(v, gain);
+        }
+    }
+
+    /// One local search; answers what it gained.
+    fn search(&mut self, patience: usize) -> i64 {
+        let (mut sum, mut best, mut best_at) = (0i64, 0i64, 0);
+        self.moves.clear();
+        while let Some((key, v)) = self.heap.pop() {
+            let Some((gain, to)) = self.best_move(v) else {
+                self.state[v as usize] = NOT_SEEN;
+                continue;
+            };
+            if gain < key {
+                self.heap.set(v, gain);
+                continue;
+            }
+            let from = self.part[v as usize];
+            self.state[v as usize] = MOVED;
+            self.shift(v, to);
+            self.moves.push((v, from));
+            sum += gain;
+            if sum > best {
+                (best, best_at) = (sum, self.moves.len());
+            } else if self.moves.len() - best_at > patience {
+                break;
+            }
+            self.queue_neighbours(v, to);
+        }
+        let state = &mut self.state;
+        self.heap.clear(|v| state[v as usize] = NOT_SEEN);
+        while self.moves.len() > best_at {
+            if let Some((v, from)) = self.moves.pop() {
+                self.shift(v, from);
+            }
+        }
+        best
+    }
+
+    fn queue_neighbours(&mut self, v: u32, to: u32) {
+        let level = self.level;
+        for arc in level.graph.arcs(v as usize) {
+            match self.state[arc.to as usize] {
+                MOVED => {}
+                QUEUED => self.queue(arc.to),
+                // A neighbour inside the part that v came to has no new reason to leave it.
+                _ if self.part[arc.to as usize] == to => {}
+                _ => self.queue(arc.to),
+            }
+        }
+    }
+
+    /// The best part for a vertex to move to, and what is gained.
+    #[inline]
+    fn best_move(&self, v: u32) -> Option<(i64, u32)> {
+        let own = self.part[v as usize] as usize;
+        let row = self.row(v);
+        let (mut best, mut most) = (None, 0u32);
+        for (part, weight) in row.iter().enumerate() {
+            if part != own && (best.is_none() || *weight > most) && self.fits(v, own, part) {
+                (best, most) = (Some(part as u32), *weight);
+            }
+        }
+        best.map(|part| (i64::from(most) - i64::from(row[own]), part))
+    }
+
+    #[inline]
+    fn fits(&self, v: u32, from: usize, to: usize) -> bool {
+        for (kind, weight) in self.level.loads.of(v as usize).iter().enumerate() {
+            let (at, own) = (kind * self.k + to, kind * self.k + from);
+            if self.loads[at] + weight > self.limits[at] && *weight > 0 {
+                // Out of a part that bears too much it may go where there is less of it afterwards.
+                let eases = self.loads[own] > self.limits[own]
+                    && filled(self.loads[at] + weight, self.limits[at])
+                        < filled(self.loads[own], self.limits[own]);
+                if !eases {
+                    return false;
+                }
+            }
+        }
+        match (&self.budget, &self.level.home) {
+            (Some(budget), Some(home)) if home[v as usize] as usize == from => {
+                budget.away + self.level.loads.first(v as usize) <= budget.most
+            }
+            _ => true,
+        }
+    }
+
+    fn shift(&mut self, v: u32, to: u32) {
+        let (k, level) = (self.k, self.level);
+        let from = std::mem::replace(&mut self.part[v as usize], to);
+        for (kind, weight) in level.loads.of(v as usize).iter().enumerate() {
+            self.loads[kind * k + from as usize] -= weight;
+            self.loads[kind * k + to as usize] += weight;
+        }
+        for arc in level.graph.arcs(v as usize) {
+            let at = arc.to as usize * k;
+            self.towards[at + from as usize] -= arc.weight;
+            self.towards[at + to as usize] += arc.weight;
+        }
+        if let (Some(budget), Some(home)) = (&mut self.budget, &level.home) {
+            let (weight, home) = (level.loads.first(v as usize), home[v as usize]);
+            if home == from {
+                budget.away += weight;
+            } else if home == to {
+                budget.away -= weight;
+            }
+        }
+    }
+
+    /// Fills an empty part with what belongs together and costs least to take, from parts that keep at least what
+    /// `keep` says.
+    pub fn carve(&mut self, empty: u32, wanted: u64, keep: &[u64], random: &mut Seeded) {
+        let n = self.part.len();
+        let level = self.level;
+        while self.loads[empty as usize] < wanted {
+            let next = self.heap.pop().map(|(_, v)| v).or_else(|| {
+                let from = random.below(n as u64) as usize;
+                (from..n).chain(0..from).find(|v| self.may_go(*v as u32, empty, keep)).map(|v| v as u32)
+            });
+            let Some(v) = next else { break };
+            if !self.may_go(v, empty, keep) {
+                continue;
+            }
+            self.shift(v, empty);
+            for arc in level.graph.arcs(v as usize) {
+                if self.part[arc.to as usize] != empty {
+                    let row = self.row(arc.to);
+                    let gain =
+                        i64::from(row[empty as usize]) - i64::from(row[self.part[arc.to as usize] as usize]);
+                    self.heap.set(arc.to, gain);
+                }
+            }
+        }
+        self.heap.clear(|_| {});
+    }
+
+    fn may_go(&self, v: u32, empty: u32, keep: &[u64]) -> bool {
+        let from = self.part[v as usize] as usize;
+        let weight = self.level.loads.first(v as usize);
+        from != empty as usize
+            && self.loads[from] >= keep[from] + weight
+            && self.fits(v, from, empty as usize)
+    }
+
+    /// Takes vertices out of parts that bear too much, those first that cost least for what they weigh.
+    pub fn rebalance(&mut self) {
+        let kinds = self.loads.len() / self.k;
+        for kind in 0..kinds {
+            for part in 0..self.k {
+                if self.loads[kind * self.k + part] > self.limits[kind * self.k + part] {
+                    self.relieve(kind, part);
+                }
+            }
+        }
+    }
+
+    fn relieve(&mut self, kind: usize, part: usize) {
+        let at = kind * self.k + part;
+        for v in 0..self.part.len() as u32 {
+            if self.part[v as usize] as usize == part && self.level.loads.of(v as usize)[kind] > 0 {
+                self.queue_by_weight(v, kind);
+            }
+        }
+        while self.loads[at] > self.limits[at] {
+            let Some((key, v)) = self.heap.pop() else { break };
+            let Some((gain, to)) = self.best_move(v) else { continue };
+            let now = self.key(v, kind, gain);
+            if now < key {
+                self.heap.set(v, now);
+                continue;
+            }
+            self.shift(v, to);
+            let level = self.level;
+            for arc in level.graph.arcs(v as usize) {
+                if self.heap.is_in(arc.to) {
+                    self.queue_by_weight(arc.to, kind);
+                }
+            }
+        }
+        self.heap.clear(|_| {});
+    }
+
+    fn queue_by_weight(&mut self, v: u32, kind: usize) {
+        match self.best_move(v) {
+            Some((gain, _)) => {
+                let key = self.key(v, kind, gain);
+                self.heap.set(v, key);
+            }
+            None => self.heap.remove(v),
+        }
+    }
+
+    /// Gains count by weight, losses per weight.
+    fn key(&self, v: u32, kind: usize, gain: i64) -> i64 {
+        let weight = self.level.loads.of(v as usize)[kind].clamp(1, 1 << 24) as i64;
+        if gain > 0 { gain.saturating_mul(weight) } else { gain.saturating_mul(1 << 24) / weight }
+    }
+}
+
+fn filled(load: u64, limit: u64) -> f64 {
+    load as f64 / limit.max(1) as f64
+}

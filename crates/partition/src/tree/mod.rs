@@ -1,0 +1,32 @@
+//! The tree of agents (partitioning spec §1.3, §1.7, §1.8): who is there, who knows whom, who may crawl what.
+//!
+//! The life of an agent here: a machine defines a *SIR*, an agent or a partitioner; a *SIRe* stands for agents of one
+//! network, or for other SIRes. The agent asks a member of a SIRe to be added; it learns its ancestors and their
+//! children, and they learn of it ([`Member`]). Each level of the tree is split on its own ([`nested`]); tables of
+//! ancestors are condensed from those of their children, and a URL goes from representative to representative until it
+//! is at home ([`view`]). A [`Coordinator`] hands out leases and assignments; what changes hands is passed on as a
+//! token with all its pending URLs and visit history ([`Holder`]). When an agent leaves or fails its lease runs out,
+//! and only then somebody else may take over.
+//!
+//! INVARIANT: two members never may crawl the same thing at the same time, whatever is lost, doubled, late, or dead.
+//! INVARIANT: a member knows its ancestors and their children, no more: l(c−1)+1 entities in a tree of l levels with c
+//! children each.
+//!
+//! All of this is plain state: messages in, messages out, time handed in. A transport only has to carry them.
+
+mod coordinator;
+mod entity;
+mod holder;
+mod member;
+pub mod nested;
+pub mod view;
+
+pub use coordinator::{Assignment, Coordinator, Lease};
+pub use entity::{Entity, Kind};
+pub use holder::{Holder, Key, Luggage, Parcel, Token};
+pub use member::{Member, Message, Sent};
+
+#[cfg(test)]
+mod member_tests;
+#[cfg(test)]
+mod ownership_tests;
