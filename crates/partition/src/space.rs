@@ -147,7 +147,7 @@ impl Space {
                     for j in 0..if self.rtt.is_empty() { 0 } else { k } {
                         let (old, new) = (self.rtt(s, j), &mut rtt[at as usize * k + j]);
                         if let Some(old) = old
-                            && !(*new > 0.0)
+                            && new.is_nan()
                         {
                             *new = old as f32;
                         }
