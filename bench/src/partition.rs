@@ -24,13 +24,9 @@ pub struct Args {
     /// Vertices weigh what their pages are, instead of 1.
     #[arg(long)]
     pages: bool,
-    /// Further cycles of our method.
-    #[arg(long, default_value_t = 0)]
-    cycles: usize,
-    #[arg(long, default_value_t = 6)]
-    trials: usize,
-    #[arg(long, default_value_t = 40)]
-    coarsest: usize,
+    /// Efforts of our method to compare: trials, bisections grown, passes, patience, coarsest, cycles. Ours by default.
+    #[arg(long, value_name = "T,G,P,W,C,V")]
+    effort: Vec<String>,
     /// Cities and pings, as for `farol-sim partition`: agents and servers are put there, and both objectives compared.
     #[arg(long, requires = "pings")]
     cities: Option<PathBuf>,
@@ -58,31 +54,37 @@ pub fn run(args: &Args) -> Result<()> {
     for (name, graph, pages) in &graphs {
         for k in &args.parts {
             let loads = if args.pages { Loads::pages(pages.clone()) } else { Loads::equal(graph.vertices()) };
-            let (mut metis, mut ours) = (Sums::default(), Sums::default());
+            let balance = Balance::equal(&loads, *k, args.slack)?;
+            let mut metis = Sums::default();
             for seed in 1..=args.seeds {
                 let clock = Instant::now();
                 let part = metis_kway(graph, &loads, *k, args.slack, seed)?;
                 metis.add(graph, &loads, *k, &part, clock.elapsed().as_secs_f64());
-                let clock = Instant::now();
-                let balance = Balance::equal(&loads, *k, args.slack)?;
-                let search =
-                    Multilevel { seed, cycles: args.cycles, trials: args.trials, coarsest: args.coarsest };
-                let split = search.split(&Problem::new(graph, &loads, &balance))?;
-                ours.add(graph, &loads, *k, &split.part, clock.elapsed().as_secs_f64());
             }
-            println!(
-                "| {name} | {} | {} | {k} | {:.0} | {:.0} | {:.3} | {:.3} | {:.3} | {:.2} | {:.2} | {:.2} |",
-                graph.vertices(),
-                graph.edges(),
-                metis.cut / args.seeds as f64,
-                ours.cut / args.seeds as f64,
-                ours.cut / metis.cut.max(1.0),
-                metis.overload,
-                ours.overload,
-                metis.secs / args.seeds as f64,
-                ours.secs / args.seeds as f64,
-                ours.secs / metis.secs,
-            );
+            for effort in efforts(args)? {
+                let mut ours = Sums::default();
+                for seed in 1..=args.seeds {
+                    let clock = Instant::now();
+                    let split =
+                        Multilevel { seed, ..effort }.split(&Problem::new(graph, &loads, &balance))?;
+                    ours.add(graph, &loads, *k, &split.part, clock.elapsed().as_secs_f64());
+                }
+                let said =
+                    if args.effort.is_empty() { String::new() } else { format!(" {}", name_of(&effort)) };
+                println!(
+                    "| {name}{said} | {} | {} | {k} | {:.0} | {:.0} | {:.3} | {:.3} | {:.3} | {:.2} | {:.2} | {:.2} |",
+                    graph.vertices(),
+                    graph.edges(),
+                    metis.cut / args.seeds as f64,
+                    ours.cut / args.seeds as f64,
+                    ours.cut / metis.cut.max(1.0),
+                    metis.overload,
+                    ours.overload,
+                    metis.secs / args.seeds as f64,
+                    ours.secs / args.seeds as f64,
+                    ours.secs / metis.secs,
+                );
+            }
         }
     }
     if let (Some(cities), Some(pings)) = (&args.cities, &args.pings) {
@@ -91,6 +93,26 @@ pub fn run(args: &Args) -> Result<()> {
         both_objectives(args, &graphs, &cities)?;
     }
     Ok(())
+}
+
+/// What `--effort` says.
+fn efforts(args: &Args) -> Result<Vec<Multilevel>> {
+    if args.effort.is_empty() {
+        return Ok(vec![Multilevel::default()]);
+    }
+    let read = |text: &String| {
+        let numbers: Vec<usize> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        let [trials, grown, passes, patience, coarsest, cycles] = numbers[..] else {
+            anyhow::bail!("--effort {text}: six numbers are wanted");
+        };
+        Ok(Multilevel { trials, grown, passes, patience, coarsest, cycles, ..Multilevel::default() })
+    };
+    args.effort.iter().map(read).collect()
+}
+
+fn name_of(effort: &Multilevel) -> String {
+    let Multilevel { trials, grown, passes, patience, coarsest, cycles, .. } = effort;
+    format!("{trials},{grown},{passes},{patience},{coarsest},{cycles}")
 }
 
 #[derive(Default)]

@@ -130,7 +130,7 @@ impl Space {
         let mut by_address: HashMap<IpAddr, u32> = HashMap::new();
         let mut map = Vec::with_capacity(self.servers.len());
         let k = self.agents.len();
-        let mut rtt = Vec::new();
+        let mut rtt: Vec<f32> = Vec::new();
         for (s, server) in self.servers.iter().enumerate() {
             let known = match (unit, server.address) {
                 (Unit::Address, Some(address)) => {
@@ -147,7 +147,7 @@ impl Space {
                     for j in 0..if self.rtt.is_empty() { 0 } else { k } {
                         let (old, new) = (self.rtt(s, j), &mut rtt[at as usize * k + j]);
                         if let Some(old) = old
-                            && !(*new > 0.0)
+                            && new.is_nan()
                         {
                             *new = old as f32;
                         }

@@ -160,7 +160,7 @@ pub fn combine(
 
 /// Edges and pulls at one scale, as large as whole numbers allow.
 fn whole_numbers(servers: usize, terms: &Terms) -> Result<Combined, Error> {
-    let k = if servers == 0 { 1 } else { (terms.pulls.len() / servers).max(1) };
+    let k = terms.pulls.len().checked_div(servers).unwrap_or(1).max(1);
     let edges: f64 = terms.edges.iter().filter(|(a, b, _)| a != b).map(|edge| edge.2.max(0.0)).sum();
     // Only differences between agents matter; without what all have in common, more digits are left for them.
     let rows = terms.pulls.chunks_exact(k);

@@ -6,7 +6,7 @@
 
 use super::fixed::reduce;
 use super::multilevel::{Level, Multilevel};
-use super::refine::{Budget, Refiner};
+use super::refine::{Budget, Effort, Refiner};
 use super::{FREE, Problem, Split};
 use crate::Error;
 use farol_base::Seeded;
@@ -106,7 +106,7 @@ impl Incremental {
                 refiner.carve(empty, size as u64, &keep, &mut random);
             }
             refiner.rebalance();
-            refiner.refine(&mut random);
+            refiner.refine(Effort { passes: 4, patience: 60 }, &mut random);
             refiner.rebalance();
             let worth = (refiner.excess(), refiner.cost());
             if best.as_ref().is_none_or(|(least, _)| worth < *least) {
@@ -118,7 +118,7 @@ impl Incremental {
             }
         }
         let part = best.map_or(settled, |(_, part)| part);
-        tower.refine(part, problem.balance, Some(Budget::new(most)), &mut random)
+        tower.refine(part, problem.balance, Some(Budget::new(most)), &self.search, &mut random)
     }
 }
 
@@ -180,17 +180,14 @@ mod tests {
     use crate::{Graph, split::Multilevel};
     use farol_base::Random;
 
-    /// Groups of 30 in a ring of groups, a few edges to anywhere.
+    /// Groups of 30 with a few edges to anywhere: no group is nearer to another than to the rest.
     fn groups(count: u32, seed: u64) -> Graph {
         let (n, mut random) = (count * 30, Seeded::new(seed));
         let mut edges = Vec::new();
         for v in 0..n {
             let group = v / 30 * 30;
             (0..6).for_each(|_| edges.push((v, group + random.below(30) as u32, 1)));
-            edges.push((v, (group + 30 + random.below(30) as u32) % n, 1));
-            if random.below(4) == 0 {
-                edges.push((v, random.below(u64::from(n)) as u32, 1));
-            }
+            edges.push((v, random.below(u64::from(n)) as u32, 1));
         }
         Graph::from_edges(n as usize, &edges).unwrap()
     }
@@ -212,7 +209,7 @@ mod tests {
         let moved = away(&before.part, &after.part) as f64 / 3000.0;
         assert!(moved <= 1.3 / 9.0, "{moved} moved");
         assert!(after.overload <= 1.051 && after.loads[0][8] > 200, "{:?}", after.loads);
-        assert!(after.cut as f64 <= 1.15 * scratch.cut as f64, "{} against {}", after.cut, scratch.cut);
+        assert!(after.cut as f64 <= 1.05 * scratch.cut as f64, "{} against {}", after.cut, scratch.cut);
     }
 
     #[test]

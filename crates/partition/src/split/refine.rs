@@ -38,8 +38,15 @@ const MOVED: u8 = 2;
 
 /// Border vertices from which one search starts.
 const SEEDS: usize = 16;
-/// Passes over one level at most.
-const PASSES: usize = 8;
+
+/// How thoroughly to refine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// Passes at most.
+    pub passes: usize,
+    /// Moves without gain after which a search ends.
+    pub patience: usize,
+}
 
 pub(super) struct Refiner<'a> {
     level: &'a Level<'a>,
@@ -113,12 +120,10 @@ impl<'a> Refiner<'a> {
     }
 
     /// Makes passes as long as they help.
-    pub fn refine(&mut self, random: &mut Seeded) {
-        // Large graphs have so much border that patience costs more than it brings.
-        let patience = (self.part.len() / 20).clamp(40, 120);
+    pub fn refine(&mut self, effort: Effort, random: &mut Seeded) {
         let mut first = 0;
-        for _ in 0..PASSES {
-            let gained = self.pass(SEEDS, patience, random);
+        for _ in 0..effort.passes {
+            let gained = self.pass(SEEDS, effort.patience, random);
             first = first.max(gained);
             if gained * 10 <= first {
                 break;
@@ -134,7 +139,7 @@ impl<'a> Refiner<'a> {
         for seeds in border.chunks(seeds_each.max(1)) {
             for v in seeds {
                 if self.state[*v as usize] == NOT_SEEN {
-                    self.queue(*v);
+                    self.queue_if_likely(*v);
                 }
             }
             gained += self.search(patience);
@@ -156,6 +161,18 @@ impl<'a> Refiner<'a> {
         if let Some((gain, _)) = self.best_move(v) {
             self.state[v as usize] = QUEUED;
             self.heap.set(v, gain);
+        }
+    }
+
+    /// Leaves out vertices that have far more to do with their own part than with any other: they would only fill the
+    /// queue, and a hub has thousands of them.
+    fn queue_if_likely(&mut self, v: u32) {
+        if let Some((gain, _)) = self.best_move(v) {
+            let own = i64::from(self.row(v)[self.part[v as usize] as usize]);
+            if 2 * gain + own >= 0 {
+                self.state[v as usize] = QUEUED;
+                self.heap.set(v, gain);
+            }
         }
     }
 
@@ -202,7 +219,7 @@ impl<'a> Refiner<'a> {
                 QUEUED => self.queue(arc.to),
                 // A neighbour inside the part that v came to has no new reason to leave it.
                 _ if self.part[arc.to as usize] == to => {}
-                _ => self.queue(arc.to),
+                _ => self.queue_if_likely(arc.to),
             }
         }
     }

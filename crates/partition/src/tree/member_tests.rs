@@ -275,6 +275,17 @@ proptest! {
         }
         // The departed do not answer any more.
         gone.iter().for_each(|name| drop(net.members.remove(name)));
+        // Where nobody heard the farewell a neighbour finds out when the lease runs out.
+        for name in &gone {
+            let neighbour = net.members.values().find(|member| {
+                member.ascendants().first().is_some_and(|(_, siblings)| siblings.contains(name))
+            });
+            if let Some(neighbour) = neighbour.map(|member| member.name().to_string()) {
+                let sent = net.members.get_mut(&neighbour).unwrap().declare_failed(name).unwrap();
+                net.post(sent.into_iter().filter(|_| random.below(100) >= loss).collect());
+                net.settle();
+            }
+        }
         net.gossip(30, &mut random);
         for member in net.members.values() {
             for (sire, children) in member.ascendants() {

@@ -253,7 +253,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(30))]
     #[test]
     fn one_owner_at_any_time_whatever_happens(seed in any::<u64>(), trouble in 0u64..30) {
         let mut world = World::new(seed, trouble);

@@ -318,3 +318,43 @@ fn panels(curves: &Curves) -> Vec<Panel> {
         panel("Relocation time, s (algebraic)", "relocation", &[hash, "consistent hash", ours]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::web::{WebCounts, made_cities};
+    use super::*;
+
+    #[test]
+    fn on_a_small_space_the_graph_beats_the_hash_where_it_should() {
+        let counts = WebCounts {
+            urls: 9000,
+            links: 40_000,
+            hosts: 400,
+            addresses: 120,
+            densest: 500,
+            external: 0.15,
+            locality: 0.85,
+            community: 20,
+        };
+        let web = Web::make(&counts, made_cities(1), 1);
+        let taste = Taste { links: 4.0, distance: 1.0, slack: 0.05, seed: 1 };
+        let mut curves = Curves::default();
+        for k in [3, 6] {
+            one(&web, k, &taste, &mut curves).unwrap();
+        }
+        let of = |who: &str, what: &str| curves.mean(&format!("{who}/{what}"));
+        let (hash, ours) = ("hash of host", "links + RTT");
+        assert!(of(ours, "exchange") < 0.4 * of(hash, "exchange"));
+        assert!(of(ours, "exchange time") < of(hash, "exchange time"));
+        assert!(of(ours, "relocation") < of(hash, "relocation"));
+        assert!(of(ours, "rtt") < of(hash, "rtt"));
+        assert!(of(ours, "overload") <= 1.051, "{}", of(ours, "overload"));
+        // With a constant rest the densest host sets the pace, whoever owns it.
+        let (a, b) = (of(ours, "days, 15 s"), of(hash, "days, 15 s"));
+        assert!((a / b - 1.0).abs() < 0.02, "{a} {b}");
+        let table = reductions(&curves);
+        assert!(table.contains("| -76 % | -") && !table.contains('–'), "{table}");
+        assert_eq!(by_k(&curves, &[3, 6]).lines().count(), curves.0.len() + 2);
+        assert!(svg(&panels(&curves)).matches("<polyline").count() >= 15);
+    }
+}

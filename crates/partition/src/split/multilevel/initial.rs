@@ -1,31 +1,30 @@
 //! Splitting the coarsest graph: recursive bisection by growing, and greedily by what pulls most; the best is kept.
 
 use super::Level;
+use super::Multilevel;
 use crate::Graph;
 use crate::graph::Arc;
 use crate::split::heap::Heap;
-use crate::split::refine::Refiner;
+use crate::split::refine::{Effort, Refiner};
 use crate::split::{Balance, Loads};
 use farol_base::{Random, Seeded};
 use std::borrow::Cow;
-
-/// Times that each bisection is grown from another vertex.
-const GROWN: usize = 6;
+use std::ops::Range;
 
 /// The best of some splits of a small graph.
 pub(in crate::split) fn best(
     level: &Level<'_>,
     balance: &Balance,
-    trials: usize,
+    search: &Multilevel,
     random: &mut Seeded,
 ) -> Vec<u32> {
-    let trials = trials.max(1);
+    let trials = search.trials.max(1);
     let mut best: Option<((u64, i64), Vec<u32>)> = None;
     for trial in 0..trials + 1 {
         let mut part = if trial < trials {
             let mut part = vec![0; level.vertices()];
             let all: Vec<u32> = (0..level.vertices() as u32).collect();
-            bisect_down(level, balance, &all, 0, balance.parts(), &mut part, random);
+            bisect_down(level, balance, &all, 0..balance.parts(), search, &mut part, random);
             part
         } else if level.pulls.is_some() {
             greedy(level, balance)
@@ -34,7 +33,7 @@ pub(in crate::split) fn best(
         };
         let mut refiner = Refiner::new(level, balance, &mut part, None);
         refiner.rebalance();
-        refiner.refine(random);
+        refiner.refine(Effort { passes: search.passes, patience: search.patience }, random);
         refiner.rebalance();
         let worth = (refiner.excess(), refiner.cost());
         if best.as_ref().is_none_or(|(least, _)| worth < *least) {
@@ -49,23 +48,24 @@ fn bisect_down(
     level: &Level<'_>,
     balance: &Balance,
     vertices: &[u32],
-    from: usize,
-    to: usize,
+    parts: Range<usize>,
+    search: &Multilevel,
     part: &mut [u32],
     random: &mut Seeded,
 ) {
+    let Range { start: from, end: to } = parts;
     if to - from == 1 || vertices.is_empty() {
         vertices.iter().for_each(|v| part[*v as usize] = from as u32);
         return;
     }
     let middle = from + (to - from) / 2;
     let (sub, halves) = halves(level, balance, vertices, from, middle, to);
-    let side = bisect(&sub, &halves, random);
+    let side = bisect(&sub, &halves, search, random);
     let pick = |wanted: u32| -> Vec<u32> {
         vertices.iter().zip(&side).filter(|(_, side)| **side == wanted).map(|(v, _)| *v).collect()
     };
-    bisect_down(level, balance, &pick(0), from, middle, part, random);
-    bisect_down(level, balance, &pick(1), middle, to, part, random);
+    bisect_down(level, balance, &pick(0), from..middle, search, part, random);
+    bisect_down(level, balance, &pick(1), middle..to, search, part, random);
 }
 
 /// The problem of splitting some vertices in two, for the parts `from..middle` and `middle..to`.
@@ -113,13 +113,13 @@ fn halves(
     (sub, two)
 }
 
-fn bisect(level: &Level<'_>, two: &Balance, random: &mut Seeded) -> Vec<u32> {
+fn bisect(level: &Level<'_>, two: &Balance, search: &Multilevel, random: &mut Seeded) -> Vec<u32> {
     let mut best: Option<((u64, i64), Vec<u32>)> = None;
-    for _ in 0..GROWN {
+    for _ in 0..search.grown.max(1) {
         let mut side = grow(level, two.fair()[0] as u64, random);
         let mut refiner = Refiner::new(level, two, &mut side, None);
         refiner.rebalance();
-        refiner.refine(random);
+        refiner.refine(Effort { passes: 2, patience: search.patience / 2 + 1 }, random);
         let worth = (refiner.excess(), refiner.cost());
         if best.as_ref().is_none_or(|(least, _)| worth < *least) {
             best = Some((worth, side));

@@ -13,7 +13,7 @@ pub(super) mod coarsen;
 pub(super) mod initial;
 
 use super::fixed::reduce;
-use super::refine::{Budget, Refiner};
+use super::refine::{Budget, Effort, Refiner};
 use super::{Balance, Loads, Problem, Split};
 use crate::{Error, Graph};
 use coarsen::{cluster, contract};
@@ -25,6 +25,12 @@ use std::borrow::Cow;
 pub struct Multilevel {
     /// Times that the coarsest graph is split anew, of which the best is kept.
     pub trials: usize,
+    /// Times that each bisection is grown from another vertex.
+    pub grown: usize,
+    /// Passes of refinement at each level, at most.
+    pub passes: usize,
+    /// Moves without gain after which a search for better places ends.
+    pub patience: usize,
     /// Times that the whole is coarsened and refined again with what was found.
     pub cycles: usize,
     /// Vertices left per part when coarsening ends.
@@ -34,7 +40,7 @@ pub struct Multilevel {
 
 impl Default for Multilevel {
     fn default() -> Multilevel {
-        Multilevel { trials: 6, cycles: 0, coarsest: 40, seed: 1 }
+        Multilevel { trials: 3, grown: 4, passes: 4, patience: 30, cycles: 0, coarsest: 30, seed: 1 }
     }
 }
 
@@ -94,14 +100,14 @@ impl Multilevel {
         }
         let mut random = Seeded::new(self.seed);
         let tower = self.coarsen(Level::of(problem), k, &mut random);
-        let part = initial::best(tower.coarsest(), problem.balance, self.trials, &mut random);
-        let mut part = tower.refine(part, problem.balance, None, &mut random);
+        let part = initial::best(tower.coarsest(), problem.balance, self, &mut random);
+        let mut part = tower.refine(part, problem.balance, None, self, &mut random);
         drop(tower);
         for _ in 0..self.cycles {
             let level = Level { home: Some(part.clone()), ..Level::of(problem) };
             let tower = self.coarsen(level, k, &mut random);
             let before = tower.project_up(&part);
-            part = tower.refine(before, problem.balance, None, &mut random);
+            part = tower.refine(before, problem.balance, None, self, &mut random);
         }
         part
     }
@@ -155,6 +161,7 @@ impl Tower<'_> {
         mut part: Vec<u32>,
         balance: &Balance,
         mut budget: Option<Budget>,
+        search: &Multilevel,
         random: &mut Seeded,
     ) -> Vec<u32> {
         for (depth, level) in self.levels.iter().enumerate().rev() {
@@ -166,7 +173,7 @@ impl Tower<'_> {
             }
             let mut refiner = Refiner::new(level, balance, &mut part, budget.take());
             refiner.rebalance();
-            refiner.refine(random);
+            refiner.refine(Effort { passes: search.passes, patience: search.patience }, random);
             refiner.rebalance();
             budget = refiner.into_budget();
         }
