@@ -245,8 +245,7 @@ impl Strategy {
     }
 
     /// Nodes that get an answer after a miss at one of them; others than the one that missed.
-    pub fn also_insert(&self, hash: u64, node: u16) -> &[u16] {
-        let _ = hash;
+    pub fn also_insert(&self, node: u16) -> &[u16] {
         match self {
             // The consistency protocol of the matrix, without delay.
             Strategy::Matrix { replicas, .. } => {

@@ -337,7 +337,7 @@ impl<'a> World<'a> {
                     made: Timestamp::EPOCH,
                     generation: 0,
                 };
-                for other in self.strategy.also_insert(hash, number) {
+                for other in self.strategy.also_insert(number) {
                     if *other != number && self.alive[usize::from(*other)] {
                         self.nodes[usize::from(*other)].insert(entry.clone());
                     }

@@ -108,12 +108,12 @@ fn searcher() -> &'static Searcher {
 /// A question and a respelling of it: other case, other order, more spaces.
 fn respelt() -> impl Strategy<Value = (String, String)> {
     let piece = prop_oneof![
-        6 => proptest::sample::select(&WORDS[..]).prop_map(String::from),
-        1 => proptest::sample::subsequence(&WORDS[..], 2).prop_map(|words| format!("\"{}\"", words.join(" "))),
-        1 => proptest::sample::select(&WORDS[..]).prop_map(|word| format!("-{word}")),
-        1 => proptest::sample::select(&WORDS[..]).prop_map(|word| format!("intitle:{word}")),
-        1 => proptest::sample::select(&["p1", "p12", "5"][..]).prop_map(|word| format!("inurl:{word}")),
-        1 => proptest::sample::select(&["site:h1.test", "site:h2.test", "lang:pt", "lang:en", "filetype:html"][..]).prop_map(String::from),
+        6 => proptest::sample::select(WORDS.to_vec()).prop_map(String::from),
+        1 => proptest::sample::subsequence(WORDS.to_vec(), 2).prop_map(|words| format!("\"{}\"", words.join(" "))),
+        1 => proptest::sample::select(WORDS.to_vec()).prop_map(|word| format!("-{word}")),
+        1 => proptest::sample::select(WORDS.to_vec()).prop_map(|word| format!("intitle:{word}")),
+        1 => proptest::sample::select(vec!["p1", "p12", "5"]).prop_map(|word| format!("inurl:{word}")),
+        1 => proptest::sample::select(vec!["site:h1.test", "site:h2.test", "lang:pt", "lang:en", "filetype:html"]).prop_map(String::from),
     ];
     (proptest::collection::vec(piece, 1..6), any::<u64>()).prop_map(|(pieces, seed)| {
         let mut other: Vec<String> = pieces
