@@ -174,7 +174,6 @@ impl Replace for TinyLfu {
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let victim = self.tail(PROBATION).or_else(|| self.tail(PROTECTED));
         let mut candidate = None;
         while self.lists[usize::from(WINDOW)].weight > self.window_max
             && let Some(oldest) = self.tail(WINDOW)
@@ -183,6 +182,9 @@ impl Replace for TinyLfu {
             self.place(oldest, PROBATION);
             candidate = Some(oldest);
         }
+        // Where many came at once, the newest of them competes with the oldest.
+        let oldest = self.tail(PROBATION).filter(|oldest| candidate != Some(*oldest));
+        let victim = oldest.or_else(|| self.tail(PROTECTED));
         let gone = match (victim, candidate) {
             (Some(victim), Some(candidate)) => {
                 let (new, old) = (self.entries[candidate as usize], self.entries[victim as usize]);

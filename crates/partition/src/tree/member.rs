@@ -173,14 +173,19 @@ impl Member {
         self.tell_all(changed)
     }
 
-    /// Exchanges knowledge with somebody known, drawn at random.
+    /// Exchanges knowledge with somebody known, drawn at random; every other time with a sibling, who knows the same
+    /// entities. With anybody at all a death next door could go unheard for long where many others are known.
     pub fn gossip(&self, random: &mut impl Random) -> Option<Sent> {
-        let others: Vec<&Entity> = self
-            .known
-            .values()
-            .filter(|entity| entity.kind.is_sir() && !entity.gone && entity.name != self.me)
-            .collect();
-        let to = others.get(random.below(others.len() as u64) as usize)?;
+        let parent = self.known.get(&self.me).and_then(|own| own.parent.as_ref());
+        let others = || {
+            self.known
+                .values()
+                .filter(|entity| entity.kind.is_sir() && !entity.gone && entity.name != self.me)
+        };
+        let siblings: Vec<&Entity> =
+            others().filter(|entity| parent.is_some() && entity.parent.as_ref() == parent).collect();
+        let among = if siblings.is_empty() || random.below(2) == 0 { others().collect() } else { siblings };
+        let to = among.get(random.below(among.len() as u64) as usize)?;
         Some((to.name.clone(), Message::Sync { entities: self.told(), from: self.me.clone() }))
     }
 

@@ -69,6 +69,9 @@ fn add_burst(rate: &mut [f64], random: &mut Seeded) {
 
 /// A draw by Poisson's law: by products for small means, by the normal law for large ones.
 fn poisson(mean: f64, random: &mut Seeded) -> f64 {
+    if mean <= 0.0 {
+        return 0.0;
+    }
     if mean < 30.0 {
         let (limit, mut product, mut count) = ((-mean).exp(), 1.0, -1.0);
         while product > limit {

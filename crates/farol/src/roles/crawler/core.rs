@@ -188,7 +188,7 @@ impl Core {
         if let Ok(answer) = &brought
             && let Some((address, connect)) = answer.connected
         {
-            self.keep.hosts.connected(lease.host(), address, connect, answer.fetched);
+            self.keep.hosts.connected(lease.host(), address, connect, answer.fetched)?;
         }
         match lease.task() {
             Task::Robots => self.take_robots(lease, brought, took, position),

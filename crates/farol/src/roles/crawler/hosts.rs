@@ -175,8 +175,10 @@ impl Hosts {
     }
 
     /// Notes how long a connection to a host took. A host that has moved is measured anew.
-    pub fn connected(&mut self, host: &Host, address: IpAddr, took: Duration, at: Timestamp) {
-        let Some(open) = self.open.get_mut(host) else { return };
+    pub fn connected(&mut self, host: &Host, address: IpAddr, took: Duration, at: Timestamp) -> Result<()> {
+        // A new host's first connection, for robots.txt, comes before the host itself.
+        self.load(host)?;
+        let Some(open) = self.open.get_mut(host) else { return Ok(()) };
         let note = &mut open.note;
         if note.address != Some(address) {
             note.address = Some(address);
@@ -188,6 +190,7 @@ impl Hosts {
             note.connects.remove(0);
         }
         self.changed.entry(host.clone()).or_default();
+        Ok(())
     }
 
     /// Remembers when a host may be asked again and how often it failed, for the next run.
@@ -336,8 +339,8 @@ mod tests {
         let at = Timestamp::from_secs(1_700_000_000);
         let mut hosts = Hosts::open(fabric.clone(), "farol").unwrap();
         hosts.enter(&host, 0).unwrap();
-        (0..3).for_each(|_| hosts.connected(&host, address(1), Duration::from_millis(500), at));
-        (0..40).for_each(|_| hosts.connected(&host, address(2), Duration::from_millis(20), at));
+        (0..3).for_each(|_| hosts.connected(&host, address(1), Duration::from_millis(500), at).unwrap());
+        (0..40).for_each(|_| hosts.connected(&host, address(2), Duration::from_millis(20), at).unwrap());
         hosts.write(PagePosition { file: 0, offset: 1 }).unwrap();
         let note = Hosts::open(fabric, "farol").unwrap().note(&host).unwrap();
         assert_eq!((note.address, note.connects.len()), (Some(address(2)), CONNECTS_MAX));
