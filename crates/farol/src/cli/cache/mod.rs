@@ -363,7 +363,9 @@ mod tests {
             let _ = writeln!(text, "{second}\tonce {second}");
         }
         for (minute, count) in [(100, 5), (101, 12), (102, 30), (103, 80), (104, 200), (105, 60), (106, 30)] {
-            (0..count).for_each(|_| drop(writeln!(text, "{}\tbreaking news", minute * 60)));
+            for _ in 0..count {
+                writeln!(text, "{}\tbreaking news", minute * 60).unwrap();
+            }
         }
         text
     }

@@ -61,7 +61,7 @@ fn page(url: CanonicalUrl, body: &[&str]) -> Document {
         body: body.join(" "),
         description: String::new(),
         anchors: String::new(),
-        language: Some(if body.len() % 2 == 0 && url.as_str().len() % 2 == 0 {
+        language: Some(if body.len().is_multiple_of(2) && url.as_str().len().is_multiple_of(2) {
             Language::ENGLISH
         } else {
             Language::parse("pt").unwrap()
