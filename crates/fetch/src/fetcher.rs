@@ -47,6 +47,8 @@ pub struct Followed {
     pub url: CanonicalUrl,
     /// How many redirects were followed.
     pub hops: u8,
+    /// Where the first hop connected to, and how long that took; `None` where a connection was there.
+    pub connected: Option<(std::net::IpAddr, std::time::Duration)>,
 }
 
 impl Fetcher {
@@ -136,18 +138,21 @@ impl Fetcher {
         hops_max: u8,
         pause: Duration,
     ) -> Result<Followed, FetchError> {
-        let mut hops = 0;
+        let (mut hops, mut connected) = (0, None);
         loop {
             let url = request.url.clone();
             let body_bytes_max = request.body_bytes_max;
             let response = self.get(request).await?;
+            if hops == 0 {
+                connected = response.connect.map(|took| (response.address.ip(), took));
+            }
             match &response.location {
                 Some(next) if hops < hops_max => {
                     request = Request { body_bytes_max, ..Request::new(next.clone()) };
                     hops += 1;
                     tokio::time::sleep(pause).await;
                 }
-                _ => return Ok(Followed { response, url, hops }),
+                _ => return Ok(Followed { response, url, hops, connected }),
             }
         }
     }

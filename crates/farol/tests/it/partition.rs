@@ -10,7 +10,9 @@ fn a_crawl_is_exported_and_split_between_agents() {
     let web = Web::start(WebConfig { hosts: 24, pages: 500, mean_links: 12.0, ..WebConfig::tame() });
     let data = Data::new();
     let mut farol = Farol::up(&data, &web, &["--delay", "0"]);
-    farol.wait_for("all pages", |status| status["crawl"]["pages_fetched"].as_u64() >= Some(500));
+    farol.wait_for("all pages of all hosts", |status| {
+        status["crawl"]["pages_fetched"].as_u64() >= Some(500) && status["crawl"]["queue"].as_u64() == Some(0)
+    });
     // While it runs nobody else reads the graph, and that is said.
     let output = data.run(&["export", "graph"]);
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("another Farol"));
@@ -39,10 +41,10 @@ fn a_crawl_is_exported_and_split_between_agents() {
     assert_eq!((read.version, read.destinations.len()), (1, 3));
     assert!(std::fs::read_to_string(&picture).unwrap().contains("<circle"));
 
-    // The same from the exported file, as JSON; better than a hash, and fair.
+    // The same from the exported file, as JSON, and fair. Not compared with a hash: the links of this Web know no places.
     let answer = data.run_well(&["partition", "plan", "--agents", "3", "--graph", &exported, "--json"]);
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
-    assert!(answer["exchange"].as_f64() < answer["exchange_by_hash"].as_f64(), "{answer}");
+    assert!(answer["overload"].as_f64() < Some(1.1), "{answer}");
     assert_eq!(answer["owners"].as_object().unwrap().len(), 24);
 
     // A fourth agent comes: some pages move, most stay.

@@ -81,9 +81,8 @@ impl Visitor {
             address: Some(lease.address()),
         };
         let followed = self.fetcher.get_following(request, ROBOTS_HOPS_MAX, self.pause).await?;
-        // Behind a redirect it is another host's connection.
-        let connected = connected(&followed.response).filter(|_| followed.hops == 0);
-        let response = followed.response;
+        // Behind a redirect it may be another host's connection; this host's own is the first.
+        let (connected, response) = (followed.connected, followed.response);
         let (body, retry_after) = (response.body.to_vec(), response.retry_after);
         let mut exchange = exchange_of(&url, response, SystemClock.now());
         // Archived under the address that was asked, wherever redirects led: it is this host's rules.
