@@ -326,14 +326,6 @@ impl<K: Eq + Clone> Router<K> {
         self.monitor.iter().take(count).map(hot).collect()
     }
 
-    /// Nodes that serve a query.
-    pub fn nodes_of(&self, hash: u64) -> Vec<NodeId> {
-        match self.hot.nodes(hash) {
-            [] => self.ring.owner(hash).into_iter().collect(),
-            nodes => nodes.to_vec(),
-        }
-    }
-
     /// Hot queries at this moment.
     pub fn hot_queries(&self) -> usize {
         self.hot.len()

@@ -10,6 +10,7 @@
 
 pub mod cache;
 pub mod check;
+pub mod input;
 pub mod live;
 pub mod partition;
 pub mod revisit;

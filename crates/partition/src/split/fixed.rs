@@ -3,9 +3,9 @@
 //! An edge between a free vertex and a fixed one is cut unless the free one goes to the fixed one's part. That is the
 //! same as a pull of that part, so the answer of the smaller problem is the answer of the whole one.
 
-use super::{Balance, FREE, Loads, Problem};
-use crate::Graph;
+use super::{Balance, FREE, Loads, Problem, Split};
 use crate::graph::Arc;
+use crate::{Error, Graph};
 
 /// A problem without its fixed vertices.
 pub(super) struct Reduced {
@@ -38,6 +38,22 @@ impl Reduced {
         }
         whole
     }
+}
+
+/// Splits with a method for problems in which nothing is fixed and nothing too heavy.
+pub(super) fn split_free(
+    problem: &Problem<'_>,
+    free: impl FnOnce(&Problem<'_>) -> Vec<u32>,
+) -> Result<Split, Error> {
+    problem.check()?;
+    let part = match reduce(problem) {
+        Some(reduced) => {
+            let part = free(&reduced.problem());
+            reduced.whole(&part)
+        }
+        None => free(problem),
+    };
+    Ok(problem.judge(part))
 }
 
 /// Takes out fixed vertices, and *giants*: vertices heavier than what any part bears. A giant gets a part that has no

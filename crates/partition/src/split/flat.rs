@@ -3,7 +3,7 @@
 //! What the thesis leaves open is ours (decisions D-2, D-3): servers in falling order of pages, each to the part that it
 //! has most to do with and that has room; then passes until none helps.
 
-use super::fixed::reduce;
+use super::fixed::split_free;
 use super::multilevel::{Level, initial::greedy};
 use super::refine::Refiner;
 use super::{Problem, Split};
@@ -30,15 +30,7 @@ impl Flat {
     /// # Errors
     /// Where the problem does not fit together; see [`Problem::check`].
     pub fn split(&self, problem: &Problem<'_>) -> Result<Split, Error> {
-        problem.check()?;
-        let part = match reduce(problem) {
-            Some(reduced) => {
-                let part = self.free(&reduced.problem());
-                reduced.whole(&part)
-            }
-            None => self.free(problem),
-        };
-        Ok(problem.judge(part))
+        split_free(problem, |problem| self.free(problem))
     }
 
     fn free(&self, problem: &Problem<'_>) -> Vec<u32> {

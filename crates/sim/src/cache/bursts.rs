@@ -5,7 +5,8 @@
 
 use super::CacheArgs;
 use super::report::{head, row};
-use super::trace::{read_file, read_time};
+use super::trace::read_time;
+use crate::input::read_text;
 use farol_base::{Random, Seeded};
 use farol_cache::burst::online::{Rules, Series};
 use farol_cache::burst::{offline, quality};
@@ -221,7 +222,7 @@ fn real(args: &CacheArgs) -> Result<(), crate::Error> {
         &["series", "points", "on-line: bursts (first at)", "off-line: burst points (first at)"],
     );
     for path in &args.series {
-        let text = read_file(path)?;
+        let text = read_text(path)?;
         let counts = series_of(&text);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if counts.is_empty() {

@@ -4,8 +4,10 @@ use super::CacheArgs;
 use super::report::{head, percent, row};
 use super::strategy::Kind;
 use super::stream::{Stream, StreamConfig};
-use super::trace::{Line, Trace, read_file};
+use super::trace::{Line, Trace};
 use super::world::{Plan, run};
+use crate::input::read_text;
+use crate::urls::meter;
 use farol_base::random::mix;
 use farol_base::{Random, Seeded, Timestamp};
 use farol_cache::area::{Area, Entry, Found, Life, Present};
@@ -105,7 +107,7 @@ struct Guarded {
 /// The stream of `--input`, or a made one with answers of different sizes.
 pub fn lines(args: &CacheArgs) -> Result<Vec<Line>, crate::Error> {
     if let Some(path) = &args.input {
-        let trace = Trace::read(&read_file(path)?);
+        let trace = Trace::read(&read_text(path)?);
         if trace.lines.is_empty() {
             return Err(crate::Error::Input(format!("{} holds no queries", path.display())));
         }
@@ -286,9 +288,7 @@ pub fn hostile() {
 
 /// Memory of this process that is in RAM.
 fn memory_mib() -> f64 {
-    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let resident: f64 = pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0.0);
-    resident * rustix::param::page_size() as f64 / f64::from(1 << 20)
+    meter::memory().0 as f64 / f64::from(1 << 20)
 }
 
 #[cfg(test)]

@@ -127,18 +127,6 @@ pub fn normal(query: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Reads a file, plain or .zst.
-pub fn read_file(path: &std::path::Path) -> Result<String, crate::Error> {
-    let bytes = std::fs::read(path).map_err(crate::Error::file("read", path))?;
-    let bytes = match path.extension() {
-        Some(ending) if ending == "zst" => {
-            zstd::decode_all(&*bytes).map_err(crate::Error::file("read", path))?
-        }
-        _ => bytes,
-    };
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,8 +14,9 @@ mod strategies;
 mod thesis;
 mod web;
 
+pub use crate::input::read_text;
 pub use crawl::{Crew, Outcome, Params, Politeness, crawl};
-pub use input::{Cities, Input, read_graph, read_text};
+pub use input::{Cities, Input, read_graph};
 pub use model::{Flow, Model};
 pub use strategies::{Strategy, Taste, assign, assign_again, both, grown_graph, matched, placed_space};
 pub use web::{Web, WebCounts, made_cities};

@@ -64,7 +64,7 @@ pub fn run(args: &RevisitArgs) -> Result<(), crate::Error> {
     let repository = match &args.input {
         None => Repository::made(&args.repository),
         Some(path) => {
-            let text = read(path)?;
+            let text = crate::input::read_text(path)?;
             if text.starts_with(History::HEADER) {
                 let history = History::read(&text).map_err(crate::Error::Input)?;
                 println!("{}", replay::report(&history, args));
@@ -87,17 +87,6 @@ pub fn run(args: &RevisitArgs) -> Result<(), crate::Error> {
         std::fs::write(path, picture).map_err(crate::Error::file("write", path))?;
     }
     Ok(())
-}
-
-fn read(path: &PathBuf) -> Result<String, crate::Error> {
-    let bytes = std::fs::read(path).map_err(crate::Error::file("read", path))?;
-    let bytes = match path.extension() {
-        Some(ending) if ending == "zst" => {
-            zstd::decode_all(&*bytes).map_err(crate::Error::file("read", path))?
-        }
-        _ => bytes,
-    };
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A row of a Markdown table; also told at once, for tables take their time.

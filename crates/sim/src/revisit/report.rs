@@ -9,6 +9,7 @@ use super::policies::{Effort, Outcome, Policy, run};
 use super::repository::Repository;
 use super::world::{Chance, Crawler, crawl};
 use super::{RevisitArgs, YEAR, row};
+use crate::urls::meter::Watch;
 use farol_base::Seeded;
 use farol_frontier::revisit::allocate::{self, Allocation, Among, Error};
 use farol_frontier::revisit::select::theorems;
@@ -47,9 +48,11 @@ pub fn channel(
 ) -> Result<Panel, Error> {
     let servers = repository.servers();
     let channel = share * repository.channel_max();
-    let (clock, cpu) = (Instant::now(), cpu_secs());
+    let watch = Watch::start();
     let best = allocate::polite(&servers, channel)?;
-    let (took, cpu) = (clock.elapsed(), cpu_secs() - cpu);
+    // CPU time of this thread: others may be using the machine.
+    let lap = watch.lap();
+    let (took, cpu) = (lap.wall, lap.thread.as_secs_f64());
     let kkt = allocate::check(&servers, channel, &best);
     let bound = best.bound(&servers, Among::Changing);
     let unpolite = if channel.is_finite() {
@@ -129,12 +132,6 @@ fn line(out: &mut String, name: &str, outcome: &Outcome, bound: f64, thesis: Opt
             format!("{secs:.0}"),
         ],
     );
-}
-
-/// CPU time of this thread: others may be using the machine.
-fn cpu_secs() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 /// Freshness of RANDOM by Theorem 5.4.

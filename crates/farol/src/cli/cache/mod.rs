@@ -8,7 +8,8 @@ use farol_base::Timestamp;
 use farol_cache::burst::online::Rules;
 use farol_cache::log::{LogBurst, Totals, bursts, hit_rates, new_by_day, nodes_for, skew};
 use farol_cache::replace::Policy;
-use farol_sim::cache::trace::{Trace, read_file};
+use farol_sim::cache::trace::Trace;
+use farol_sim::input::read_text;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -94,7 +95,7 @@ pub fn run(command: &CacheCommand) -> Result<ExitCode> {
     if !(args.node_rate.is_finite() && args.node_rate > 0.0) {
         bail!("--node-rate is {}, choose a number of requests per second above 0", args.node_rate);
     }
-    let text = read_file(&args.log)?;
+    let text = read_text(&args.log)?;
     let found = analyse(&Trace::read(&text), args)
         .with_context(|| format!("{} cannot be analysed", args.log.display()))?;
     let said = if args.json { json(&found) } else { words(&found, args) };

@@ -12,7 +12,7 @@
 pub(super) mod coarsen;
 pub(super) mod initial;
 
-use super::fixed::reduce;
+use super::fixed::split_free;
 use super::refine::{Budget, Effort, Refiner};
 use super::{Balance, Loads, Problem, Split};
 use crate::{Error, Graph};
@@ -81,15 +81,7 @@ impl Multilevel {
     /// # Errors
     /// Where the problem does not fit together; see [`Problem::check`].
     pub fn split(&self, problem: &Problem<'_>) -> Result<Split, Error> {
-        problem.check()?;
-        let part = match reduce(problem) {
-            Some(reduced) => {
-                let part = self.free(&reduced.problem());
-                reduced.whole(&part)
-            }
-            None => self.free(problem),
-        };
-        Ok(problem.judge(part))
+        split_free(problem, |problem| self.free(problem))
     }
 
     /// Splits where nothing is fixed.
