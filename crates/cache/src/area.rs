@@ -54,6 +54,15 @@ pub struct Entry<K, V> {
     pub generation: u64,
 }
 
+/// An entry on its way to another area, with its rank among all where it was: 0 is the best, 1 behind the last.
+#[derive(Clone, Debug)]
+pub struct Ranked<K, V> {
+    pub rank: f64,
+    /// Whether it was asked for since it came there.
+    pub asked: bool,
+    pub entry: Entry<K, V>,
+}
+
 /// What came of looking something up.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found<'a, V> {
@@ -67,6 +76,8 @@ pub enum Found<'a, V> {
 pub struct Area<K, V> {
     index: HashTable<u32>,
     slots: Vec<Option<Entry<K, V>>>,
+    /// By slot: whether it was asked for since it came. Half of all queries are never asked again.
+    asked: Vec<bool>,
     free: Vec<u32>,
     policy: Box<dyn Replace>,
     life: Life,
@@ -96,6 +107,7 @@ impl<K, V> Area<K, V> {
         Area {
             index: HashTable::new(),
             slots: Vec::new(),
+            asked: Vec::new(),
             free: Vec::new(),
             policy: policy.make(limit),
             life,
@@ -135,6 +147,18 @@ impl<K, V> Area<K, V> {
     /// The most important entries, best first.
     pub fn top(&self, count: usize) -> impl Iterator<Item = &Entry<K, V>> {
         self.policy.top(count).into_iter().filter_map(|slot| self.slots[slot as usize].as_ref())
+    }
+
+    /// All slots, best first: those that were asked for since they came, then the others, both in the policy's order.
+    fn by_proof(&self) -> Vec<u32> {
+        let (asked, others): (Vec<u32>, Vec<u32>) =
+            self.policy.top(usize::MAX).into_iter().partition(|slot| self.asked[*slot as usize]);
+        [asked, others].concat()
+    }
+
+    /// The most important entries by what they have proven, best first.
+    pub fn top_proven(&self, count: usize) -> impl Iterator<Item = &Entry<K, V>> {
+        self.by_proof().into_iter().take(count).filter_map(|slot| self.slots[slot as usize].as_ref())
     }
 
     /// Forgets everything.
@@ -194,6 +218,7 @@ impl<K: Eq, V> Area<K, V> {
             return Found::Old;
         }
         self.policy.hit(slot);
+        self.asked[slot as usize] = true;
         match &self.slots[slot as usize] {
             Some(entry) => Found::Here(&entry.value),
             None => Found::Not,
@@ -213,7 +238,47 @@ impl<K: Eq, V> Area<K, V> {
 
     /// Takes an entry in, or puts it in the place of an older one of the same key. Others may have to go, or the
     /// entry itself is given up at once: the policy decides. Answers whether it was kept.
-    pub fn insert(&mut self, mut entry: Entry<K, V>) -> bool {
+    pub fn insert(&mut self, entry: Entry<K, V>) -> bool {
+        self.insert_as(entry, None)
+    }
+
+    /// Takes in entries that stood elsewhere, each among those that are here according to its rank there: the worst of both
+    /// go. What is important here stays so, and what nobody asked for there is soon gone here, too.
+    pub fn merge(&mut self, others: Vec<Ranked<K, V>>) {
+        if others.is_empty() {
+            return;
+        }
+        let mut all = self.ranked(|_| true);
+        all.extend(others);
+        all.sort_by(|a, b| b.rank.total_cmp(&a.rank));
+        for Ranked { entry, asked, .. } in all {
+            self.insert_as(entry, Some(asked));
+        }
+    }
+
+    /// Takes out those that this is true of, each with its rank among all, the best first.
+    pub fn ranked(&mut self, mut is: impl FnMut(&Entry<K, V>) -> bool) -> Vec<Ranked<K, V>> {
+        let order = self.by_proof();
+        let all = order.len().max(1) as f64;
+        let mut out = Vec::new();
+        for (place, slot) in order.into_iter().enumerate() {
+            if self.slots[slot as usize].as_ref().is_some_and(&mut is) {
+                self.policy.remove(slot);
+                let (rank, overhead) = (place as f64 / all, self.overhead);
+                let asked = self.asked[slot as usize];
+                out.extend(self.forget(slot).map(|entry| Ranked {
+                    rank,
+                    asked,
+                    entry: Entry { weight: entry.weight - overhead, ..entry },
+                }));
+            }
+        }
+        out
+    }
+
+    /// `stood`: it stood elsewhere before, and whether it was asked for there.
+    fn insert_as(&mut self, mut entry: Entry<K, V>, stood: Option<bool>) -> bool {
+        let asked = stood.unwrap_or(false);
         entry.weight = entry.weight.saturating_add(self.overhead).max(1);
         if u64::from(entry.weight) > (self.limit / WEIGHT_SHARE_MAX).max(1) || self.limit == 0 {
             return false;
@@ -231,15 +296,20 @@ impl<K: Eq, V> Area<K, V> {
             Some(slot) => slot,
             None => {
                 self.slots.push(None);
+                self.asked.push(false);
                 (self.slots.len() - 1) as u32
             }
         };
         self.weight += u64::from(weight);
         self.slots[slot as usize] = Some(entry);
+        self.asked[slot as usize] = asked;
         let slots = &self.slots;
         self.index
             .insert_unique(hash, slot, |slot| slots[*slot as usize].as_ref().map_or(0, |entry| entry.hash));
-        self.policy.insert(slot, hash, weight);
+        match stood {
+            Some(_) => self.policy.insert_proven(slot, hash, weight),
+            None => self.policy.insert(slot, hash, weight),
+        }
         let mut kept = true;
         while self.weight > self.limit {
             let Some(victim) = self.policy.evict() else { break };

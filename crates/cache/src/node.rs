@@ -6,7 +6,7 @@
 //!
 //! INVARIANT: one node answers one question with one look at each area; it never asks another node.
 
-use crate::area::{Area, Entry, Found, Life, Present};
+use crate::area::{Area, Entry, Found, Life, Present, Ranked};
 use crate::replace::Policy;
 use crate::ring::NodeId;
 
@@ -163,55 +163,56 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
         }
     }
 
-    /// A neighbour has sent everything of a round. Its copies of earlier rounds go; those of others that no longer
-    /// send (they died, or are no neighbours any more) last one round longer.
-    pub fn round_done(&mut self, source: NodeId, round: u64) {
+    /// These have sent everything of a round. Their copies of earlier rounds go; those of others, who may be
+    /// dead, last one round longer.
+    pub fn round_done(&mut self, sources: &[NodeId], round: u64) {
         self.cache_prot.remove_if(|entry| {
             let copy = &entry.value;
-            if copy.source == source { copy.round < round } else { copy.round + 1 < round }
+            let last = if sources.contains(&copy.source) { copy.round } else { copy.round + 1 };
+            last < round
         });
     }
 
     /// The best entries, a share of all that there is room for; what a protection round sends.
     pub fn top(&self, share: f64) -> impl Iterator<Item = &Entry<K, V>> {
-        let count = (self.cache.len() as f64 * share.clamp(0.0, 1.0)).round() as usize;
-        self.cache.top(count)
+        self.cache.top(self.count_of(share))
     }
 
-    /// `HAND OVER`: takes out what belongs to other nodes now that borders have moved, the least important first: of its own
-    /// entries the best share, of the copies those whose node is gone. The rest stays until others need the room: the best
-    /// fifth brings nearly all the hits (Table 7.1), and to carry all would fill the receivers with what nobody asks for.
-    pub fn hand_over(
-        &mut self,
-        share: f64,
-        mut moves: impl FnMut(u64, Option<NodeId>) -> bool,
-    ) -> Vec<Entry<K, V>> {
-        let best: Vec<(u64, K)> = self
-            .top(share)
-            .filter(|entry| moves(entry.hash, None))
-            .map(|entry| (entry.hash, entry.key.clone()))
-            .collect();
-        let copies = self.cache_prot.remove_if(|entry| moves(entry.hash, Some(entry.value.source)));
-        let mut given: Vec<Entry<K, V>> = Vec::with_capacity(best.len() + copies.len());
-        for (hash, key) in best.iter().rev() {
-            if let Some(entry) = self.cache.remove(*hash, key) {
-                given.push(Entry { weight: self.bare(entry.weight, Area::<K, V>::OVERHEAD), ..entry });
-            }
-        }
-        given.extend(copies.into_iter().map(|copy| Entry {
-            hash: copy.hash,
-            key: copy.key,
-            value: copy.value.value,
-            weight: self.bare(copy.weight, Area::<K, Copy<V>>::OVERHEAD),
-            made: copy.made,
-            generation: copy.generation,
+    /// The same, with those first that were asked for since they came.
+    pub fn top_proven(&self, share: f64) -> impl Iterator<Item = &Entry<K, V>> {
+        self.cache.top_proven(self.count_of(share))
+    }
+
+    fn count_of(&self, share: f64) -> usize {
+        (self.cache.len() as f64 * share.clamp(0.0, 1.0)).round() as usize
+    }
+
+    /// `HAND OVER`: takes out what belongs to other nodes now that borders have moved, and of the copies those whose node is
+    /// gone; `moves` is told an entry's hash and whose copy it is.
+    pub fn hand_over(&mut self, mut moves: impl FnMut(u64, Option<NodeId>) -> bool) -> Vec<Ranked<K, V>> {
+        let mut given = self.cache.ranked(|entry| moves(entry.hash, None));
+        let copies = self.cache_prot.ranked(|entry| moves(entry.hash, Some(entry.value.source)));
+        // Copies were the best of their node.
+        let room = self.cache.limit().max(1) as f64;
+        let share = self.cache_prot.limit() as f64 / room;
+        given.extend(copies.into_iter().map(|copy| Ranked {
+            rank: copy.rank * share,
+            asked: true,
+            entry: Entry {
+                hash: copy.entry.hash,
+                key: copy.entry.key,
+                value: copy.entry.value.value,
+                weight: copy.entry.weight,
+                made: copy.entry.made,
+                generation: copy.entry.generation,
+            },
         }));
         given
     }
 
-    /// Takes in what another node handed over. It has been admitted once.
-    pub fn take_over(&mut self, entry: Entry<K, V>) -> bool {
-        self.cache.insert(entry)
+    /// Takes in what another node handed over, among its own by what it was worth there. It has been admitted once.
+    pub fn take_over(&mut self, given: Vec<Ranked<K, V>>) {
+        self.cache.merge(given);
     }
 
     /// Forgets everything, as a crash does.
@@ -303,11 +304,11 @@ mod tests {
         node.protect(NodeId(1), 1, entry(1));
         node.protect(NodeId(2), 1, entry(2));
         node.protect(NodeId(1), 2, entry(3));
-        node.round_done(NodeId(1), 2);
+        node.round_done(&[NodeId(1)], 2);
         let held = |node: &CacheNode<u64, u64>, key: u64| node.holds(mix(key), &key).1;
         assert_eq!([1, 2, 3].map(|key| held(&node, key)), [false, true, true]);
         node.protect(NodeId(1), 3, entry(3));
-        node.round_done(NodeId(1), 3);
+        node.round_done(&[NodeId(1)], 3);
         assert_eq!([1, 2, 3].map(|key| held(&node, key)), [false, false, true]);
     }
 
@@ -324,29 +325,33 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_a_range_is_handed_over() {
+    fn a_range_is_handed_over_with_what_each_entry_is_worth() {
         let (mut old, mut new) = (CacheNode::new(&options(0.1)), CacheNode::new(&options(0.1)));
-        (0..100).for_each(|key| {
-            old.insert(entry(key));
-        });
-        old.protect(NodeId(9), 1, entry(500));
-        old.protect(NodeId(8), 1, entry(600));
-        // The newest fifth is the best; of it half moves, and the copies of the node that is gone.
-        let given = old.hand_over(0.2, |hash, source| match source {
-            Some(source) => source == NodeId(9),
-            None => (0..100).filter(|key| key % 2 == 0).any(|key| mix(key) == hash),
-        });
-        assert_eq!(
-            given.iter().map(|entry| entry.key).collect::<Vec<_>>(),
-            [80, 82, 84, 86, 88, 90, 92, 94, 96, 98, 500]
-        );
-        given.into_iter().for_each(|entry| assert!(new.take_over(entry)));
         let now = Present::default();
-        assert_eq!(
-            (new.lookup(mix(98), &98, &now), old.lookup(mix(98), &98, &now)),
-            (Lookup::Hit(980), Lookup::Miss)
-        );
-        assert_eq!((old.lookup(mix(99), &99, &now), old.holds(mix(600), &600).1), (Lookup::Hit(990), true));
+        (0..900).for_each(|key| {
+            old.insert(entry(key));
+            new.insert(entry(key + 1000));
+        });
+        old.lookup(mix(2), &2, &now);
+        new.lookup(mix(1001), &1001, &now);
+        old.protect(NodeId(9), 1, entry(5000));
+        old.protect(NodeId(8), 1, entry(6000));
+        // Of its own the even ones move, and the copies of the node that is gone.
+        let given = old.hand_over(|hash, source| match source {
+            Some(source) => source == NodeId(9),
+            None => (0..900).filter(|key| key % 2 == 0).any(|key| mix(key) == hash),
+        });
+        assert_eq!(given.len(), 451);
+        assert_eq!(given[0].entry.key, 2, "what was asked for again is worth most");
+        new.take_over(given);
+        // There is no room for both: the worst of both are gone.
+        assert_eq!(new.len().0, 900);
+        let held = |node: &CacheNode<u64, u64>, key: u64| node.holds(mix(key), &key).0;
+        for key in [2, 5000, 898, 1001, 1899] {
+            assert!(held(&new, key), "{key}");
+        }
+        assert!(!held(&new, 0) && !held(&new, 1000) && !held(&old, 2));
+        assert!(held(&old, 899) && old.holds(mix(6000), &6000).1);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use crate::area::Entry;
 use crate::node::CacheNode;
 use crate::ring::{NodeId, Ring};
+use farol_base::random::mix;
 use std::time::Duration;
 
 /// How much is protected, how often, and how far.
@@ -15,29 +16,43 @@ pub struct Protection {
     /// good zone is 1 to 10 % (§7.2, §7.5).
     pub share: f64,
     pub every: Duration,
-    /// Successors that get copies: with `s`, the copies survive `s` neighbours failing at once (§7.3).
-    pub successors: usize,
+    pub keepers: Keepers,
+}
+
+/// Who keeps a node's copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keepers {
+    /// So many successors, who would inherit its traffic and adopt its copies (§7.3): with `s`, copies survive `s - 1`
+    /// neighbours failing at once.
+    Successors(usize),
+    /// All others, each a part (ours): whichever nodes fail together, few copies are lost. They go to whoever has the
+    /// range when a node is gone. What was asked for again comes first: the newest entries are mostly queries that nobody
+    /// repeats.
+    All,
 }
 
 impl Default for Protection {
     fn default() -> Protection {
-        Protection { share: 0.05, every: Duration::from_secs(300), successors: 1 }
+        Protection { share: 0.05, every: Duration::from_secs(300), keepers: Keepers::Successors(1) }
     }
 }
 
 impl Protection {
-    /// Who gets a node's copies: its next nodes clockwise, itself excepted.
-    pub fn keepers(&self, ring: &Ring, node: NodeId) -> Vec<NodeId> {
-        let mut keepers = Vec::new();
-        let mut at = node;
-        while keepers.len() < self.successors {
-            match ring.successor(at) {
-                Some(next) if next != node => keepers.push(next),
-                _ => break,
+    /// Who gets the copy of an entry, its node excepted.
+    pub fn keepers(&self, ring: &Ring, node: NodeId, hash: u64) -> Vec<NodeId> {
+        match self.keepers {
+            Keepers::All => {
+                // Entries of one range have similar hashes; mixed, they spread.
+                let ends = ring.ends();
+                let from = (mix(hash) % ends.len().max(1) as u64) as usize;
+                let others = ends[from..].iter().chain(&ends[..from]).map(|(_, other)| *other);
+                others.filter(|other| *other != node).take(1).collect()
             }
-            at = keepers[keepers.len() - 1];
+            Keepers::Successors(count) => {
+                let next = |at: &NodeId| ring.successor(*at).filter(|next| *next != node);
+                std::iter::successors(next(&node), next).take(count).collect()
+            }
         }
-        keepers
     }
 
     /// The copies of one round, in steps of at most so many, best first.
@@ -46,9 +61,11 @@ impl Protection {
         node: &CacheNode<K, V>,
         step: usize,
     ) -> Vec<Vec<Entry<K, V>>> {
-        // Copies for several successors share each keeper's room.
-        let share = self.share / self.successors.max(1) as f64;
-        let top: Vec<Entry<K, V>> = node.top(share).cloned().collect();
+        let top: Vec<Entry<K, V>> = match self.keepers {
+            // Copies for several successors share each keeper's room.
+            Keepers::Successors(count) => node.top(self.share / count.max(1) as f64).cloned().collect(),
+            Keepers::All => node.top_proven(self.share).cloned().collect(),
+        };
         top.chunks(step.max(1)).map(<[Entry<K, V>]>::to_vec).collect()
     }
 }
@@ -84,12 +101,12 @@ mod tests {
 
     fn send(protection: &Protection, round: u64, ring: &Ring, nodes: &mut [Node], from: u16) {
         let steps = protection.round(&nodes[usize::from(from)], 3);
-        for keeper in protection.keepers(ring, NodeId(from)) {
-            for entry in steps.iter().flatten() {
+        for entry in steps.iter().flatten() {
+            for keeper in protection.keepers(ring, NodeId(from), entry.hash) {
                 nodes[usize::from(keeper.0)].protect(NodeId(from), round, entry.clone());
             }
-            nodes[usize::from(keeper.0)].round_done(NodeId(from), round);
         }
+        nodes.iter_mut().for_each(|node| node.round_done(&[NodeId(from)], round));
     }
 
     #[test]
@@ -121,13 +138,29 @@ mod tests {
     #[test]
     fn copies_on_two_successors_survive_two_failures() {
         let ring = Ring::equal(4);
-        let two = Protection { successors: 2, ..Protection::default() };
-        assert_eq!(two.keepers(&ring, NodeId(3)), [NodeId(0), NodeId(1)]);
-        assert_eq!(Protection::default().keepers(&ring, NodeId(3)), [NodeId(0)]);
-        let many = Protection { successors: 9, ..two };
-        assert_eq!(many.keepers(&ring, NodeId(0)).len(), 3);
-        assert!(two.keepers(&Ring::equal(1), NodeId(0)).is_empty());
-        assert!(two.keepers(&ring, NodeId(77)).is_empty());
+        let two = Protection { keepers: Keepers::Successors(2), ..Protection::default() };
+        assert_eq!(two.keepers(&ring, NodeId(3), 1), [NodeId(0), NodeId(1)]);
+        assert_eq!(Protection::default().keepers(&ring, NodeId(3), 1), [NodeId(0)]);
+        let many = Protection { keepers: Keepers::Successors(9), ..two };
+        assert_eq!(many.keepers(&ring, NodeId(0), 1).len(), 3);
+        assert!(two.keepers(&Ring::equal(1), NodeId(0), 1).is_empty());
+        assert!(two.keepers(&ring, NodeId(77), 1).is_empty());
+    }
+
+    #[test]
+    fn copies_kept_by_all_others_outlast_neighbours_that_fail_together() {
+        let ring = Ring::equal(10);
+        let all = Protection { share: 0.5, keepers: Keepers::All, ..Protection::default() };
+        let mut nodes: Vec<Node> = (0..10).map(|_| node()).collect();
+        fill(&mut nodes[3], 0..100);
+        send(&all, 1, &ring, &mut nodes, 3);
+        assert_eq!(nodes[3].len().1, 0);
+        let kept = |nodes: &[Node]| nodes.iter().map(|node| node.len().1).sum::<usize>();
+        assert_eq!(kept(&nodes), 50);
+        // Its successor held the only copies under the thesis' rule; here it held few.
+        nodes[4].clear();
+        assert!(kept(&nodes) >= 35, "{}", kept(&nodes));
+        assert!(all.keepers(&Ring::equal(1), NodeId(0), 1).is_empty());
     }
 
     #[test]

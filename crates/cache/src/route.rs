@@ -39,6 +39,8 @@ pub struct HotRules {
     /// `A`: how long a degree outlasts its need, per step.
     pub ageing: Duration,
     pub hot_max: usize,
+    /// Whether a node that had to fetch the answer gives it to all others that serve the query.
+    pub give_at_once: bool,
 }
 
 /// Rules of B.
@@ -69,6 +71,7 @@ impl HotRules {
             sequence: Sequence::Random,
             ageing: Duration::from_secs(180),
             hot_max: 1000,
+            give_at_once: false,
         }
     }
 
@@ -77,6 +80,7 @@ impl HotRules {
             scheme: Scheme::Resident { per_node_min: 0.15, at_once: 0.03 },
             choice: Choice::LeastSent,
             hot_max: 1500,
+            give_at_once: true,
             ..HotRules::thesis()
         }
     }
@@ -102,9 +106,9 @@ impl RouterRules {
         RouterRules {
             hot: Some(HotRules::ours()),
             balance: Some(BalanceRules {
-                // Ballast fills what is left: it is more than this slack.
-                balancer: Box::new(Spread { slack: 0.12 }),
-                efficiency_min: 0.86,
+                // Entries travel with their range, so moving costs little; ballast fills what is left.
+                balancer: Box::new(Spread { slack: 0.03 }),
+                efficiency_min: 0.96,
                 measured: true,
                 on_change: true,
             }),
@@ -188,6 +192,14 @@ impl<K: Eq + Clone> Router<K> {
         self.sent[usize::from(node.0)] += 1;
         self.sent_since[usize::from(node.0)] += 1;
         Some(node)
+    }
+
+    /// Nodes beside `node` that an answer which it had to fetch is given to at once: all that serve the query, where our
+    /// rules spread it. Each of them would miss it once otherwise, and ask the index for the same answer.
+    pub fn also_given(&self, hash: u64, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let is_given = self.rules.hot.is_some_and(|hot| hot.give_at_once);
+        let serving = if is_given { self.hot.nodes(hash) } else { &[] };
+        serving.iter().copied().filter(move |other| *other != node)
     }
 
     /// The end of an interval of D and R, one minute: what is hot is decided anew. Answers how bursts went.

@@ -26,6 +26,11 @@ pub trait Replace: Send {
     /// Takes a new entry in.
     fn insert(&mut self, slot: u32, hash: u64, weight: u32);
 
+    /// Takes in an entry that has proven itself elsewhere, behind none of those taken in before.
+    fn insert_proven(&mut self, slot: u32, hash: u64, weight: u32) {
+        self.insert(slot, hash, weight);
+    }
+
     /// An entry was asked for.
     fn hit(&mut self, slot: u32);
 

@@ -43,6 +43,13 @@ impl S3Fifo {
         }
     }
 
+    fn note(&mut self, slot: u32, hash: u64, weight: u32) {
+        if self.entries.len() <= slot as usize {
+            self.entries.resize(slot as usize + 1, Entry::default());
+        }
+        self.entries[slot as usize] = Entry { hash, weight, uses: 0, main: false };
+    }
+
     fn promote(&mut self, slot: u32) {
         let entry = &mut self.entries[slot as usize];
         entry.main = true;
@@ -85,15 +92,17 @@ impl S3Fifo {
 
 impl Replace for S3Fifo {
     fn insert(&mut self, slot: u32, hash: u64, weight: u32) {
-        if self.entries.len() <= slot as usize {
-            self.entries.resize(slot as usize + 1, Entry::default());
-        }
-        self.entries[slot as usize] = Entry { hash, weight, uses: 0, main: false };
+        self.note(slot, hash, weight);
         if self.ghost.take(hash) {
             self.promote(slot);
         } else {
             self.links.push_front(&mut self.small, slot, weight);
         }
+    }
+
+    fn insert_proven(&mut self, slot: u32, hash: u64, weight: u32) {
+        self.note(slot, hash, weight);
+        self.promote(slot);
     }
 
     fn hit(&mut self, slot: u32) {

@@ -114,8 +114,8 @@ fn problem<'a>(combined: &'a Combined, loads: &'a Loads, balance: &'a Balance) -
     Problem { pulls, ..Problem::new(&combined.graph, loads, balance) }
 }
 
-/// Combines objectives; each is first split on its own to learn its norm. Where only one has a preference above 0 that
-/// is not needed.
+/// Combines objectives; each is first split on its own to learn its norm. Where only one has a preference above 0 and
+/// something to say, that is not needed.
 ///
 /// # Errors
 /// Where the space does not fit together. A preference that is no positive number counts as 0.
@@ -128,31 +128,29 @@ pub fn combine(
 ) -> Result<Combined, Error> {
     let k = space.parts();
     let wanted = |wish: &&Wish<'_>| wish.preference.is_finite() && wish.preference > 0.0;
-    let wishes: Vec<&Wish<'_>> = wishes.iter().filter(wanted).collect();
-    let mut sum = Terms::default();
-    for wish in &wishes {
+    let mut heard = Vec::with_capacity(wishes.len());
+    for wish in wishes.iter().filter(wanted) {
         let terms = wish.objective.terms(space)?;
-        let norm = match wishes.len() {
-            1 => 1.0,
-            _ => {
-                let alone = whole_numbers(space.servers.len(), &terms)?;
-                let split = planner.search.split(&problem(&alone, loads, balance))?;
-                let own = terms.cut(&split.part, k);
-                match planner.normalisation {
-                    Normalisation::Saving => terms.cut_blindly(k) - own,
-                    Normalisation::Cut => own,
-                }
-            }
-        };
-        // An objective that cuts nothing, or saves nothing, has nothing to say in a sum: it is left out.
-        if norm <= 0.0 || !norm.is_finite() {
-            continue;
+        if !terms.says_nothing() {
+            heard.push((wish.preference, terms));
         }
-        let factor = wish.preference / norm;
-        sum.edges.extend(terms.edges.iter().map(|(a, b, weight)| (*a, *b, weight * factor)));
-        if !terms.pulls.is_empty() {
-            sum.pulls.resize(terms.pulls.len(), 0.0);
-            sum.pulls.iter_mut().zip(&terms.pulls).for_each(|(sum, pull)| *sum += pull * factor);
+    }
+    if let [(_, only)] = &heard[..] {
+        return whole_numbers(space.servers.len(), only);
+    }
+    let mut sum = Terms::default();
+    for (preference, terms) in &heard {
+        let alone = whole_numbers(space.servers.len(), terms)?;
+        let split = planner.search.split(&problem(&alone, loads, balance))?;
+        let own = terms.cut(&split.part, k);
+        // Where balance costs more than an objective can save, its worth is that of one in a hundred saved.
+        let norm = match planner.normalisation {
+            Normalisation::Saving => (terms.cut_blindly(k) - own).max(own / 100.0),
+            Normalisation::Cut => own,
+        };
+        // One that cuts nothing at all is content with anything.
+        if norm > 0.0 && norm.is_finite() {
+            sum.add(terms, preference / norm);
         }
     }
     whole_numbers(space.servers.len(), &sum)

@@ -35,6 +35,20 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// Whether it is the same wherever a server goes.
+    pub fn says_nothing(&self) -> bool {
+        self.edges.iter().all(|edge| edge.2 <= 0.0) && self.pulls.iter().all(|pull| *pull == 0.0)
+    }
+
+    /// Adds another objective's graph, so many times as strong.
+    pub fn add(&mut self, other: &Terms, factor: f64) {
+        self.edges.extend(other.edges.iter().map(|(a, b, weight)| (*a, *b, weight * factor)));
+        if !other.pulls.is_empty() {
+            self.pulls.resize(other.pulls.len(), 0.0);
+            self.pulls.iter_mut().zip(&other.pulls).for_each(|(sum, pull)| *sum += pull * factor);
+        }
+    }
+
     /// Weight of what an assignment to `k` parts cuts.
     pub fn cut(&self, part: &[u32], k: usize) -> f64 {
         let edges = self.edges.iter().filter(|(a, b, _)| part[*a as usize] != part[*b as usize]);

@@ -36,6 +36,9 @@ const NOT_SEEN: u8 = 0;
 const QUEUED: u8 = 1;
 const MOVED: u8 = 2;
 
+/// Vertices up to which exchanges of pairs are tried.
+pub(super) const EXCHANGED: usize = 256;
+
 /// Border vertices from which one search starts.
 const SEEDS: usize = 16;
 
@@ -280,6 +283,54 @@ impl<'a> Refiner<'a> {
                 budget.away -= weight;
             }
         }
+    }
+
+    /// Exchanges pairs of vertices as long as that helps (Kernighan, Lin 1970): where parts are full, no vertex can
+    /// move alone. Looks at every pair, so only for graphs of up to [`EXCHANGED`] vertices.
+    pub fn exchange(&mut self) {
+        let n = self.part.len();
+        if n > EXCHANGED || self.budget.is_some() {
+            return;
+        }
+        let mut joined = vec![0i64; n];
+        let mut helped = true;
+        while helped {
+            helped = false;
+            for u in 0..n {
+                let level = self.level;
+                level.graph.arcs(u).iter().for_each(|arc| joined[arc.to as usize] = i64::from(arc.weight));
+                let best = (0..n)
+                    .filter(|v| self.part[*v] != self.part[u])
+                    .map(|v| (self.gain(u, self.part[v]) + self.gain(v, self.part[u]) - 2 * joined[v], v))
+                    .filter(|(gain, v)| *gain > 0 && self.may_exchange(u, *v))
+                    .max();
+                level.graph.arcs(u).iter().for_each(|arc| joined[arc.to as usize] = 0);
+                if let Some((_, v)) = best {
+                    let (one, other) = (self.part[u], self.part[v]);
+                    self.shift(u as u32, other);
+                    self.shift(v as u32, one);
+                    helped = true;
+                }
+            }
+        }
+    }
+
+    fn gain(&self, v: usize, to: u32) -> i64 {
+        let row = self.row(v as u32);
+        i64::from(row[to as usize]) - i64::from(row[self.part[v] as usize])
+    }
+
+    /// Whether neither part bears too much, or more than before, once two vertices have changed places.
+    fn may_exchange(&self, u: usize, v: usize) -> bool {
+        let (one, other) = (self.part[u] as usize, self.part[v] as usize);
+        let weights = self.level.loads.of(u).iter().zip(self.level.loads.of(v));
+        weights.enumerate().all(|(kind, (mine, theirs))| {
+            let bears = |part: usize, gives: u64, gets: u64| {
+                let at = kind * self.k + part;
+                gets <= gives || self.loads[at] - gives + gets <= self.limits[at]
+            };
+            bears(one, *mine, *theirs) && bears(other, *theirs, *mine)
+        })
     }
 
     /// Fills an empty part with what belongs together and costs least to take, from parts that keep at least what

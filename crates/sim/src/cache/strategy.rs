@@ -9,7 +9,7 @@ use farol_base::random::mix;
 use farol_base::{Random, Seeded, Timestamp};
 use farol_cache::balance::{Balancer, Rid};
 use farol_cache::burst;
-use farol_cache::protect::Protection;
+use farol_cache::protect::{Keepers, Protection};
 use farol_cache::route::{BalanceRules, HotRules, Router, RouterRules};
 use farol_cache::{NodeId, Ring};
 use std::time::Duration;
@@ -79,8 +79,7 @@ impl Kind {
     pub fn protection(self) -> Option<Protection> {
         match self {
             Kind::Thesis(Mechanisms { protect: true, .. }) => Some(Protection::default()),
-            // Two per cent save most of what five would (Table 7.1).
-            Kind::Ours => Some(Protection { share: 0.02, ..Protection::default() }),
+            Kind::Ours => Some(Protection { keepers: Keepers::All, ..Protection::default() }),
             _ => None,
         }
     }
@@ -245,13 +244,15 @@ impl Strategy {
     }
 
     /// Nodes that get an answer after a miss at one of them; others than the one that missed.
-    pub fn also_insert(&self, node: u16) -> &[u16] {
+    pub fn also_insert(&self, hash: u64, node: u16) -> Vec<u16> {
         match self {
+            Strategy::Routed(router) => router.also_given(hash, NodeId(node)).map(|node| node.0).collect(),
             // The consistency protocol of the matrix, without delay.
             Strategy::Matrix { replicas, .. } => {
-                replicas.iter().find(|nodes| nodes.contains(&node)).map_or(&[], Vec::as_slice)
+                let replicas = replicas.iter().find(|nodes| nodes.contains(&node)).into_iter().flatten();
+                replicas.copied().filter(|other| *other != node).collect()
             }
-            _ => &[],
+            _ => Vec::new(),
         }
     }
 

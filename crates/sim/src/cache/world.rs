@@ -8,7 +8,7 @@ use super::service::{BEAT, Costs, Station, Times};
 use super::strategy::{Kind, Strategy, Tuning, timestamp};
 use super::stream::Asked;
 use farol_base::{Seeded, Timestamp};
-use farol_cache::area::{Entry, Life, Present};
+use farol_cache::area::{Entry, Life, Present, Ranked};
 use farol_cache::burst::Event;
 use farol_cache::node::{CacheNode, Lookup, NodeOptions};
 use farol_cache::protect::Protection;
@@ -17,9 +17,6 @@ use farol_cache::{NodeId, Ring};
 
 /// Six heartbeats of 1.2 s are missed before a node counts as gone (thesis §1.6).
 const NOTICED_AFTER: f64 = 7.2;
-
-/// Share of a node's entries, the best ones, that travel when its borders move.
-const CARRIED: f64 = 0.2;
 
 /// A change of the service.
 #[derive(Clone, Debug, PartialEq)]
@@ -337,9 +334,9 @@ impl<'a> World<'a> {
                     made: Timestamp::EPOCH,
                     generation: 0,
                 };
-                for other in self.strategy.also_insert(number) {
-                    if *other != number && self.alive[usize::from(*other)] {
-                        self.nodes[usize::from(*other)].insert(entry.clone());
+                for other in self.strategy.also_insert(hash, number) {
+                    if self.alive[usize::from(other)] {
+                        self.nodes[usize::from(other)].insert(entry.clone());
                     }
                 }
                 self.nodes[node].insert(entry);
@@ -415,7 +412,7 @@ impl<'a> World<'a> {
         self.outcome.moved += router.balance();
     }
 
-    /// Where borders have moved, our design lets the best entries travel with them.
+    /// Where borders have moved, our design lets entries travel with them.
     fn carry(&mut self) {
         let Some(before) = &self.ring else { return };
         let Some(router) = self.strategy.router() else { return };
@@ -423,20 +420,23 @@ impl<'a> World<'a> {
         if before.version() == after.version() {
             return;
         }
+        let mut moving: Vec<Vec<Ranked<u64, ()>>> = vec![Vec::new(); self.nodes.len()];
         for node in after.nodes().filter(|node| before.contains(*node)) {
-            let at = usize::from(node.0);
-            let moving = self.nodes[at].hand_over(CARRIED, |hash, source| match source {
+            let given = self.nodes[usize::from(node.0)].hand_over(|hash, source| match source {
                 // Copies of a node that is gone belong to whoever has its range now.
-                Some(source) => !after.contains(source) && after.owner(hash) != Some(node),
+                Some(source) => !after.contains(source),
                 // Hot queries are at home everywhere; only what this node owned moves.
                 None => before.owner(hash) == Some(node) && after.owner(hash) != Some(node),
             });
-            for entry in moving {
-                if let Some(to) = after.owner(entry.hash) {
-                    self.outcome.carried += 1;
-                    self.nodes[usize::from(to.0)].take_over(entry);
+            for one in given {
+                if let Some(to) = after.owner(one.entry.hash) {
+                    moving[usize::from(to.0)].push(one);
                 }
             }
+        }
+        for (node, given) in self.nodes.iter_mut().zip(moving) {
+            self.outcome.carried += given.len() as u64;
+            node.take_over(given);
         }
         self.ring = Some(after);
     }
@@ -447,15 +447,15 @@ impl<'a> World<'a> {
         let ring = router.ring().clone();
         self.round += 1;
         let sending: Vec<NodeId> = ring.nodes().filter(|node| self.alive[usize::from(node.0)]).collect();
-        for node in sending {
-            let steps = protection.round(&self.nodes[usize::from(node.0)], 256);
-            for keeper in protection.keepers(&ring, node) {
-                let to = &mut self.nodes[usize::from(keeper.0)];
-                for entry in steps.iter().flatten() {
-                    to.protect(node, self.round, entry.clone());
+        for node in &sending {
+            for entry in protection.round(&self.nodes[usize::from(node.0)], 256).into_iter().flatten() {
+                for keeper in protection.keepers(&ring, *node, entry.hash) {
+                    self.nodes[usize::from(keeper.0)].protect(*node, self.round, entry.clone());
                 }
-                to.round_done(node, self.round);
             }
+        }
+        for keeper in &sending {
+            self.nodes[usize::from(keeper.0)].round_done(&sending, self.round);
         }
     }
 

@@ -5,11 +5,15 @@ use super::Multilevel;
 use crate::Graph;
 use crate::graph::Arc;
 use crate::split::heap::Heap;
-use crate::split::refine::{Effort, Refiner};
+use crate::split::refine::{EXCHANGED, Effort, Refiner};
 use crate::split::{Balance, Loads};
 use farol_base::{Random, Seeded};
 use std::borrow::Cow;
 use std::ops::Range;
+
+/// Vertices of a small graph, in all its trials together.
+const TRIED_VERTICES: usize = 2000;
+const TRIALS_MAX: usize = 60;
 
 /// The best of some splits of a small graph.
 pub(in crate::split) fn best(
@@ -18,7 +22,9 @@ pub(in crate::split) fn best(
     search: &Multilevel,
     random: &mut Seeded,
 ) -> Vec<u32> {
-    let trials = search.trials.max(1);
+    // A small graph costs next to nothing, and luck decides more.
+    let small = if level.vertices() <= EXCHANGED { TRIED_VERTICES / level.vertices().max(1) } else { 0 };
+    let trials = search.trials.max(small.min(TRIALS_MAX)).max(1);
     let mut best: Option<((u64, i64), Vec<u32>)> = None;
     for trial in 0..trials + 1 {
         let mut part = if trial < trials {
@@ -35,6 +41,7 @@ pub(in crate::split) fn best(
         refiner.rebalance();
         refiner.refine(Effort { passes: search.passes, patience: search.patience }, random);
         refiner.rebalance();
+        refiner.exchange();
         let worth = (refiner.excess(), refiner.cost());
         if best.as_ref().is_none_or(|(least, _)| worth < *least) {
             best = Some((worth, part));

@@ -38,6 +38,35 @@ fn cliques_stay_whole() {
     }
 }
 
+/// The least that any balanced split in two cuts.
+fn least_cut(graph: &Graph, pages: &[u64], limits: &[u64]) -> u64 {
+    let n = pages.len();
+    let splits = (0u32..1 << n).map(|bits| (0..n).map(|v| bits >> v & 1).collect::<Vec<u32>>());
+    let fair = splits.filter(|part| {
+        let load: u64 = (0..n).filter(|v| part[*v] == 0).map(|v| pages[v]).sum();
+        load <= limits[0] && pages.iter().sum::<u64>() - load <= limits[1]
+    });
+    fair.map(|part| graph.cut(&part)).min().unwrap()
+}
+
+#[test]
+fn small_graphs_without_places_are_split_almost_as_well_as_can_be() {
+    let mut random = Seeded::new(5);
+    for _ in 0..30 {
+        let n = 8 + random.below(5) as usize;
+        let edges: Vec<(u32, u32, u32)> = (0..n as u32)
+            .flat_map(|a| (0..a).map(move |b| (a, b)))
+            .map(|(a, b)| (a, b, 1 + random.below(9) as u32))
+            .collect();
+        let graph = Graph::from_edges(n, &edges).unwrap();
+        let pages: Vec<u64> = (0..n).map(|_| 5 + random.below(5)).collect();
+        let balance = Balance::equal(&Loads::pages(pages.clone()), 2, 0.05).unwrap();
+        let found = split(&graph, pages.clone(), 2, 0.05);
+        let least = least_cut(&graph, &pages, balance.limits());
+        assert!(found.cut as f64 <= 1.05 * least as f64, "{} instead of {least}", found.cut);
+    }
+}
+
 #[test]
 fn a_grid_is_cut_straight() {
     let n = 60;

@@ -7,6 +7,9 @@ use std::thread::JoinHandle;
 
 use super::upkeep::Done;
 
+/// How far these threads step back behind their maker's, in the system's measure.
+const STEPS_BACK: i32 = 5;
+
 type Job = Box<dyn FnOnce() -> Done + Send>;
 
 /// Jobs under way, and those that are done.
@@ -35,6 +38,8 @@ impl Jobs {
             .filter_map(|number| {
                 let (jobs, finish) = (jobs.clone(), finish.clone());
                 let work = move || {
+                    // Whoever finds URLs and asks for them goes first. Where the system refuses, nothing changes.
+                    let _ = rustix::process::nice(STEPS_BACK);
                     loop {
                         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
                         let Ok(job) = job else { return };

@@ -87,6 +87,8 @@ pub struct VeuniOptions {
     pub prescheduled: usize,
     /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.35.
     pub pending_share: f64,
+    /// Pending files may always be this large together. Default: 64 MiB.
+    pub pending_min: u64,
     /// Blocks whose servers are handed out at a time. Default: 4.
     pub turns: usize,
     /// Threads that merge. 0 = whoever calls, which is what tests want. Default: 1.
@@ -103,6 +105,7 @@ impl Default for VeuniOptions {
             block_servers: 100_000,
             prescheduled: 1000,
             pending_share: 0.35,
+            pending_min: 64 << 20,
             turns: 4,
             threads: 1,
             redistribution: Arc::new(Breadth),

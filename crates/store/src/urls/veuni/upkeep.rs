@@ -25,8 +25,6 @@ const REST: u32 = 30;
 const REST_AFTER_TROUBLE: Duration = Duration::from_secs(1);
 /// Blocks up to this size are merged by whoever asks: it takes a few milliseconds.
 const SHORT_BYTES: u64 = 256 << 10;
-/// Pending files are let grow to this before anything is merged to shrink them.
-const PENDING_BYTES_MIN: u64 = 16 << 20;
 /// The log goes on in a new file at this size.
 const LOG_FILE_BYTES: u64 = 32 << 20;
 
@@ -84,7 +82,7 @@ impl Veuni {
 
     fn pending_max(&self) -> u64 {
         let (_, all) = self.pending_total();
-        PENDING_BYTES_MIN.max((all as f64 * self.options.pending_share) as u64)
+        self.options.pending_min.max((all as f64 * self.options.pending_share) as u64)
     }
 
     fn is_overfull(&self) -> bool {
