@@ -80,7 +80,7 @@ impl Incremental {
         }
         let mut random = Seeded::new(self.search.seed);
         let level = Level { home: Some(before.to_vec()), ..Level::of(problem) };
-        let tower = self.search.coarsen(level, k, &mut random);
+        let tower = self.search.coarsen(level, k * self.search.coarsest, &mut random);
         let top = tower.coarsest();
         let home = top.home.clone().unwrap_or_default();
         let mut taken = vec![false; k];
@@ -118,7 +118,7 @@ impl Incremental {
             }
         }
         let part = best.map_or(settled, |(_, part)| part);
-        tower.refine(part, problem.balance, Some(Budget::new(most)), &self.search, &mut random)
+        tower.refine(part, problem.balance, Some(Budget::new(most)), &self.search, &mut random).part
     }
 }
 

@@ -36,8 +36,8 @@ const NOT_SEEN: u8 = 0;
 const QUEUED: u8 = 1;
 const MOVED: u8 = 2;
 
-/// Vertices up to which exchanges of pairs are tried.
-pub(super) const EXCHANGED: usize = 256;
+/// Vertices up to which a graph is small.
+const EXCHANGED: usize = 256;
 
 /// Border vertices from which one search starts.
 const SEEDS: usize = 16;
@@ -64,6 +64,10 @@ pub(super) struct Refiner<'a> {
     heap: Heap,
     moves: Vec<(u32, u32)>,
     budget: Option<Budget>,
+    /// Edges visited by moves.
+    pub work: usize,
+    /// What parts may bear beyond their limits while a search goes on, so that vertices can go round.
+    tolerance: u64,
 }
 
 impl<'a> Refiner<'a> {
@@ -99,6 +103,8 @@ impl<'a> Refiner<'a> {
             heap: Heap::new(n),
             moves: Vec::new(),
             budget,
+            work: 0,
+            tolerance: 0,
         }
     }
 
@@ -182,6 +188,7 @@ impl<'a> Refiner<'a> {
     /// One local search; answers what it gained.
     fn search(&mut self, patience: usize) -> i64 {
         let (mut sum, mut best, mut best_at) = (0i64, 0i64, 0);
+        let excess = if self.tolerance > 0 { self.excess() } else { 0 };
         self.moves.clear();
         while let Some((key, v)) = self.heap.pop() {
             let Some((gain, to)) = self.best_move(v) else {
@@ -197,7 +204,7 @@ impl<'a> Refiner<'a> {
             self.shift(v, to);
             self.moves.push((v, from));
             sum += gain;
-            if sum > best {
+            if sum > best && (self.tolerance == 0 || self.excess() <= excess) {
                 (best, best_at) = (sum, self.moves.len());
             } else if self.moves.len() - best_at > patience {
                 break;
@@ -227,25 +234,34 @@ impl<'a> Refiner<'a> {
         }
     }
 
-    /// The best part for a vertex to move to, and what is gained.
+    /// The best part for a vertex to move to among those that it has to do with, and what is gained.
     #[inline]
     fn best_move(&self, v: u32) -> Option<(i64, u32)> {
         let own = self.part[v as usize] as usize;
         let row = self.row(v);
         let (mut best, mut most) = (None, 0u32);
         for (part, weight) in row.iter().enumerate() {
-            if part != own && (best.is_none() || *weight > most) && self.fits(v, own, part) {
+            if *weight > most && part != own && self.fits(v, own, part) {
                 (best, most) = (Some(part as u32), *weight);
             }
         }
         best.map(|part| (i64::from(most) - i64::from(row[own]), part))
     }
 
+    /// The same among all parts.
+    fn best_escape(&self, v: u32) -> Option<(i64, u32)> {
+        self.best_move(v).or_else(|| {
+            let own = self.part[v as usize] as usize;
+            let to = (0..self.k).find(|part| *part != own && self.fits(v, own, *part))?;
+            Some((-i64::from(self.row(v)[own]), to as u32))
+        })
+    }
+
     #[inline]
     fn fits(&self, v: u32, from: usize, to: usize) -> bool {
         for (kind, weight) in self.level.loads.of(v as usize).iter().enumerate() {
             let (at, own) = (kind * self.k + to, kind * self.k + from);
-            if self.loads[at] + weight > self.limits[at] && *weight > 0 {
+            if self.loads[at] + weight > self.limits[at] + self.tolerance && *weight > 0 {
                 // Out of a part that bears too much it may go where there is less of it afterwards.
                 let eases = self.loads[own] > self.limits[own]
                     && filled(self.loads[at] + weight, self.limits[at])
@@ -270,6 +286,7 @@ impl<'a> Refiner<'a> {
             self.loads[kind * k + from as usize] -= weight;
             self.loads[kind * k + to as usize] += weight;
         }
+        self.work += level.graph.arcs(v as usize).len();
         for arc in level.graph.arcs(v as usize) {
             let at = arc.to as usize * k;
             self.towards[at + from as usize] -= arc.weight;
@@ -285,13 +302,21 @@ impl<'a> Refiner<'a> {
         }
     }
 
-    /// Exchanges pairs of vertices as long as that helps (Kernighan, Lin 1970): where parts are full, no vertex can
-    /// move alone. Looks at every pair, so only for graphs of up to [`EXCHANGED`] vertices.
-    pub fn exchange(&mut self) {
-        let n = self.part.len();
-        if n > EXCHANGED || self.budget.is_some() {
+    /// Searches a small graph more thoroughly: pairs are exchanged, and vertices may go round several parts.
+    pub fn refine_small(&mut self, effort: Effort, random: &mut Seeded) {
+        if self.part.len() > EXCHANGED || self.budget.is_some() {
             return;
         }
+        self.exchange();
+        self.tolerance = (0..self.part.len()).map(|v| self.level.loads.first(v)).max().unwrap_or(0);
+        self.refine(effort, random);
+        self.tolerance = 0;
+    }
+
+    /// Exchanges pairs of vertices as long as that helps (Kernighan, Lin 1970): where parts are full, no vertex can
+    /// move alone. Looks at every pair.
+    fn exchange(&mut self) {
+        let n = self.part.len();
         let mut joined = vec![0i64; n];
         let mut helped = true;
         while helped {
@@ -389,7 +414,7 @@ impl<'a> Refiner<'a> {
         }
         while self.loads[at] > self.limits[at] {
             let Some((key, v)) = self.heap.pop() else { break };
-            let Some((gain, to)) = self.best_move(v) else { continue };
+            let Some((gain, to)) = self.best_escape(v) else { continue };
             let now = self.key(v, kind, gain);
             if now < key {
                 self.heap.set(v, now);
@@ -407,7 +432,7 @@ impl<'a> Refiner<'a> {
     }
 
     fn queue_by_weight(&mut self, v: u32, kind: usize) {
-        match self.best_move(v) {
+        match self.best_escape(v) {
             Some((gain, _)) => {
                 let key = self.key(v, kind, gain);
                 self.heap.set(v, key);

@@ -1,30 +1,33 @@
 //! Splitting the coarsest graph: recursive bisection by growing, and greedily by what pulls most; the best is kept.
 
 use super::Level;
-use super::Multilevel;
+use super::{Multilevel, coarsen_to};
 use crate::Graph;
 use crate::graph::Arc;
 use crate::split::heap::Heap;
-use crate::split::refine::{EXCHANGED, Effort, Refiner};
+use crate::split::refine::{Effort, Refiner};
 use crate::split::{Balance, Loads};
 use farol_base::{Random, Seeded};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Vertices of a small graph, in all its trials together.
-const TRIED_VERTICES: usize = 2000;
+/// What a trial costs for each edge and vertex, in visits.
+const TRIAL_COST: usize = 60;
 const TRIALS_MAX: usize = 60;
+/// Vertices left when a half is coarsened before it is split in two.
+const BISECTED: usize = 80;
 
-/// The best of some splits of a small graph.
+/// The best of some splits of a small graph: of more than `search` asks for while all together cost less than `cost_max`
+/// visits of an edge, because luck decides much.
 pub(in crate::split) fn best(
     level: &Level<'_>,
     balance: &Balance,
     search: &Multilevel,
+    cost_max: usize,
     random: &mut Seeded,
 ) -> Vec<u32> {
-    // A small graph costs next to nothing, and luck decides more.
-    let small = if level.vertices() <= EXCHANGED { TRIED_VERTICES / level.vertices().max(1) } else { 0 };
-    let trials = search.trials.max(small.min(TRIALS_MAX)).max(1);
+    let cheap = (cost_max / (TRIAL_COST * (level.graph.edges() + level.vertices()).max(1))).min(TRIALS_MAX);
+    let trials = search.trials.max(cheap).max(1);
     let mut best: Option<((u64, i64), Vec<u32>)> = None;
     for trial in 0..trials + 1 {
         let mut part = if trial < trials {
@@ -39,9 +42,10 @@ pub(in crate::split) fn best(
         };
         let mut refiner = Refiner::new(level, balance, &mut part, None);
         refiner.rebalance();
-        refiner.refine(Effort { passes: search.passes, patience: search.patience }, random);
+        let effort = Effort { passes: search.passes, patience: search.patience };
+        refiner.refine(effort, random);
         refiner.rebalance();
-        refiner.exchange();
+        refiner.refine_small(effort, random);
         let worth = (refiner.excess(), refiner.cost());
         if best.as_ref().is_none_or(|(least, _)| worth < *least) {
             best = Some((worth, part));
@@ -67,7 +71,7 @@ fn bisect_down(
     }
     let middle = from + (to - from) / 2;
     let (sub, halves) = halves(level, balance, vertices, from, middle, to);
-    let side = bisect(&sub, &halves, search, random);
+    let side = bisect(sub, &halves, search, random);
     let pick = |wanted: u32| -> Vec<u32> {
         vertices.iter().zip(&side).filter(|(_, side)| **side == wanted).map(|(v, _)| *v).collect()
     };
@@ -120,7 +124,15 @@ fn halves(
     (sub, two)
 }
 
-fn bisect(level: &Level<'_>, two: &Balance, search: &Multilevel, random: &mut Seeded) -> Vec<u32> {
+/// Splits in two, multilevel as well.
+fn bisect(level: Level<'_>, two: &Balance, search: &Multilevel, random: &mut Seeded) -> Vec<u32> {
+    let tower = coarsen_to(level, BISECTED, random);
+    let side = grow_best(tower.coarsest(), two, search, random);
+    let search = Multilevel { passes: 2, patience: search.patience / 2 + 1, ..*search };
+    tower.refine(side, two, None, &search, random).part
+}
+
+fn grow_best(level: &Level<'_>, two: &Balance, search: &Multilevel, random: &mut Seeded) -> Vec<u32> {
     let mut best: Option<((u64, i64), Vec<u32>)> = None;
     for _ in 0..search.grown.max(1) {
         let mut side = grow(level, two.fair()[0] as u64, random);

@@ -20,6 +20,21 @@ use coarsen::{cluster, contract};
 use farol_base::Seeded;
 use std::borrow::Cow;
 
+/// Splitting the coarsest graph may cost so many visits of an edge, or so many for each edge of the whole graph.
+const SPLITS_MIN: usize = 500_000;
+/// The same for a graph that needs no coarsening: all depends on it, and it takes some milliseconds.
+const SPLITS_SMALL: usize = 4_000_000;
+const SPLITS_SHARE: usize = 3;
+/// Runs times parts that are cheap together, and runs at most.
+const RUNS_PARTS: usize = 16;
+const RUNS_MAX: usize = 4;
+/// A graph with fewer vertices is not coarsened.
+const COARSEST_MIN: usize = 100;
+/// Refining is cheap as long as moves visit fewer edges than so many times what there are.
+const WORK_SHARE: usize = 2;
+/// Cycles that are added where refining is cheap.
+const CYCLES_CHEAP: usize = 1;
+
 /// How thoroughly to search.
 #[derive(Clone, Copy, Debug)]
 pub struct Multilevel {
@@ -33,6 +48,8 @@ pub struct Multilevel {
     pub patience: usize,
     /// Times that the whole is coarsened and refined again with what was found.
     pub cycles: usize,
+    /// Times that the whole is done anew where that is cheap, of which the best is kept.
+    pub runs: usize,
     /// Vertices left per part when coarsening ends.
     pub coarsest: usize,
     pub seed: u64,
@@ -40,7 +57,16 @@ pub struct Multilevel {
 
 impl Default for Multilevel {
     fn default() -> Multilevel {
-        Multilevel { trials: 3, grown: 4, passes: 4, patience: 30, cycles: 0, coarsest: 30, seed: 1 }
+        Multilevel {
+            trials: 3,
+            grown: 4,
+            passes: 8,
+            patience: 100,
+            cycles: 0,
+            runs: 2,
+            coarsest: 15,
+            seed: 1,
+        }
     }
 }
 
@@ -75,6 +101,15 @@ pub(super) struct Tower<'a> {
     pub maps: Vec<Vec<u32>>,
 }
 
+/// A split of the whole graph.
+pub(super) struct Refined {
+    pub part: Vec<u32>,
+    /// What parts bear too much, and the cut: less is better.
+    worth: (u64, i64),
+    /// Edges that moves visited.
+    work: usize,
+}
+
 impl Multilevel {
     /// Splits.
     ///
@@ -91,43 +126,91 @@ impl Multilevel {
             return vec![0; n];
         }
         let mut random = Seeded::new(self.seed);
-        let tower = self.coarsen(Level::of(problem), k, &mut random);
-        let part = initial::best(tower.coarsest(), problem.balance, self, &mut random);
-        let mut part = tower.refine(part, problem.balance, None, self, &mut random);
-        drop(tower);
-        for _ in 0..self.cycles {
-            let level = Level { home: Some(part.clone()), ..Level::of(problem) };
-            let tower = self.coarsen(level, k, &mut random);
-            let before = tower.project_up(&part);
-            part = tower.refine(before, problem.balance, None, self, &mut random);
+        // The first step is the dearest; what follows may be tried more than once.
+        let (step, rest) =
+            coarsen_steps(Level::of(problem), (self.coarsest * k).max(COARSEST_MIN), 1, &mut random).parted();
+        let mut best = self.run(&rest, problem, self.coarsest, &mut random);
+        let mut work = best.work;
+        // Where little moves after the coarsest graph was split, that split decides all, and is worth another try.
+        let is_cheap = |work: usize| work < WORK_SHARE * problem.graph.edges();
+        // What a run costs grows with the number of parts.
+        for again in 1..self.runs.max((RUNS_PARTS / k).min(RUNS_MAX)) {
+            if is_cheap(work) {
+                // A finer one, for another view of the same graph.
+                let other = self.run(&rest, problem, self.coarsest * (1 + 2 * again), &mut random);
+                work += other.work;
+                if other.worth < best.worth {
+                    best = other;
+                }
+            }
         }
-        part
+        if let Some(step) = step {
+            best = step.refine(best.part, problem.balance, None, self, &mut random);
+            work += best.work;
+        }
+        for cycle in 0..self.cycles.max(CYCLES_CHEAP) {
+            if cycle < self.cycles || is_cheap(work) {
+                let level = Level { home: Some(best.part.clone()), ..Level::of(problem) };
+                let tower = self.coarsen(level, k * self.coarsest, &mut random);
+                let before = tower.project_up(&best.part);
+                best = tower.refine(before, problem.balance, None, self, &mut random);
+                work += best.work;
+            }
+        }
+        best.part
+    }
+
+    fn run(&self, level: &Level<'_>, problem: &Problem<'_>, coarsest: usize, random: &mut Seeded) -> Refined {
+        let tower = self.coarsen(level.clone(), coarsest * problem.parts(), random);
+        let least =
+            if tower.coarsest().vertices() == problem.graph.vertices() { SPLITS_SMALL } else { SPLITS_MIN };
+        let cost = least.max(SPLITS_SHARE * problem.graph.edges());
+        let part = initial::best(tower.coarsest(), problem.balance, self, cost, random);
+        tower.refine(part, problem.balance, None, self, random)
     }
 
     /// Coarsens until few vertices are left or no more can be merged.
-    pub(super) fn coarsen<'a>(&self, level: Level<'a>, parts: usize, random: &mut Seeded) -> Tower<'a> {
-        let enough = (self.coarsest * parts).max(200);
-        let total = level.loads.total(0);
-        let mut tower = Tower { levels: vec![level], maps: Vec::new() };
-        loop {
-            let finest = tower.coarsest();
-            let n = finest.vertices();
-            // Without edges nothing belongs together, and merging would only blur who pulls whom.
-            if n <= enough || (finest.graph.edges() == 0 && finest.pulls.is_some()) {
-                break;
-            }
-            // No vertex may become so heavy that parts cannot be balanced any more.
-            let most = (total * 3 / 2).div_ceil(enough as u64).max(1);
-            let labels = cluster(finest, most, (enough / 2).max(n / 8), random);
-            let (coarser, map) = contract(finest, &labels);
-            // A level that saves next to nothing costs more than it brings.
-            if coarser.vertices() as f64 > 0.95 * n as f64 {
-                break;
-            }
-            tower.levels.push(coarser);
-            tower.maps.push(map);
+    pub(super) fn coarsen<'a>(&self, level: Level<'a>, enough: usize, random: &mut Seeded) -> Tower<'a> {
+        coarsen_to(level, enough.max(COARSEST_MIN), random)
+    }
+}
+
+/// Coarsens until about `enough` vertices are left or no more can be merged.
+pub(super) fn coarsen_to<'a>(level: Level<'a>, enough: usize, random: &mut Seeded) -> Tower<'a> {
+    coarsen_steps(level, enough, usize::MAX, random)
+}
+
+/// The same, in so many steps at most.
+fn coarsen_steps<'a>(level: Level<'a>, enough: usize, steps: usize, random: &mut Seeded) -> Tower<'a> {
+    let total = level.loads.total(0);
+    let mut tower = Tower { levels: vec![level], maps: Vec::new() };
+    while tower.maps.len() < steps {
+        let finest = tower.coarsest();
+        let n = finest.vertices();
+        // Without edges nothing belongs together, and merging would only blur who pulls whom.
+        if n <= enough || (finest.graph.edges() == 0 && finest.pulls.is_some()) {
+            break;
         }
-        tower
+        // No vertex may become so heavy that parts cannot be balanced any more.
+        let most = (total * 3 / 2).div_ceil(enough as u64).max(1);
+        let labels = cluster(finest, most, (enough / 2).max(n / 8), random);
+        let (coarser, map) = contract(finest, &labels);
+        // A level that saves next to nothing costs more than it brings.
+        if coarser.vertices() as f64 > 0.95 * n as f64 {
+            break;
+        }
+        tower.levels.push(coarser);
+        tower.maps.push(map);
+    }
+    tower
+}
+
+impl<'a> Tower<'a> {
+    /// The last level, and the tower below it, if there is any.
+    fn parted(mut self) -> (Option<Tower<'a>>, Level<'a>) {
+        let last = self.levels.len() - 1;
+        let level = if last > 0 { self.levels.swap_remove(last) } else { self.levels[last].clone() };
+        ((last > 0).then_some(self), level)
     }
 }
 
@@ -155,9 +238,10 @@ impl Tower<'_> {
         mut budget: Option<Budget>,
         search: &Multilevel,
         random: &mut Seeded,
-    ) -> Vec<u32> {
+    ) -> Refined {
+        let (mut work, mut worth) = (0, (0, 0));
         for (depth, level) in self.levels.iter().enumerate().rev() {
-            if depth + 1 < self.levels.len() {
+            if depth < self.maps.len() {
                 part = self.maps[depth].iter().map(|coarse| part[*coarse as usize]).collect();
             }
             if let Some(budget) = &mut budget {
@@ -167,9 +251,11 @@ impl Tower<'_> {
             refiner.rebalance();
             refiner.refine(Effort { passes: search.passes, patience: search.patience }, random);
             refiner.rebalance();
+            work += refiner.work;
+            worth = (refiner.excess(), refiner.cost());
             budget = refiner.into_budget();
         }
-        part
+        Refined { part, worth, work }
     }
 }
 

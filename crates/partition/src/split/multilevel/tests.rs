@@ -31,7 +31,12 @@ fn cliques_stay_whole() {
         let split = split(&graph, vec![1; count * 10], k, 0.03);
         assert_eq!(split.overload, 1.0, "{count} cliques in {k} parts");
         for clique in split.part.chunks(10) {
-            assert!(clique.iter().all(|part| *part == clique[0]), "{count} cliques in {k} parts");
+            assert!(
+                clique.iter().all(|part| *part == clique[0]),
+                "{count} cliques in {k} parts: {:?} cut {}",
+                split.part,
+                split.cut
+            );
         }
         // Two borders for each part, if neighbouring cliques stay together too.
         assert!(split.cut <= 2 * k as u64, "{} cut, {count} cliques in {k} parts", split.cut);
