@@ -5,7 +5,7 @@
 //! away from where it was than the *budget* allows; what goes back home is free.
 
 use super::fixed::reduce;
-use super::multilevel::{Level, Multilevel};
+use super::multilevel::{Level, Multilevel, Refined};
 use super::refine::{Budget, Effort, Refiner};
 use super::{FREE, Problem, Split};
 use crate::Error;
@@ -32,6 +32,9 @@ impl Change {
         part.iter().map(number).collect()
     }
 }
+
+/// Times that all is done, of which the best is kept.
+const TRIES: u64 = 3;
 
 /// Splits again.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +81,14 @@ impl Incremental {
         if k == 1 || n == 0 {
             return vec![0; n];
         }
-        let mut random = Seeded::new(self.search.seed);
+        // Each time other groups are carved.
+        let tries = (0..TRIES).map(|offset| self.attempt(problem, before, self.search.seed + offset));
+        tries.min_by_key(|tried| tried.worth).map_or_else(|| vec![0; n], |best| best.part)
+    }
+
+    fn attempt(&self, problem: &Problem<'_>, before: &[u32], seed: u64) -> Refined {
+        let k = problem.parts();
+        let mut random = Seeded::new(seed);
         let level = Level { home: Some(before.to_vec()), ..Level::of(problem) };
         let tower = self.search.coarsen(level, k * self.search.coarsest, &mut random);
         let top = tower.coarsest();
@@ -118,7 +128,7 @@ impl Incremental {
             }
         }
         let part = best.map_or(settled, |(_, part)| part);
-        tower.refine(part, problem.balance, Some(Budget::new(most)), &self.search, &mut random).part
+        tower.refine(part, problem.balance, Some(Budget::new(most)), &self.search, &mut random)
     }
 }
 

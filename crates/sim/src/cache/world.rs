@@ -506,13 +506,18 @@ mod tests {
 
     /// Three hundred queries a second for forty minutes; nodes bear as much less.
     fn small(kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) -> Outcome {
+        small_without(0, kind, nodes, changes)
+    }
+
+    /// The same without the most frequent queries.
+    fn small_without(top: u64, kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) -> Outcome {
         const RATE: f64 = 300.0;
         let node_rate = 50.0 * RATE / 770.0;
         let costs = Costs { node_rate, index_rate: 520.0 * RATE / 770.0, ..Costs::default() };
         let tuning = Tuning { node_rate, ..Tuning::default() };
         let plan = Plan { changes, warm_up: 900.0, costs, tuning, ..Plan::new(kind, nodes, 2_000) };
         let stream = Stream::new(StreamConfig { rate: RATE, ..StreamConfig::default() });
-        run(plan, stream.take_while(|asked| asked.at < 2400.0))
+        run(plan, stream.take_while(|asked| asked.at < 2400.0).filter(|asked| asked.query >= top))
     }
 
     #[test]
@@ -544,6 +549,28 @@ mod tests {
         );
         assert!(ours.times.mean() < 1.05 * whole.times.mean());
         assert!(ours.carried > 0 && ours.given_up > 0);
+    }
+
+    #[test]
+    fn with_failures_replicas_are_between_plain_hashing_and_us() {
+        // Test vector 12, second half. (Of the thesis' own mechanisms B alone is behind PD6 here, see the results.)
+        let changes = || vec![(1500.0, Change::Fail(vec![2, 7, 13, 21, 28]))];
+        let time = |kind| small(kind, 30, changes()).times.mean();
+        let (ours, plain) = (time(Kind::Ours), time(Kind::Plain));
+        for partitions in [15, 10, 6, 5] {
+            let matrix = time(Kind::Matrix(partitions));
+            assert!(ours < matrix && matrix < plain, "PD{partitions}: {ours} {matrix} {plain}");
+        }
+    }
+
+    #[test]
+    fn plain_hashing_suffers_from_more_nodes_and_from_the_head() {
+        // Acceptance check 12.
+        let efficiency = |top, nodes| small_without(top, Kind::Plain, nodes, Vec::new()).efficiency();
+        let falling = [5, 10, 20, 40].map(|nodes| efficiency(0, nodes));
+        assert!(falling.is_sorted_by(|fewer, more| fewer > more), "{falling:?}");
+        let without = efficiency(100, 20);
+        assert!(1.0 - without < 0.5 * (1.0 - falling[2]), "{without} {falling:?}");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Revisits {
     /// Seconds of the book in one of the clock.
     speed: f64,
     rebalanced: Instant,
+    /// When this process began to visit.
+    began: Option<Timestamp>,
 }
 
 /// A visit, as far as the next one is concerned.
@@ -80,6 +82,7 @@ impl Revisits {
             delay_min: crawl.delay_min.get(),
             speed: crawl.revisit_clock.max(1e-3),
             rebalanced: Instant::now(),
+            began: None,
         }
     }
 
@@ -94,6 +97,7 @@ impl Revisits {
 
     /// Reads what the records say, as when a crawl begins.
     pub fn recall(&mut self, urls: &mut dyn UrlStore, now: Timestamp) -> Result<()> {
+        self.began = Some(now);
         let mut book = Book::new(self.rules);
         let counts = urls.counts();
         if counts.collected + counts.unsettled > 0 {
@@ -128,7 +132,10 @@ impl Revisits {
             (_, before) => signal::last_modified(now, before.map(|(_, last)| last), modified, facts.changed),
         };
         let delay = facts.delay.unwrap_or_default().max(self.delay_min).as_secs_f64() * self.speed;
-        let seen = Seen { host, delay, now, before, observed, weight: weight_of(facts) };
+        // What came due while nobody was there says nothing of how late visits are.
+        let due = seen_before.map(|record| record.due);
+        let due = due.filter(|due| self.began.is_some_and(|began| *due >= began)).map(|due| self.secs(due));
+        let seen = Seen { host, delay, now, due, before, observed, weight: weight_of(facts) };
         let Planned { memo, due } = self.book.visited(&seen);
         let due = match self.kind {
             RevisitKind::Optimal => self.after(facts.now, due - now),

@@ -22,6 +22,9 @@ use super::select::Freshness;
 use std::collections::HashMap;
 use sums::Sums;
 
+/// What one visit counts in a host's mean lateness: a memory of some thirty.
+const LATE_WEIGHT: f64 = 1.0 / 32.0;
+
 /// Bounds and shares of a book.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BookRules {
@@ -57,6 +60,8 @@ struct HostBook {
     sums: Sums,
     /// Its own price, where its pages ask for more than it bears.
     price: Option<f64>,
+    /// Seconds from when a visit is due to when it is made, lately, in the mean.
+    late: f64,
 }
 
 /// A visit that found a page.
@@ -66,6 +71,8 @@ pub struct Seen {
     /// Least seconds between two requests of the host.
     pub delay: f64,
     pub now: f64,
+    /// When this visit was due, where it was asked for here and somebody was there to make it.
+    pub due: Option<f64>,
     /// What was remembered of the page, and when it was visited last; `None` at the first visit.
     pub before: Option<(Memo, f64)>,
     /// What this visit tells of the time since.
@@ -124,7 +131,7 @@ impl Book {
 
     /// A page was visited and is there: says when it is worth another visit, and what to remember.
     pub fn visited(&mut self, seen: &Seen) -> Planned {
-        let Seen { host, delay, now, before, observed, weight } = *seen;
+        let Seen { host, delay, now, due, before, observed, weight } = *seen;
         self.moved += 1;
         let mut evidence = before.map_or_else(Evidence::default, |(memo, _)| memo.evidence);
         if let Some((memo, last)) = before {
@@ -133,6 +140,10 @@ impl Book {
         let price = self.price_of(host);
         let seat = self.host(host, delay);
         seat.delay = delay;
+        if let Some(due) = due {
+            seat.late += ((now - due).max(0.0) - seat.late) * LATE_WEIGHT;
+        }
+        let late = seat.late;
         if let Some(observed) = observed {
             let old = evidence;
             evidence.observe(before.map_or(0.0, |(_, last)| now - last), observed);
@@ -144,7 +155,10 @@ impl Book {
         let worth = worth_of(price, weight);
         let memo = Memo { evidence, entry: Entry::of(belief.change(worth), weight) };
         self.put(host, delay, memo.entry, now, now);
-        Planned { memo, due: now + self.interval(&belief, worth) }
+        // Visits that come late in the mean are asked for sooner, so that the channel is used as planned.
+        let interval = self.interval(&belief, worth);
+        let sooner = interval - late.min(interval / 2.0);
+        Planned { memo, due: now + sooner.max(self.rules.least) }
     }
 
     /// A page is gone, or could not be had: it is no longer counted. Says what to remember.
@@ -270,7 +284,7 @@ fn worth_of(price: f64, weight: f64) -> f64 {
 
 impl HostBook {
     fn new(delay: f64, prior: Prior) -> HostBook {
-        HostBook { delay, prior, sums: Sums::default(), price: None }
+        HostBook { delay, prior, sums: Sums::default(), price: None, late: 0.0 }
     }
 }
 

@@ -97,6 +97,11 @@ impl World {
 }
 
 fn with_book(pages: usize, hosts: u64, delay: f64, days: f64) -> (Run, Book) {
+    with_late_book(pages, hosts, delay, days, 0.0)
+}
+
+/// Every visit is made so many seconds after it was due.
+fn with_late_book(pages: usize, hosts: u64, delay: f64, days: f64, late: f64) -> (Run, Book) {
     let mut memos: Vec<Option<Memo>> = vec![None; pages];
     let book = std::cell::RefCell::new(Book::new(RULES));
     let run = World::new(pages, hosts).run(
@@ -109,10 +114,12 @@ fn with_book(pages: usize, hosts: u64, delay: f64, days: f64) -> (Run, Book) {
             let observed =
                 changed.map(|changed| if changed { Observed::Changed } else { Observed::Unchanged });
             let before = memos[number].map(|memo| (memo, page.last));
-            let planned = book.visited(&Seen { host: page.host, delay, now, before, observed, weight: 1.0 });
+            let due = before.map(|_| now - late);
+            let planned =
+                book.visited(&Seen { host: page.host, delay, now, due, before, observed, weight: 1.0 });
             // As it would come back from a disk.
             memos[number] = Some(Memo::from_bytes(planned.memo.to_bytes()));
-            planned.due
+            planned.due + late
         },
         &mut |now| {
             let (_, freshness) = book.borrow().freshness(now);
@@ -159,6 +166,14 @@ fn it_says_how_fresh_it_is_and_beats_an_interval_rule() {
 }
 
 #[test]
+fn visits_that_come_late_are_asked_for_sooner() {
+    let (late, _) = with_late_book(600, 6, 1.0, 300.0, 0.5 * DAY);
+    // The channel is used as planned all the same.
+    assert!((late.visits_per_day / (600.0 / 8.0) - 1.0).abs() < 0.15, "{late:?}");
+    assert!((late.truly_fresh - late.believed).abs() < 0.03, "{late:?}");
+}
+
+#[test]
 fn a_host_that_bears_little_has_its_own_price() {
     // 300 pages on two hosts that take a request each every three hours: 8 a day, less than pages ask for.
     let (ours, book) = with_book(300, 2, 3.0 * HOUR, 200.0);
@@ -177,6 +192,7 @@ fn what_records_say_makes_the_same_book() {
             host,
             delay: 1.0,
             now,
+            due: None,
             before: None,
             observed: Some(Observed::ChangedAgo(1e5)),
             weight: 2.0,
@@ -203,7 +219,7 @@ fn odd_worlds_have_answers() {
     let mut book = Book::new(RULES);
     book.rebalance(10).unwrap();
     assert_eq!(book.freshness(5.0), (0, Freshness::default()));
-    let seen = Seen { host: 1, delay: 0.0, now: 10.0, before: None, observed: None, weight: 0.0 };
+    let seen = Seen { host: 1, delay: 0.0, now: 10.0, due: None, before: None, observed: None, weight: 0.0 };
     let planned = book.visited(&seen);
     assert!((HOUR..=100.0 * DAY).contains(&(planned.due - 10.0)) && planned.memo.entry.weight == 0);
     let planned = book.visited(&Seen { weight: f64::NAN, ..seen });

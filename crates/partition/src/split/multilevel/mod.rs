@@ -105,7 +105,7 @@ pub(super) struct Tower<'a> {
 pub(super) struct Refined {
     pub part: Vec<u32>,
     /// What parts bear too much, and the cut: less is better.
-    worth: (u64, i64),
+    pub worth: (u64, i64),
     /// Edges that moves visited.
     work: usize,
 }
