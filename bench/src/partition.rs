@@ -32,6 +32,9 @@ pub struct Args {
     cities: Option<PathBuf>,
     #[arg(long)]
     pings: Option<PathBuf>,
+    /// Also writes the graphs to this folder as METIS and KaHIP read them, for `bench/with_kahip.py`.
+    #[arg(long)]
+    write: Option<PathBuf>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -45,6 +48,13 @@ pub fn run(args: &Args) -> Result<()> {
             let graph = farol_sim::partition::grown_graph(vertices, edges, 1);
             let pages = vec![1; graph.vertices()];
             graphs.push((name.to_string(), graph, pages));
+        }
+    }
+    if let Some(folder) = &args.write {
+        std::fs::create_dir_all(folder)?;
+        for (name, graph, _) in &graphs {
+            let path = folder.join(format!("{}.graph", name.replace([' ', ','], "-")));
+            write(graph, &path).with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
     println!(
@@ -133,6 +143,20 @@ impl Sums {
 }
 
 /// METIS' k-way method with its defaults but for balance and seed.
+/// The text form of METIS: vertices from 1 on, each edge at both ends, with its weight.
+fn write(graph: &Graph, path: &std::path::Path) -> Result<()> {
+    use std::io::Write;
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
+    writeln!(out, "{} {} 001", graph.vertices(), graph.edges())?;
+    for vertex in 0..graph.vertices() {
+        for arc in graph.arcs(vertex) {
+            write!(out, "{} {} ", arc.to + 1, arc.weight)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
+}
+
 pub fn metis_kway(graph: &Graph, loads: &Loads, k: usize, slack: f64, seed: u64) -> Result<Vec<u32>> {
     let (offsets, arcs) = graph.rows();
     let xadj: Vec<i32> = offsets.iter().map(|offset| *offset as i32).collect();

@@ -34,6 +34,7 @@ pub mod protect;
 pub mod replace;
 pub mod ring;
 pub mod route;
+pub mod seen;
 
 pub use area::{Area, Found};
 pub use node::{CacheNode, Lookup};

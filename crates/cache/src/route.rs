@@ -13,6 +13,7 @@ use crate::burst::online::nodes_for;
 use crate::burst::{self, Detector, Event};
 use crate::hot::{Choice, Degree, HotTable, Sequence, SpaceSaving, degrees};
 use crate::ring::{NodeId, Ring};
+use crate::seen::Seen;
 use farol_base::Timestamp;
 use std::time::Duration;
 
@@ -60,6 +61,9 @@ pub struct RouterRules {
     pub hot: Option<HotRules>,
     pub balance: Option<BalanceRules>,
     pub bursts: Option<burst::Rules>,
+    /// Queries never asked before go to the node that was sent least; so many others are remembered. 0: they go to their
+    /// owners.
+    pub remembered: usize,
 }
 
 impl HotRules {
@@ -98,6 +102,7 @@ impl RouterRules {
                 on_change: false,
             }),
             bursts: Some(burst::Rules::default()),
+            remembered: 0,
         }
     }
 
@@ -106,13 +111,14 @@ impl RouterRules {
         RouterRules {
             hot: Some(HotRules::ours()),
             balance: Some(BalanceRules {
-                // Entries travel with their range, so moving costs little; ballast fills what is left.
-                balancer: Box::new(Spread { slack: 0.03 }),
-                efficiency_min: 0.96,
+                // Ballast, more than half of all, fills what is left.
+                balancer: Box::new(Spread { slack: 0.06 }),
+                efficiency_min: 0.92,
                 measured: true,
                 on_change: true,
             }),
             bursts: Some(burst::Rules::default()),
+            remembered: 8_000_000,
         }
     }
 }
@@ -134,6 +140,7 @@ pub struct Router<K> {
     hot: HotTable,
     detector: Option<Detector>,
     density: Density,
+    seen: Option<Seen>,
     /// Requests by node number: sent in this interval, sent and owned since the last balancing.
     sent: Vec<u32>,
     sent_since: Vec<u32>,
@@ -154,6 +161,7 @@ impl<K: Eq + Clone> Router<K> {
             hot: HotTable::new(hot.sequence, hot.ageing, hot.hot_max),
             detector: rules.bursts.map(Detector::new),
             density: Density::default(),
+            seen: (rules.remembered > 0).then(|| Seen::new(rules.remembered)),
             sent: vec![0; slots],
             sent_since: vec![0; slots],
             owned_since: vec![0; slots],
@@ -180,6 +188,7 @@ impl<K: Eq + Clone> Router<K> {
         let choice = self.rules.hot.map_or(Choice::RoundRobin, |hot| hot.choice);
         let node = match self.hot.pick(hash, choice, &self.sent) {
             Some(node) => node,
+            None if self.seen.as_mut().is_some_and(|seen| !seen.ask(hash)) => self.least_sent()?,
             None => {
                 let owner = self.ring.owner(hash)?;
                 if self.rules.balance.is_some() {
@@ -194,12 +203,20 @@ impl<K: Eq + Clone> Router<K> {
         Some(node)
     }
 
-    /// Nodes beside `node` that an answer which it had to fetch is given to at once: all that serve the query, where our
-    /// rules spread it. Each of them would miss it once otherwise, and ask the index for the same answer.
-    pub fn also_given(&self, hash: u64, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        let is_given = self.rules.hot.is_some_and(|hot| hot.give_at_once);
-        let serving = if is_given { self.hot.nodes(hash) } else { &[] };
-        serving.iter().copied().filter(move |other| *other != node)
+    fn least_sent(&self) -> Option<NodeId> {
+        self.ring.nodes().min_by_key(|node| self.sent[usize::from(node.0)])
+    }
+
+    /// Nodes that an answer is given to which `node` did not have: where our rules spread the query, all that serve it, each
+    /// of which would miss it once otherwise; its owner, where it is not hot; under the thesis' rules the node that was asked
+    /// (§4.3.3), which is the owner or serves the query.
+    pub fn given_to(&self, hash: u64, node: NodeId) -> Vec<NodeId> {
+        let gives = self.rules.hot.is_some_and(|hot| hot.give_at_once);
+        match self.hot.nodes(hash) {
+            [] if self.seen.is_some() => self.ring.owner(hash).into_iter().collect(),
+            serving if gives && serving.contains(&node) => serving.to_vec(),
+            _ => vec![node],
+        }
     }
 
     /// The end of an interval of D and R, one minute: what is hot is decided anew. Answers how bursts went.

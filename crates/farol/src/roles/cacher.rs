@@ -109,6 +109,7 @@ impl Cacher {
             hot: Some(HotRules { counters: COUNTERS, ..HotRules::ours() }),
             bursts: Some(burst::Rules::default()),
             balance: None,
+            remembered: 0,
         };
         Some(Cacher {
             state: Mutex::new(State {

@@ -172,6 +172,7 @@ impl Strategy {
                     measured: false,
                     on_change: false,
                 }),
+                remembered: 0,
             }),
             Kind::Ours => routed(RouterRules::ours()),
             Kind::Modulo => Strategy::Modulo { alive: (0..nodes).collect() },
@@ -243,16 +244,17 @@ impl Strategy {
         }
     }
 
-    /// Nodes that get an answer after a miss at one of them; others than the one that missed.
-    pub fn also_insert(&self, hash: u64, node: u16) -> Vec<u16> {
+    /// Nodes that get an answer after a miss at one of them.
+    pub fn given_to(&self, hash: u64, node: u16) -> Vec<u16> {
         match self {
-            Strategy::Routed(router) => router.also_given(hash, NodeId(node)).map(|node| node.0).collect(),
+            Strategy::Routed(router) => {
+                router.given_to(hash, NodeId(node)).into_iter().map(|node| node.0).collect()
+            }
             // The consistency protocol of the matrix, without delay.
             Strategy::Matrix { replicas, .. } => {
-                let replicas = replicas.iter().find(|nodes| nodes.contains(&node)).into_iter().flatten();
-                replicas.copied().filter(|other| *other != node).collect()
+                replicas.iter().find(|nodes| nodes.contains(&node)).cloned().unwrap_or(vec![node])
             }
-            _ => Vec::new(),
+            _ => vec![node],
         }
     }
 
