@@ -508,8 +508,8 @@ mod tests {
         small_without(0, kind, nodes, changes)
     }
 
-    /// The same with so many entries per node, and without the most frequent queries.
-    fn small_with(entries: u64, top: u64, kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) -> Outcome {
+    /// The same without the most frequent queries.
+    fn small_without(top: u64, kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) -> Outcome {
         const RATE: f64 = 300.0;
         let node_rate = 50.0 * RATE / 770.0;
         let costs = Costs { node_rate, index_rate: 520.0 * RATE / 770.0, ..Costs::default() };
