@@ -54,10 +54,9 @@ fn drum_lazy(folder: &Path) -> Result<Box<dyn Verifier>, Error> {
     Ok(Box::new(Drum::new(folder, MergeRule::BucketBytes(DRUM_BUCKET_BYTES))?))
 }
 
-/// With the memory that the others have, some of the disk that they take, and both cores of a small machine.
+/// With the memory that the others have, and both cores of a small machine.
 pub(super) fn veuni(folder: &Path) -> Result<Veuni, Error> {
-    let (memory, pending_min) = (160 << 20, 512 << 20);
-    let options = VeuniOptions { memory, pending_min, threads: 2, ..VeuniOptions::default() };
+    let options = VeuniOptions { memory: 160 << 20, threads: 2, ..VeuniOptions::default() };
     Ok(Veuni::open(disk(folder)?, options)?.0)
 }
 
