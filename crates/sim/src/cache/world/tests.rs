@@ -1,0 +1,127 @@
+//! Whole services, small: the specs' checks of order, failures and joins.
+
+use super::*;
+use crate::cache::stream::{Stream, StreamConfig};
+
+/// Three hundred queries a second for forty minutes; nodes bear as much less.
+fn small(kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) -> Outcome {
+    small_without(0, kind, nodes, changes)
+}
+
+/// The same without the most frequent queries.
+fn small_without(top: u64, kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) -> Outcome {
+    const RATE: f64 = 300.0;
+    let node_rate = 50.0 * RATE / 770.0;
+    let costs = Costs { node_rate, index_rate: 520.0 * RATE / 770.0, ..Costs::default() };
+    let tuning = Tuning { node_rate, ..Tuning::default() };
+    let plan = Plan { changes, warm_up: 900.0, costs, tuning, ..Plan::new(kind, nodes, 2_000) };
+    let stream = Stream::new(StreamConfig { rate: RATE, ..StreamConfig::default() });
+    run(plan, stream.take_while(|asked| asked.at < 2400.0).filter(|asked| asked.query >= top))
+}
+
+#[test]
+fn mechanisms_rank_as_in_the_thesis() {
+    // Acceptance check 10: 20 nodes; CH, matrix and D.
+    let [plain, pd10, pd5, pd4, d] =
+        [Kind::Plain, Kind::Matrix(10), Kind::Matrix(5), Kind::Matrix(4), Kind::D]
+            .map(|kind| small(kind, 20, Vec::new()));
+    let efficiencies = [&plain, &pd10, &pd5, &pd4].map(Outcome::efficiency);
+    assert!(efficiencies.is_sorted(), "{efficiencies:?}");
+    assert!(d.efficiency() > pd10.efficiency(), "{}", d.efficiency());
+    let hits = [&pd4, &pd5, &pd10, &plain].map(Outcome::hit_rate);
+    assert!(hits.is_sorted() && d.hit_rate() >= plain.hit_rate() - 0.002, "{hits:?} {}", d.hit_rate());
+    assert!([&plain, &pd10, &pd5, &pd4].iter().all(|other| d.times.mean() < other.times.mean()));
+}
+
+#[test]
+fn five_failures_hurt_plain_hashing_and_not_us() {
+    let changes = || vec![(1500.0, Change::Fail(vec![2, 7, 13, 21, 28]))];
+    let plain = small(Kind::Plain, 30, changes());
+    let ours = small(Kind::Ours, 30, changes());
+    let whole = small(Kind::Ours, 30, Vec::new());
+    assert!(ours.times.mean() < 0.9 * plain.times.mean(), "{} {}", ours.times.mean(), plain.times.mean());
+    assert!(
+        ours.efficiency() > 0.9 && plain.efficiency() < 0.7,
+        "{} {}",
+        ours.efficiency(),
+        plain.efficiency()
+    );
+    assert!(ours.times.mean() < 1.05 * whole.times.mean());
+    assert!(ours.carried > 0 && ours.given_up > 0);
+}
+
+#[test]
+fn with_failures_we_are_ahead_of_replicas_and_of_plain_hashing() {
+    // Test vector 12, second half: PR < PD*, PR < CH. PD* < CH needs caches that are warm after millions of queries: in
+    // this short run the misses of replicas alone are more than the index bears. It is in the results.
+    let changes = || vec![(1500.0, Change::Fail(vec![2, 7, 13, 21, 28]))];
+    let time = |kind| small(kind, 30, changes()).times.mean();
+    let ours = time(Kind::Ours);
+    assert!(ours < time(Kind::Plain));
+    for partitions in [15, 10, 6, 5] {
+        let matrix = time(Kind::Matrix(partitions));
+        assert!(ours < matrix, "PD{partitions}: {ours} {matrix}");
+    }
+}
+
+#[test]
+fn every_balancer_is_better_than_none() {
+    // Acceptance check 11 and the first half of test vector 12, as far as they hold here: each is ahead of none. The
+    // thesis' order among them does not come out (see the results).
+    use farol_cache::balance::{Balancer, Dem, Direct, Gde, Gradient, Rid, Sid};
+    const RATE: f64 = 300.0;
+    let node_rate = RATE / 20.0 / 0.62;
+    let most_loaded = |balancer: Option<Box<dyn Balancer>>| {
+        let kind = if balancer.is_some() { Kind::DB } else { Kind::Plain };
+        let mut tuning = Tuning { node_rate, ..Tuning::default() };
+        if let Some(balancer) = balancer {
+            tuning.balancer = balancer;
+        }
+        let costs = Costs { node_rate, index_rate: 520.0 * RATE / 770.0, ..Costs::default() };
+        let plan = Plan { warm_up: 900.0, costs, tuning, ..Plan::new(kind, 20, 2_000) };
+        let stream = Stream::new(StreamConfig { rate: RATE, ..StreamConfig::default() });
+        let outcome = run(plan, stream.take_while(|asked| asked.at < 2400.0));
+        outcome.node_loads.into_iter().fold(0.0, f64::max)
+    };
+    let none = most_loaded(None);
+    let threshold = 0.02;
+    let balancers: [Box<dyn Balancer>; 6] = [
+        Box::new(Rid { threshold }),
+        Box::new(Sid { threshold }),
+        Box::new(Direct),
+        Box::new(Gradient::default()),
+        Box::new(Dem),
+        Box::new(Gde { lambda: None }),
+    ];
+    for balancer in balancers {
+        let name = balancer.name();
+        let most = most_loaded(Some(balancer));
+        assert!(most < 0.85 * none, "{name}: {most} beside {none}");
+    }
+}
+
+#[test]
+fn plain_hashing_suffers_from_more_nodes_and_from_the_head() {
+    // Acceptance check 12.
+    let efficiency = |top, nodes| small_without(top, Kind::Plain, nodes, Vec::new()).efficiency();
+    let falling = [5, 10, 20, 40].map(|nodes| efficiency(0, nodes));
+    assert!(falling.is_sorted_by(|fewer, more| fewer > more), "{falling:?}");
+    let without = efficiency(100, 20);
+    assert!(1.0 - without < 0.5 * (1.0 - falling[2]), "{without} {falling:?}");
+}
+
+#[test]
+fn a_node_that_joins_gets_its_share() {
+    let joins = vec![(1200.0, Change::Join(20)), (1200.0, Change::Join(21))];
+    let ours = small(Kind::Ours, 20, joins);
+    let last = ours.minutes.last().unwrap();
+    assert_eq!(last.loads.len(), 22);
+    assert!(last.hottest() < 1.1, "{:?}", last.loads);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome() {
+    let one = small(Kind::DBRF, 10, Vec::new());
+    let two = small(Kind::DBRF, 10, Vec::new());
+    assert_eq!((one.hits, one.asked, one.times.mean()), (two.hits, two.asked, two.times.mean()));
+}
