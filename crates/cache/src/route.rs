@@ -3,10 +3,11 @@
 //! One router stands for the whole front (thesis §1.2); with several fronts each may count its own share, because
 //! degrees do not change under sampling, and one of them publishes the ring.
 //!
-//! Two sets of rules: [`RouterRules::thesis`], and [`RouterRules::ours`], which differs in three things. Hot queries
-//! are all those that stay resident on every node by themselves, and each goes to the node that was sent least, so
-//! they level what chance leaves uneven. A query that grows beyond a share of a node's load is hot at once, not at the
-//! end of the minute. And borders are set by measured density, in one go, also right after a node came or went.
+//! Two sets of rules: [`RouterRules::thesis`], and [`RouterRules::ours`], which differs in these. Hot queries are all
+//! those that stay resident on every node by themselves, and each goes to the node that was sent least, so they level
+//! what chance leaves uneven; so does a query that was never asked before, which misses anywhere. A query that grows
+//! beyond a share of a node's load is hot at once, not at the end of the minute. And borders are set by measured
+//! density, in one go, also right after a node came or went.
 
 use crate::balance::{Balancer, Controller, Density, Loads, Rid, Spread};
 use crate::burst::online::nodes_for;

@@ -64,6 +64,11 @@ impl Heap {
         }
     }
 
+    fn put(&mut self, at: usize, entry: (i64, u32)) {
+        self.entries[at] = entry;
+        self.place[entry.1 as usize] = at as u32;
+    }
+
     fn rise(&mut self, mut at: usize) {
         let entry = self.entries[at];
         while at > 0 {
@@ -71,12 +76,10 @@ impl Heap {
             if self.entries[parent].0 >= entry.0 {
                 break;
             }
-            self.entries[at] = self.entries[parent];
-            self.place[self.entries[at].1 as usize] = at as u32;
+            self.put(at, self.entries[parent]);
             at = parent;
         }
-        self.entries[at] = entry;
-        self.place[entry.1 as usize] = at as u32;
+        self.put(at, entry);
     }
 
     fn sink(&mut self, mut at: usize) {
@@ -88,12 +91,10 @@ impl Heap {
             if self.entries[most].0 <= entry.0 {
                 break;
             }
-            self.entries[at] = self.entries[most];
-            self.place[self.entries[at].1 as usize] = at as u32;
+            self.put(at, self.entries[most]);
             at = most;
         }
-        self.entries[at] = entry;
-        self.place[entry.1 as usize] = at as u32;
+        self.put(at, entry);
     }
 }
 

@@ -5,7 +5,7 @@
 //! away from where it was than the *budget* allows; what goes back home is free.
 
 use super::fixed::reduce;
-use super::multilevel::{Level, Multilevel, Refined};
+use super::multilevel::{Level, Multilevel, Refined, coarsen_to, enough};
 use super::refine::{Budget, Effort, Refiner};
 use super::{FREE, Problem, Split};
 use crate::Error;
@@ -90,7 +90,7 @@ impl Incremental {
         let k = problem.parts();
         let mut random = Seeded::new(seed);
         let level = Level { home: Some(before.to_vec()), ..Level::of(problem) };
-        let tower = self.search.coarsen(level, k * self.search.coarsest, &mut random);
+        let tower = coarsen_to(level, enough(self.search.coarsest, k), &mut random);
         let top = tower.coarsest();
         let home = top.home.clone().unwrap_or_default();
         let mut taken = vec![false; k];

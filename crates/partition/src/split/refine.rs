@@ -37,7 +37,7 @@ const QUEUED: u8 = 1;
 const MOVED: u8 = 2;
 
 /// Vertices up to which a graph is small.
-const EXCHANGED: usize = 256;
+const SMALL: usize = 256;
 
 /// Border vertices from which one search starts.
 const SEEDS: usize = 16;
@@ -304,7 +304,7 @@ impl<'a> Refiner<'a> {
 
     /// Searches a small graph more thoroughly: pairs are exchanged, and vertices may go round several parts.
     pub fn refine_small(&mut self, effort: Effort, random: &mut Seeded) {
-        if self.part.len() > EXCHANGED || self.budget.is_some() {
+        if self.part.len() > SMALL {
             return;
         }
         self.exchange();

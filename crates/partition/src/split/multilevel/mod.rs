@@ -128,7 +128,7 @@ impl Multilevel {
         let mut random = Seeded::new(self.seed);
         // The first step is the dearest; what follows may be tried more than once.
         let (step, rest) =
-            coarsen_steps(Level::of(problem), (self.coarsest * k).max(COARSEST_MIN), 1, &mut random).parted();
+            coarsen_steps(Level::of(problem), enough(self.coarsest, k), 1, &mut random).parted();
         let mut best = self.run(&rest, problem, self.coarsest, &mut random);
         let mut work = best.work;
         // Where little moves after the coarsest graph was split, that split decides all, and is worth another try.
@@ -151,7 +151,7 @@ impl Multilevel {
         for cycle in 0..self.cycles.max(CYCLES_CHEAP) {
             if cycle < self.cycles || is_cheap(work) {
                 let level = Level { home: Some(best.part.clone()), ..Level::of(problem) };
-                let tower = self.coarsen(level, k * self.coarsest, &mut random);
+                let tower = coarsen_to(level, enough(self.coarsest, k), &mut random);
                 let before = tower.project_up(&best.part);
                 best = tower.refine(before, problem.balance, None, self, &mut random);
                 work += best.work;
@@ -161,18 +161,18 @@ impl Multilevel {
     }
 
     fn run(&self, level: &Level<'_>, problem: &Problem<'_>, coarsest: usize, random: &mut Seeded) -> Refined {
-        let tower = self.coarsen(level.clone(), coarsest * problem.parts(), random);
+        let tower = coarsen_to(level.clone(), enough(coarsest, problem.parts()), random);
         let least =
             if tower.coarsest().vertices() == problem.graph.vertices() { SPLITS_SMALL } else { SPLITS_MIN };
         let cost = least.max(SPLITS_SHARE * problem.graph.edges());
         let part = initial::best(tower.coarsest(), problem.balance, self, cost, random);
         tower.refine(part, problem.balance, None, self, random)
     }
+}
 
-    /// Coarsens until few vertices are left or no more can be merged.
-    pub(super) fn coarsen<'a>(&self, level: Level<'a>, enough: usize, random: &mut Seeded) -> Tower<'a> {
-        coarsen_to(level, enough.max(COARSEST_MIN), random)
-    }
+/// Vertices that are left when coarsening ends.
+pub(super) fn enough(coarsest: usize, parts: usize) -> usize {
+    (coarsest * parts).max(COARSEST_MIN)
 }
 
 /// Coarsens until about `enough` vertices are left or no more can be merged.
