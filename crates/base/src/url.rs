@@ -82,6 +82,10 @@ impl CanonicalUrl {
     /// assert_eq!(url.as_str(), "http://example.org/b");
     /// ```
     pub fn parse(text: &str) -> Result<CanonicalUrl, UrlError> {
+        plain_absolute(text).map_or_else(|| Self::parse_any(text), Ok)
+    }
+
+    fn parse_any(text: &str) -> Result<CanonicalUrl, UrlError> {
         // Four times the limit may shrink to it; beyond that reading would be wasted work.
         if text.len() > 4 * URL_BYTES_MAX {
             return Err(UrlError::TooLong);
@@ -179,7 +183,7 @@ impl CanonicalUrl {
 
     fn path_start(&self) -> usize {
         let start = after_scheme(&self.0);
-        self.0.bytes().skip(start).position(|b| b == b'/').map_or(self.0.len(), |at| start + at)
+        self.0.as_bytes()[start..].iter().position(|b| *b == b'/').map_or(self.0.len(), |at| start + at)
     }
 }
 
@@ -247,8 +251,8 @@ impl BaseUrl {
         if reference.starts_with("http") && reference[4..].starts_with([':', 's']) {
             return plain_absolute(reference);
         }
-        let first = *reference.as_bytes().first().filter(|first| **first != b'.')?;
-        if self.folder.is_empty() || !is_plain_path(reference) {
+        let first = *reference.as_bytes().first().filter(|first| !matches!(first, b'.' | b'?'))?;
+        if self.folder.is_empty() || !is_plain(reference) {
             return None;
         }
         let start = if first == b'/' { &self.folder[..self.host_bytes] } else { &self.folder };
@@ -257,24 +261,42 @@ impl BaseUrl {
     }
 }
 
-/// Whether a path has nothing that the standard or our rules would change: no escapes, neither dot segments nor empty ones.
-fn is_plain_path(path: &str) -> bool {
-    let is_plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_' | b'.' | b'~');
-    let is_odd = |pair: &[u8]| pair[0] == b'/' && matches!(pair[1], b'/' | b'.');
-    path.as_bytes().iter().all(is_plain) && !path.as_bytes().windows(2).any(is_odd)
+/// Whether a path with its query has nothing that the standard or our rules would change: no escapes, neither dot
+/// segments nor empty ones, no parameters that go.
+fn is_plain(path_and_query: &str) -> bool {
+    let mut before = 0;
+    for (at, byte) in path_and_query.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => {}
+            b'/' | b'.' if before != b'/' => {}
+            b'?' => return is_plain_query(&path_and_query[at + 1..]),
+            _ => return false,
+        }
+        before = byte;
+    }
+    true
+}
+
+fn is_plain_query(query: &str) -> bool {
+    let is_plain = |b: u8| {
+        b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'~' | b'.' | b'=' | b'&' | b'+' | b'/' | b':')
+    };
+    let stays = |parameter: &str| {
+        !parameter.is_empty() && !is_noise(parameter.split_once('=').map_or(parameter, |(name, _)| name))
+    };
+    query.bytes().all(is_plain) && query.split('&').all(stays)
 }
 
 /// Reads an absolute URL that is canonical as it stands, or lacks no more than the slash after its host name.
 fn plain_absolute(text: &str) -> Option<CanonicalUrl> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"))?;
     let (name, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-');
+    let is_plain_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-');
     // A label that starts with `xn--` is checked by the standard, and a name whose last label is a number is an address.
     let is_name = |label: &str| !label.is_empty() && !label.starts_with("xn--");
     let ends_in_a_word =
         name.rsplit('.').next().is_some_and(|last| last.starts_with(|c: char| c.is_ascii_lowercase()));
-    if !name.bytes().all(is_plain) || !name.split('.').all(is_name) || !ends_in_a_word || !is_plain_path(path)
-    {
+    if !name.bytes().all(is_plain_name) || !name.split('.').all(is_name) || !ends_in_a_word || !is_plain(path) {
         return None;
     }
     let slash = if path.is_empty() { "/" } else { "" };
@@ -387,6 +409,10 @@ fn clean_path_and_query(text: &str, path_start: usize) -> String {
 }
 
 fn is_noise(name: &str) -> bool {
+    // The shortest of them all has three letters.
+    if name.len() < 3 {
+        return false;
+    }
     let listed = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
     listed(TRACKING)
         || listed(SESSIONS)
@@ -512,18 +538,19 @@ mod tests {
 
         #[test]
         fn so_does_that_of_a_whole_address(
-            text in "https?:/{1,3}([a-zA-Z0-9-]{0,4}|xn--[a-z]{0,3}|0x1|[0-9]{1,3})(\\.([a-z0-9-]{0,3}|[0-9]{1,3})){0,3}(/[a-zA-Z0-9.~_%-]{0,4}){0,3}",
+            text in "https?:/{1,3}([a-zA-Z0-9-]{0,4}|xn--[a-z]{0,3}|0x1|[0-9]{1,3})(\\.([a-z0-9-]{0,3}|[0-9]{1,3})){0,3}(/[a-zA-Z0-9.~_%-]{0,4}){0,3}(\\?((sid|_ga|utm_a|[a-z/.:+%]{0,3})(=[a-zA-Z.~+/:#]{0,3})?&?){0,3})?",
         ) {
             let base = CanonicalUrl::parse("https://h/a/b").unwrap();
             let url = Url::parse(base.as_str()).unwrap();
             let long = url.join(&text).map_err(UrlError::Syntax).and_then(CanonicalUrl::from_url);
             prop_assert_eq!(base.join(&text), long, "{}", text);
+            prop_assert_eq!(CanonicalUrl::parse(&text), CanonicalUrl::parse_any(&text), "{}", text);
         }
 
         #[test]
         fn the_short_way_leads_to_the_same_page(
             base in "https?://(h|h\\.|u:p@h:81|a\\.b)(/[a-z%;=.~]{0,6}){0,3}(\\?q)?",
-            reference in "[/.a-zA-Z0-9_~%?:-]{0,12}",
+            reference in "[/.a-zA-Z0-9_~%?:-]{0,12}(\\?(sid|[a-z&=%#]{0,4}){0,3})?",
         ) {
             let Ok(url) = Url::parse(&base) else { return Ok(()) };
             let short = BaseUrl::new(url.clone());

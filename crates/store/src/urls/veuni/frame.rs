@@ -18,30 +18,29 @@ pub const RAW_BYTES_MAX: usize = 16 << 20;
 const LEVEL: i32 = 1;
 
 thread_local! {
-    /// Contexts are worth keeping: making one costs more than a piece.
-    static SQUEEZE: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    /// Contexts are worth keeping: making one costs more than a piece. With room for what comes out.
+    static SQUEEZE: RefCell<Option<(zstd::bulk::Compressor<'static>, Vec<u8>)>> = const { RefCell::new(None) };
     static EXPAND: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// Appends a piece.
 pub fn put_frame(out: &mut Vec<u8>, raw: &[u8]) -> Result<(), Error> {
     debug_assert!(raw.len() <= RAW_BYTES_MAX);
-    let start = out.len();
-    out.resize(start + HEAD_BYTES + zstd::zstd_safe::compress_bound(raw.len()), 0);
-    let squeezed = SQUEEZE.with_borrow_mut(|context| {
-        if context.is_none() {
-            *context = Some(zstd::bulk::Compressor::new(LEVEL)?);
+    let squeezed = SQUEEZE.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            *kept = Some((zstd::bulk::Compressor::new(LEVEL)?, Vec::new()));
         }
-        let context = context.as_mut().ok_or_else(|| std::io::Error::other("no compressor"))?;
-        context.compress_to_buffer(raw, &mut out[start + HEAD_BYTES..])
+        let (context, room) = kept.as_mut().ok_or_else(|| std::io::Error::other("no compressor"))?;
+        room.clear();
+        room.reserve(zstd::zstd_safe::compress_bound(raw.len()));
+        context.compress_to_buffer(raw, room)?;
+        out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(room.len() as u32).to_le_bytes());
+        out.extend_from_slice(&crc32fast::hash(room).to_le_bytes());
+        out.extend_from_slice(room);
+        Ok(())
     });
-    let stored = squeezed.map_err(Error::io("compress", "a piece of the URL store"))?;
-    out.truncate(start + HEAD_BYTES + stored);
-    let crc = crc32fast::hash(&out[start + HEAD_BYTES..]);
-    out[start..start + 4].copy_from_slice(&(raw.len() as u32).to_le_bytes());
-    out[start + 4..start + 8].copy_from_slice(&(stored as u32).to_le_bytes());
-    out[start + 8..start + 12].copy_from_slice(&crc.to_le_bytes());
-    Ok(())
+    squeezed.map_err(Error::io("compress", "a piece of the URL store"))
 }
 
 /// Lengths of a piece: raw, stored.

@@ -199,21 +199,24 @@ impl Merge {
     fn run(mut self, outputs: &mut Outputs) -> Result<(), Error> {
         let mut old = self.plan.old.as_ref().map(|old| old.servers());
         let mut stored = next(&mut old)?;
+        // The hash at which each run stands. There may be a hundred runs, and most lack most servers.
+        let hash_of = |run: &RunReader| run.peek().map(|(hash, _)| hash);
+        let mut hashes: Vec<Option<u64>> = self.plan.runs.iter().map(hash_of).collect();
+        let mut host = String::new();
         loop {
-            let mut first = stored.as_ref().map(|server| (server.hash, &*server.host));
-            for run in &self.plan.runs {
-                if let Some(peek) = run.peek()
-                    && first.is_none_or(|first| peek < first)
-                {
-                    first = Some(peek);
-                }
-            }
-            let Some((hash, host)) = first else { return Ok(()) };
-            let host = host.to_string();
+            let of_block = stored.as_ref().map(|server| server.hash);
+            let Some(hash) = hashes.iter().flatten().copied().chain(of_block).min() else { return Ok(()) };
+            let at_hash = |at: &usize| hashes[*at] == Some(hash);
+            let in_runs = (0..hashes.len()).filter(at_hash).filter_map(|at| self.plan.runs[at].peek());
+            let in_block = stored.iter().map(|server| (server.hash, &*server.host));
+            let first = in_runs.chain(in_block).filter(|(of, _)| *of == hash).map(|(_, host)| host).min();
+            host.clear();
+            host.push_str(first.unwrap_or_default());
             self.incoming.clear();
-            for run in &mut self.plan.runs {
-                if run.peek() == Some((hash, &host)) {
+            for (run, next) in self.plan.runs.iter_mut().zip(&mut hashes) {
+                if *next == Some(hash) && run.peek().is_some_and(|(_, name)| name == host) {
                     run.read_server(&mut self.incoming)?;
+                    *next = hash_of(run);
                 }
             }
             let is_stored = stored.as_ref().is_some_and(|server| server.hash == hash && server.host == host);

@@ -87,7 +87,7 @@ pub struct VeuniOptions {
     pub prescheduled: usize,
     /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.35.
     pub pending_share: f64,
-    /// Pending files may always be this large together. Default: 64 MiB.
+    /// Pending files may always be this large together. Default: 256 MiB, a third of 50 million URLs.
     pub pending_min: u64,
     /// Blocks whose servers are handed out at a time. Default: 4.
     pub turns: usize,
@@ -101,11 +101,11 @@ impl Default for VeuniOptions {
     fn default() -> VeuniOptions {
         VeuniOptions {
             memory: 64 << 20,
-            block_bytes: 64 << 20,
+            block_bytes: 32 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
             pending_share: 0.35,
-            pending_min: 64 << 20,
+            pending_min: 256 << 20,
             turns: 4,
             threads: 1,
             redistribution: Arc::new(Breadth),

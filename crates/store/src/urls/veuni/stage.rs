@@ -10,10 +10,12 @@ use crate::urls::Visit;
 use farol_base::Timestamp;
 use farol_base::fingerprint::hash64;
 use hashbrown::HashTable;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Memory is taken in pieces of this size: nothing is ever moved as a stage grows.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Memory for sorting up to so many notes, 16 MiB, is kept.
+const SORTED_KEPT: usize = 512 << 10;
 /// Server's hash, what it is, bytes of host, path and event, depth.
 const HEAD_BYTES: usize = 8 + 1 + 2 + 2 + 2 + 2;
 
@@ -42,13 +44,19 @@ impl Event {
     }
 }
 
-/// Chunks that no stage uses now: memory that was taken once is not given back and asked for again.
+/// Memory that no stage uses now: what was taken once is not given back to the system and asked for again.
 #[derive(Clone, Debug, Default)]
-pub struct Spare(Arc<Mutex<Vec<Vec<u8>>>>);
+pub struct Spare(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    chunks: Vec<Vec<u8>>,
+    sorted: Vec<Vec<Sorted>>,
+}
 
 impl Spare {
-    fn take(&self) -> Option<Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn give(&self, chunks: &mut Vec<Vec<u8>>) {
@@ -57,7 +65,23 @@ impl Spare {
             chunk.clear();
             chunk
         });
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(empty);
+        self.kept().chunks.extend(empty);
+    }
+}
+
+/// Notes in order, in memory that is kept for the next.
+#[derive(Debug)]
+struct InOrder {
+    notes: Vec<Sorted>,
+    spare: Spare,
+}
+
+impl Drop for InOrder {
+    fn drop(&mut self) {
+        if self.notes.capacity() <= SORTED_KEPT {
+            self.notes.clear();
+            self.spare.kept().sorted.push(std::mem::take(&mut self.notes));
+        }
     }
 }
 
@@ -183,7 +207,7 @@ impl Stage {
     fn push(&mut self, hash: u64, kind: u8, depth: u16, host: &[u8], path: &[u8], event: &[u8]) {
         let bytes = HEAD_BYTES + host.len() + path.len() + event.len();
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < bytes) {
-            let spare = if bytes <= CHUNK_BYTES { self.spare.take() } else { None };
+            let spare = if bytes <= CHUNK_BYTES { self.spare.kept().chunks.pop() } else { None };
             self.chunks.push(spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES.max(bytes))));
         }
         let Some(chunk) = self.chunks.last_mut() else { return };
@@ -330,23 +354,25 @@ impl Stage {
 
     /// Writes everything as a run: servers in the order of their hashes, their URLs in that of their paths.
     pub fn write(&self, run: &mut RunBuilder<'_>) -> Result<(), Error> {
-        let (mut sorted, mut at) = (self.sorted(), 0);
+        let mut sorted = self.sorted();
+        let (sorted, mut at) = (&mut sorted.notes[..], 0);
         while at < sorted.len() {
-            let end = self.end_of_server(&mut sorted, at);
+            let end = self.end_of_server(sorted, at);
             let notes = &sorted[at..end];
-            run.begin(notes[0].hash, self.host(&notes[0]), self.is_void(notes).is_some())?;
+            run.begin(notes[0].hash, self.host(&notes[0]), self.is_void(notes).is_some());
             self.each_url(notes, |path, depth, visit_first, events| {
                 run.push(path, depth, visit_first, events)
             })?;
-            run.end()?;
+            run.end();
             at = end;
         }
         Ok(())
     }
 
     /// All notes by server and path; those of one path in the order in which they came.
-    fn sorted(&self) -> Vec<Sorted> {
-        let mut sorted: Vec<Sorted> = Vec::with_capacity(self.len);
+    fn sorted(&self) -> InOrder {
+        let mut sorted = self.spare.kept().sorted.pop().unwrap_or_default();
+        sorted.reserve(self.len);
         for (place, note) in self.notes(Place::default()) {
             sorted.push(Sorted { hash: note.hash, head: long_head_of(note.path), place });
         }
@@ -355,7 +381,7 @@ impl Stage {
             let paths = || self.path(a.place).cmp(self.path(b.place));
             heads.then_with(paths).then_with(|| a.place.cmp(&b.place))
         });
-        sorted
+        InOrder { notes: sorted, spare: self.spare.clone() }
     }
 
     /// Where the notes of the server end that begin at `at`.
@@ -420,7 +446,7 @@ impl Stage {
 #[derive(Debug)]
 pub struct StageReader {
     stage: Arc<Stage>,
-    sorted: Vec<Sorted>,
+    sorted: InOrder,
     at: usize,
     end: usize,
 }
@@ -428,19 +454,20 @@ pub struct StageReader {
 impl StageReader {
     pub fn new(stage: Arc<Stage>) -> StageReader {
         let mut sorted = stage.sorted();
-        let end = if sorted.is_empty() { 0 } else { stage.end_of_server(&mut sorted, 0) };
+        let notes = &mut sorted.notes[..];
+        let end = if notes.is_empty() { 0 } else { stage.end_of_server(notes, 0) };
         StageReader { stage, sorted, at: 0, end }
     }
 
     /// Hash and host of the next server.
     pub fn peek(&self) -> Option<(u64, &str)> {
-        let first = self.sorted.get(self.at)?;
+        let first = self.sorted.notes.get(self.at)?;
         Some((first.hash, self.stage.host(first)))
     }
 
     /// Adds the URLs of the next server to what came in before.
     pub fn read_server(&mut self, into: &mut Incoming) -> Result<(), Misfit> {
-        let notes = &self.sorted[self.at..self.end];
+        let notes = &self.sorted.notes[self.at..self.end];
         if self.stage.is_void(notes).is_some() {
             into.forget();
         }
@@ -448,8 +475,8 @@ impl StageReader {
             into.push(path, depth, visit_first, events)
         })?;
         self.at = self.end;
-        if self.at < self.sorted.len() {
-            self.end = self.stage.end_of_server(&mut self.sorted, self.at);
+        if self.at < self.sorted.notes.len() {
+            self.end = self.stage.end_of_server(&mut self.sorted.notes, self.at);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 use super::block::{BlockFile, BlockId};
 use super::manifest::{self, Listed};
 use super::merge::{Limits, Plan, merge};
-use super::run::{Run, RunReader, run_of};
+use super::run::{Run, RunReader, append_run};
 use super::stage::Stage;
 use super::turn::Turn;
 use super::{Block, Damage, Rest, Veuni};
@@ -223,7 +223,7 @@ impl Veuni {
             if block.is_busy || block.stage.is_empty() || !self.log.batch.is_empty() {
                 continue;
             }
-            let is_much = block.stage.len() as u64 * 4 >= block.known();
+            let is_much = block.stage.len() as u64 * 2 >= block.known();
             match &block.damage {
                 None if is_much => self.start_merge(at)?,
                 // Nothing is written behind a damage: what stands there would be cut off.
@@ -388,7 +388,6 @@ pub(super) fn write_run(
     upto: u64,
     offset: u64,
 ) -> Result<Run, Error> {
-    let (bytes, run) = run_of(stage, upto, offset)?;
     let len = |disk: &dyn Disk| disk.len(file).map_err(Error::io("look at", file));
     let cut = |disk: &dyn Disk| match len(disk)? {
         Some(len) if len > offset => disk.truncate(file, offset).map_err(Error::io("cut", file)),
@@ -396,11 +395,10 @@ pub(super) fn write_run(
     };
     // An earlier attempt may have left something.
     cut(disk)?;
-    let append = disk.append(file, &bytes).map_err(Error::io("append to", file));
-    let written = append.and_then(|()| disk.sync(file).map_err(Error::io("sync", file)));
-    if let Err(error) = written {
+    let appended = append_run(disk, file, stage, upto, offset);
+    let written = appended.and_then(|run| disk.sync(file).map_err(Error::io("sync", file)).map(|()| run));
+    if written.is_err() {
         cut(disk)?;
-        return Err(error);
     }
-    Ok(run)
+    written
 }
