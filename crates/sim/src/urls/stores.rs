@@ -56,7 +56,7 @@ fn drum_lazy(folder: &Path) -> Result<Box<dyn Verifier>, Error> {
 
 /// With the memory that the others have, and both cores of a small machine.
 pub(super) fn veuni(folder: &Path) -> Result<Veuni, Error> {
-    let options = VeuniOptions { memory: 160 << 20, threads: 2, ..VeuniOptions::default() };
+    let options = VeuniOptions { memory: 128 << 20, threads: 2, ..VeuniOptions::default() };
     Ok(Veuni::open(disk(folder)?, options)?.0)
 }
 

@@ -14,33 +14,45 @@ use std::sync::Arc;
 pub const HEAD_BYTES: usize = 12;
 /// Largest piece that is believed when reading. Writers stop at a fraction of it.
 pub const RAW_BYTES_MAX: usize = 16 << 20;
-/// Fast, and within a tenth of the next level's size on front-coded paths.
-const LEVEL: i32 = 1;
+/// How hard bytes are squeezed: zstd's levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Squeeze {
+    /// What stays for long. Fast, and within a tenth of the next level's size on front-coded paths.
+    Well = 1,
+    /// What is read once: faster by a third, larger by a twentieth.
+    Lightly = -1,
+}
 
 thread_local! {
-    /// Contexts are worth keeping: making one costs more than a piece. With room for what comes out.
-    static SQUEEZE: RefCell<Option<(zstd::bulk::Compressor<'static>, Vec<u8>)>> = const { RefCell::new(None) };
+    /// Contexts are worth keeping: making one costs more than a piece.
+    static SQUEEZE: RefCell<[Option<zstd::bulk::Compressor<'static>>; 2]> = const { RefCell::new([None, None]) };
+    static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     static EXPAND: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// Appends a piece.
-pub fn put_frame(out: &mut Vec<u8>, raw: &[u8]) -> Result<(), Error> {
+pub fn put_frame(out: &mut Vec<u8>, raw: &[u8], how: Squeeze) -> Result<(), Error> {
     debug_assert!(raw.len() <= RAW_BYTES_MAX);
-    let squeezed = SQUEEZE.with_borrow_mut(|kept| {
-        if kept.is_none() {
-            *kept = Some((zstd::bulk::Compressor::new(LEVEL)?, Vec::new()));
-        }
-        let (context, room) = kept.as_mut().ok_or_else(|| std::io::Error::other("no compressor"))?;
+    let squeeze = |room: &mut Vec<u8>| {
         room.clear();
         room.reserve(zstd::zstd_safe::compress_bound(raw.len()));
-        context.compress_to_buffer(raw, room)?;
+        SQUEEZE.with_borrow_mut(|contexts| {
+            let context = &mut contexts[usize::from(how == Squeeze::Lightly)];
+            if context.is_none() {
+                *context = Some(zstd::bulk::Compressor::new(how as i32)?);
+            }
+            let context = context.as_mut().ok_or_else(|| std::io::Error::other("no compressor"))?;
+            context.compress_to_buffer(raw, room)
+        })
+    };
+    ROOM.with_borrow_mut(|room| {
+        squeeze(room).map_err(Error::io("compress", "a piece of the URL store"))?;
         out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
         out.extend_from_slice(&(room.len() as u32).to_le_bytes());
         out.extend_from_slice(&crc32fast::hash(room).to_le_bytes());
         out.extend_from_slice(room);
         Ok(())
-    });
-    squeezed.map_err(Error::io("compress", "a piece of the URL store"))
+    })
 }
 
 /// Lengths of a piece: raw, stored.
@@ -124,9 +136,9 @@ mod tests {
     fn a_flipped_bit_is_named() {
         let mem = Mem::new();
         let (mut out, first) = (Vec::new(), b"some bytes ".repeat(9));
-        put_frame(&mut out, &first).unwrap();
+        put_frame(&mut out, &first, Squeeze::Well).unwrap();
         let second = out.len() as u64;
-        put_frame(&mut out, b"").unwrap();
+        put_frame(&mut out, b"", Squeeze::Lightly).unwrap();
         mem.append("good", &out).unwrap();
         let mut raw = Vec::new();
         let mut frames = Frames::new(Arc::new(mem.clone()), "good", 16);

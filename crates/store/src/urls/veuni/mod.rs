@@ -19,7 +19,7 @@
 //! its block's servers stand still. A full disk in the middle of a merge leaves the old block as it is.
 //! INVARIANT: block + pending runs + log batches beyond `upto` = everything noted, at any moment of a crash.
 //!
-//! Memory: the stage ([`VeuniOptions::memory`], twice while it is being written), a quarter as much for what came lately, URLs that are out, the hosts of the
+//! Memory: the stage ([`VeuniOptions::memory`], twice while it is being written), half as much for what came lately, URLs that are out, the hosts of the
 //! blocks in turn, 8 bytes per two thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
 //! at once.
 
@@ -85,7 +85,7 @@ pub struct VeuniOptions {
     pub block_servers: u64,
     /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
     pub prescheduled: usize,
-    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.35.
+    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.3.
     pub pending_share: f64,
     /// Pending files may always be this large together. Default: 256 MiB, a third of 50 million URLs.
     pub pending_min: u64,
@@ -104,7 +104,7 @@ impl Default for VeuniOptions {
             block_bytes: 32 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
-            pending_share: 0.35,
+            pending_share: 0.3,
             pending_min: 256 << 20,
             turns: 4,
             threads: 1,

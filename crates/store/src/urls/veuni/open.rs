@@ -65,7 +65,7 @@ impl Veuni {
         }
         remove_others(&*disk, &needed)?;
         let jobs = Jobs::new(options.threads);
-        let lately = Lately::new(options.memory / 4);
+        let lately = Lately::new(options.memory / 2);
         // What the log has goes into the stages of a store that is whole but for its log.
         let empty = Log::open(Arc::new(farol_base::disk::Mem::new()), &mut |_, _| Ok(()))?.0;
         let mut store = Veuni {

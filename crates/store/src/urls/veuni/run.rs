@@ -12,7 +12,7 @@
 //! A server that does not fit into a piece goes on in the next, under its name again.
 
 use super::codec::{Bytes, Misfit, put, put_bytes, shared_bytes};
-use super::frame::{Frames, put_frame};
+use super::frame::{Frames, Squeeze, put_frame};
 use super::stage::{Event, Stage, StageReader};
 use crate::Error;
 use farol_base::disk::Disk;
@@ -173,7 +173,7 @@ impl<'a> RunBuilder<'a> {
         }
         let Pieces { out, index } = &mut *self.into;
         index.push((self.piece_first, out.len() as u64));
-        put_frame(out, &self.raw)
+        put_frame(out, &self.raw, Squeeze::Lightly)
     }
 
     pub fn finish(mut self) -> Result<(), Error> {
@@ -197,6 +197,9 @@ thread_local! {
     /// Room for the pieces of a run, kept for the next.
     static ROOM: RefCell<Pieces> = RefCell::default();
 }
+
+/// So much room is kept.
+const ROOM_BYTES: usize = 4 << 20;
 
 /// Appends a stage as a run that stands at `offset` of its file.
 pub fn append_run(
@@ -227,9 +230,11 @@ pub fn append_run(
         for bytes in [&head, &*out] {
             disk.append(file, bytes).map_err(Error::io("append to", file))?;
         }
-        let pieces_at = offset + head.len() as u64;
+        let (pieces_at, bytes) = (offset + head.len() as u64, out.len() as u64);
+        out.clear();
+        out.shrink_to(ROOM_BYTES);
         let index = index.iter().map(|(first, start)| (*first, start + pieces_at)).collect();
-        Ok(Run { upto, index, end: pieces_at + out.len() as u64, is_urgent: stage.is_urgent })
+        Ok(Run { upto, index, end: pieces_at + bytes, is_urgent: stage.is_urgent })
     })
 }
 

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Memory is taken in pieces of this size: nothing is ever moved as a stage grows.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Memory for sorting up to so many notes, 16 MiB, is kept.
-const SORTED_KEPT: usize = 512 << 10;
+/// Memory for sorting up to so many notes, 8 MiB, is kept.
+const SORTED_KEPT: usize = 256 << 10;
 /// Server's hash, what it is, bytes of host, path and event, depth.
 const HEAD_BYTES: usize = 8 + 1 + 2 + 2 + 2 + 2;
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// that the crawl asks for take a quarter of one thread's time at most.
 const REST_DRY: u32 = 3;
 /// As above, while some of its servers still have something.
-const REST: u32 = 30;
+const REST: u32 = 8;
 /// So long a block rests after a merge that failed.
 const REST_AFTER_TROUBLE: Duration = Duration::from_secs(1);
 /// Blocks up to this size are merged by whoever asks: it takes a few milliseconds.
@@ -89,7 +89,7 @@ impl Veuni {
         let frozen: u64 =
             self.blocks.iter().filter_map(|block| block.frozen.as_ref()).map(|stage| stage.bytes()).sum();
         let (pending, _) = self.pending_total();
-        self.staged_bytes() + frozen > 2 * self.options.memory || pending > 2 * self.pending_max()
+        self.staged_bytes() + frozen > 2 * self.options.memory || pending > self.pending_max() * 5 / 4
     }
 
     /// Takes in what jobs did.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::Error;
 use crate::urls::veuni::codec::{put, state_of, visits_of};
-use crate::urls::veuni::frame::put_frame;
+use crate::urls::veuni::frame::{Squeeze, put_frame};
 use crate::urls::{HostCounts, State};
 use farol_base::disk::Disk;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ impl BlockWriter {
             return Ok(());
         }
         self.piece.finish(&mut self.raw);
-        put_frame(&mut self.buffer, &self.raw)?;
+        put_frame(&mut self.buffer, &self.raw, Squeeze::Well)?;
         self.pieces.push(self.bytes());
         if self.buffer.len() >= BUFFER_BYTES { self.write() } else { Ok(()) }
     }
@@ -163,7 +163,7 @@ impl BlockWriter {
         let mut pages = Vec::with_capacity(self.pages.len());
         for (hash, page) in std::mem::take(&mut self.pages) {
             pages.push((hash, self.bytes()));
-            put_frame(&mut self.buffer, &page)?;
+            put_frame(&mut self.buffer, &page, Squeeze::Well)?;
             if self.buffer.len() >= BUFFER_BYTES {
                 self.write()?;
             }
@@ -180,7 +180,7 @@ impl BlockWriter {
         }
         // Footers of very large blocks are cut into pieces that a reader believes.
         for part in raw.chunks(1 << 20) {
-            put_frame(&mut self.buffer, part)?;
+            put_frame(&mut self.buffer, part, Squeeze::Well)?;
         }
         let trailer = footer.to_le_bytes();
         self.buffer.extend_from_slice(&trailer);
