@@ -46,6 +46,10 @@ pub struct RevisitArgs {
     /// How many of its longest intervals a server is run, if the years are longer; then it counts as steady.
     #[arg(long, default_value_t = 14.0)]
     pub cycles: f64,
+    /// Most visits of a rule that are simulated, in millions; where it would make more, each server is run for less of
+    /// its time, and then counts as steady.
+    #[arg(long, default_value_t = 100.0)]
+    pub visits: f64,
     /// Rules that learn or share the channel run on every so many-th server.
     #[arg(long, default_value_t = 80)]
     pub sample: usize,

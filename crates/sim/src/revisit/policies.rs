@@ -95,46 +95,53 @@ pub struct Effort {
     pub bins: usize,
     /// How many of its longest intervals a server is run; the second half counts as steady.
     pub cycles: f64,
+    /// Most visits to all servers together; where it would be more, each is run for less of its time.
+    pub visits: f64,
     pub threads: usize,
     pub seed: u64,
 }
 
+/// Visits to a server that are simulated at least, where the horizon allows.
+const VISITS_MIN: f64 = 4_000.0;
+
 /// Runs a rule over all servers.
 pub fn run(repository: &Repository, allocation: &Allocation, policy: Policy, effort: &Effort) -> Outcome {
+    let rate = |s: usize| allocation.rates[s];
+    let planned = each(repository.delays.len(), effort.threads, |s| {
+        let span = effort.cycles * slowest(repository.server(s), &allocation.shares[s]);
+        span.min(effort.horizon) * rate(s)
+    });
+    let share = (effort.visits / planned.iter().sum::<f64>().max(1.0)).min(1.0);
+    let all = each(repository.delays.len(), effort.threads, |s| {
+        let (mut table, rate) = table(repository, allocation, s, policy, effort.seed);
+        let visits_max = (share * planned[s] + VISITS_MIN) as u64;
+        let window = Window { horizon: effort.horizon, bins: effort.bins, visits_max };
+        measure(repository.server(s), &mut table, rate, &window)
+    });
+    sum(repository, all, effort.bins)
+}
+
+/// Does something for each server, on several threads.
+fn each<T: Send>(servers: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let servers = repository.delays.len();
-    let work = || {
+    let some = || {
         let mut done = Vec::new();
         loop {
             let s = next.fetch_add(1, Ordering::Relaxed);
             if s >= servers {
                 return done;
             }
-            done.push((s, run_server(repository, allocation, s, policy, effort)));
+            done.push((s, work(s)));
         }
     };
-    let mut all: Vec<(usize, Measured)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (1..effort.threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let mut all = work();
+    let mut all: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(some)).collect();
+        let mut all = some();
         all.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
         all
     });
     all.sort_by_key(|(s, _)| *s);
-    sum(repository, all, effort.bins)
-}
-
-fn run_server(
-    repository: &Repository,
-    allocation: &Allocation,
-    s: usize,
-    policy: Policy,
-    effort: &Effort,
-) -> Measured {
-    let pages = repository.server(s);
-    let (mut table, rate) = table(repository, allocation, s, policy, effort.seed);
-    let span = effort.cycles * slowest(pages, &allocation.shares[s]);
-    let visits_max = (span * rate) as u64 + 4_000;
-    measure(pages, &mut table, rate, &Window { horizon: effort.horizon, bins: effort.bins, visits_max })
+    all.into_iter().map(|(_, done)| done).collect()
 }
 
 /// An interval that is longer than those of the pages that make 99.8 % of the freshness.
@@ -154,7 +161,7 @@ fn slowest(pages: &[Page], share: &Share) -> f64 {
     found.map_or(0.0, |(interval, _)| *interval)
 }
 
-fn sum(repository: &Repository, all: Vec<(usize, Measured)>, bins: usize) -> Outcome {
+fn sum(repository: &Repository, all: Vec<Measured>, bins: usize) -> Outcome {
     let mut sum = Outcome {
         mean: 0.0,
         steady: 0.0,
@@ -165,13 +172,13 @@ fn sum(repository: &Repository, all: Vec<(usize, Measured)>, bins: usize) -> Out
         cut: 0.0,
     };
     let mut weight = 0.0;
-    for (s, one) in &all {
+    for (one, delay) in all.iter().zip(&repository.delays) {
         weight += one.weight;
         sum.steady += one.steady;
         sum.error += one.variance;
         sum.visits += one.visits;
         sum.cut += f64::from(u8::from(one.cut)) / all.len() as f64;
-        sum.gap_least = sum.gap_least.min(one.gap_least / repository.delays[*s]);
+        sum.gap_least = sum.gap_least.min(one.gap_least / delay);
         sum.curve.iter_mut().zip(&one.bins).for_each(|(sum, bin)| *sum += bin);
     }
     sum.curve.iter_mut().for_each(|bin| *bin /= weight);

@@ -89,6 +89,7 @@ pub fn channel(
         horizon: args.years * YEAR,
         bins: (args.years * BINS).round().max(4.0) as usize,
         cycles: args.cycles,
+        visits: 1e6 * args.visits,
         threads: args.threads,
         seed: args.repository.seed,
     };
