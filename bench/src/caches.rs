@@ -7,7 +7,7 @@ use farol_base::random::mix;
 use farol_cache::replace::Policy;
 use farol_sim::cache::CacheArgs;
 use farol_sim::cache::nodes::{ENTRY_BYTES, LIMITS, distinct_bytes, hit_rate, lines};
-use farol_sim::cache::trace::Line;
+use farol_cache::trace::Line;
 use std::time::Instant;
 
 /// Requests between two rounds of moka's housekeeping.

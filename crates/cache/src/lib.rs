@@ -35,6 +35,7 @@ pub mod replace;
 pub mod ring;
 pub mod route;
 pub mod seen;
+pub mod trace;
 
 pub use area::{Area, Found};
 pub use node::{CacheNode, Lookup};

@@ -5,7 +5,7 @@
 
 use super::CacheArgs;
 use super::report::{head, row};
-use super::trace::read_time;
+use farol_cache::trace::read_time;
 use crate::input::read_text;
 use farol_base::{Random, Seeded};
 use farol_cache::burst::online::{Rules, Series};

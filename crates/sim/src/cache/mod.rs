@@ -13,7 +13,6 @@ pub mod service;
 pub mod strategy;
 pub mod stream;
 mod tables;
-pub mod trace;
 pub mod world;
 
 use farol_cache::replace::Policy;

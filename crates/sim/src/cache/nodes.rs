@@ -4,7 +4,7 @@ use super::CacheArgs;
 use super::report::{head, percent, row};
 use super::strategy::Kind;
 use super::stream::{Stream, StreamConfig};
-use super::trace::{Line, Trace};
+use farol_cache::trace::{Line, Trace};
 use super::world::{Plan, run};
 use crate::input::read_text;
 use crate::urls::meter;

@@ -48,6 +48,7 @@ pub struct Mechanisms {
 
 impl Kind {
     pub const D: Kind = Kind::Thesis(Mechanisms { hot: true, balance: false, bursts: false, protect: false });
+    pub const B: Kind = Kind::Thesis(Mechanisms { hot: false, balance: true, bursts: false, protect: false });
     pub const DB: Kind = Kind::Thesis(Mechanisms { hot: true, balance: true, bursts: false, protect: false });
     pub const DBR: Kind = Kind::Thesis(Mechanisms { hot: true, balance: true, bursts: true, protect: false });
     pub const DBRF: Kind = Kind::Thesis(Mechanisms { hot: true, balance: true, bursts: true, protect: true });

@@ -106,8 +106,14 @@ pub fn table_4_5(args: &CacheArgs, policy: Policy, report: &mut Report) {
     println!();
 }
 
-/// Tables 5.2 and 5.3: the ring algorithms.
+/// Tables 5.2 and 5.3: the ring algorithms, beside D and alone.
 pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut Report, entries: u64) {
+    for kind in [Kind::DB, Kind::B] {
+        balancers(args, policy, report, entries, kind);
+    }
+}
+
+fn balancers(args: &CacheArgs, policy: Policy, report: &mut Report, entries: u64, balanced: Kind) {
     let large = entries >= 1_000_000;
     let thesis = if large {
         [
@@ -153,7 +159,7 @@ pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut Report, entries:
         let kind = match (&balancer, label) {
             (None, "none (CH)") => Kind::Plain,
             (None, _) => Kind::D,
-            _ => Kind::DB,
+            _ => balanced,
         };
         let mut wanted = wanted(args, policy, kind, 20);
         wanted.plan.entries = entries;
@@ -166,8 +172,9 @@ pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut Report, entries:
     });
     let runs = make(runs.collect(), args.threads);
     let title = format!(
-        "Table {}: 20 nodes × {entries} entries, D active, T_load 0.95",
-        if large { "5.2" } else { "5.3" }
+        "Table {}: 20 nodes × {entries} entries, {}, T_load 0.95",
+        if large { "5.2" } else { "5.3" },
+        if balanced == Kind::B { "B alone" } else { "D active" }
     );
     head(
         &title,

@@ -8,7 +8,7 @@ use farol_base::Timestamp;
 use farol_cache::burst::online::Rules;
 use farol_cache::log::{LogBurst, Totals, bursts, hit_rates, new_by_day, nodes_for, skew};
 use farol_cache::replace::Policy;
-use farol_sim::cache::trace::Trace;
+use farol_cache::trace::Trace;
 use farol_sim::input::read_text;
 use std::collections::HashMap;
 use std::fmt::Write as _;
