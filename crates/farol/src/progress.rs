@@ -1,4 +1,4 @@
-//! One line in the terminal that tells how the crawl is going; nothing where there is no terminal.
+//! One line in the terminal that tells how the crawl is going; without a terminal only what is said once.
 
 use crate::engine::Running;
 use farol_front::State;
@@ -30,11 +30,9 @@ impl Progress {
         Progress { bar, shown, recent: VecDeque::new() }
     }
 
-    /// Says something that stays on the screen; only in a terminal.
+    /// Says something that stays: above the line, or in the log of whoever has no terminal.
     pub fn say(&self, text: &str) {
-        if self.shown {
-            self.bar.println(text);
-        }
+        if self.shown { self.bar.println(text) } else { eprintln!("{text}") }
     }
 
     /// Renews the line.
