@@ -85,9 +85,9 @@ pub struct VeuniOptions {
     pub block_servers: u64,
     /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
     pub prescheduled: usize,
-    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.3.
+    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.33.
     pub pending_share: f64,
-    /// Pending files may always be this large together. Default: 256 MiB, a third of 50 million URLs.
+    /// Pending files may always be this large together. Default: 64 MiB.
     pub pending_min: u64,
     /// Blocks whose servers are handed out at a time. Default: 4.
     pub turns: usize,
@@ -104,8 +104,8 @@ impl Default for VeuniOptions {
             block_bytes: 32 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
-            pending_share: 0.3,
-            pending_min: 256 << 20,
+            pending_share: 0.33,
+            pending_min: 64 << 20,
             turns: 4,
             threads: 1,
             redistribution: Arc::new(Breadth),

@@ -89,7 +89,7 @@ impl Veuni {
         let frozen: u64 =
             self.blocks.iter().filter_map(|block| block.frozen.as_ref()).map(|stage| stage.bytes()).sum();
         let (pending, _) = self.pending_total();
-        self.staged_bytes() + frozen > 2 * self.options.memory || pending > self.pending_max() * 5 / 4
+        self.staged_bytes() + frozen > 2 * self.options.memory || pending > self.pending_max() * 3 / 2
     }
 
     /// Takes in what jobs did.
