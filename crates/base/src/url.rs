@@ -296,7 +296,8 @@ fn plain_absolute(text: &str) -> Option<CanonicalUrl> {
     let is_name = |label: &str| !label.is_empty() && !label.starts_with("xn--");
     let ends_in_a_word =
         name.rsplit('.').next().is_some_and(|last| last.starts_with(|c: char| c.is_ascii_lowercase()));
-    if !name.bytes().all(is_plain_name) || !name.split('.').all(is_name) || !ends_in_a_word || !is_plain(path) {
+    if !name.bytes().all(is_plain_name) || !name.split('.').all(is_name) || !ends_in_a_word || !is_plain(path)
+    {
         return None;
     }
     let slash = if path.is_empty() { "/" } else { "" };

@@ -5,11 +5,11 @@
 
 use super::CacheArgs;
 use super::report::{head, row};
-use farol_cache::trace::read_time;
 use crate::input::read_text;
 use farol_base::{Random, Seeded};
 use farol_cache::burst::online::{Rules, Series};
 use farol_cache::burst::{offline, quality};
+use farol_cache::trace::read_time;
 use std::collections::{HashMap, HashSet};
 
 const MINUTES: usize = 31 * 1440;

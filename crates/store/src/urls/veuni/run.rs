@@ -202,13 +202,7 @@ thread_local! {
 const ROOM_BYTES: usize = 4 << 20;
 
 /// Appends a stage as a run that stands at `offset` of its file.
-pub fn append_run(
-    disk: &dyn Disk,
-    file: &str,
-    stage: &Stage,
-    upto: u64,
-    offset: u64,
-) -> Result<Run, Error> {
+pub fn append_run(disk: &dyn Disk, file: &str, stage: &Stage, upto: u64, offset: u64) -> Result<Run, Error> {
     ROOM.with_borrow_mut(|pieces| {
         pieces.out.clear();
         pieces.index.clear();
@@ -443,13 +437,13 @@ impl Incoming {
 
 /// Reads what came in, server by server: a run of a file, or a stage.
 pub enum RunReader {
-    File(FileReader),
+    File(Box<FileReader>),
     Stage(StageReader),
 }
 
 impl RunReader {
     pub fn file(disk: Arc<dyn Disk>, file: &str, offsets: Vec<u64>) -> Result<RunReader, Error> {
-        FileReader::open(disk, file, offsets).map(RunReader::File)
+        FileReader::open(disk, file, offsets).map(|reader| RunReader::File(Box::new(reader)))
     }
 
     pub fn stage(stage: Arc<Stage>) -> RunReader {
