@@ -79,7 +79,7 @@ const BATCH_BYTES_MAX: usize = 512 << 10;
 pub struct VeuniOptions {
     /// Memory for what came in and stands in no other file than the log. Default: 64 MiB, some 800,000 URLs.
     pub memory: u64,
-    /// A block larger than this is split. Default: 64 MiB, some 4 million URLs.
+    /// A block larger than this is split. Default: 32 MiB, some 2 million URLs.
     pub block_bytes: u64,
     /// A block with more servers than this is split. Default: 100,000, as in the thesis.
     pub block_servers: u64,

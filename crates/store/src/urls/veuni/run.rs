@@ -134,7 +134,7 @@ impl<'a> RunBuilder<'a> {
         self.before.extend_from_slice(&path[shared..]);
         self.count += 1;
         if self.is_full() {
-            self.end();
+            self.close_server();
             self.close_piece()?;
             self.before.clear();
         }
@@ -145,8 +145,14 @@ impl<'a> RunBuilder<'a> {
         self.columns.all().iter().map(|column| column.len()).sum::<usize>() >= RAW_BYTES
     }
 
-    /// Ends a server, or its part in this piece.
-    pub fn end(&mut self) {
+    /// Ends a server.
+    pub fn end(&mut self) -> Result<(), Error> {
+        self.close_server();
+        if self.is_full() { self.close_piece() } else { Ok(()) }
+    }
+
+    /// Ends a server's part in this piece.
+    fn close_server(&mut self) {
         if self.count == 0 && self.server_flags == 0 {
             return;
         }
@@ -616,5 +622,26 @@ mod tests {
             }
             assert_eq!((seen, reader.peek()), (20_001, None));
         }
+    }
+
+    #[test]
+    fn servers_that_were_only_forgotten_fill_pieces_too() {
+        let mut stage = Stage::default();
+        for number in 0..20_000 {
+            let host = format!("http://host-{number}.example");
+            stage.forget(hash64(host.as_bytes()), &host);
+        }
+        let mem: Arc<dyn Disk> = Arc::new(Mem::new());
+        let run = append_run(&*mem, "p", &stage, 1, 0).unwrap();
+        assert!(run.index.len() > 5, "{} pieces", run.index.len());
+        let offsets = run.index.iter().map(|(_, offset)| *offset).collect();
+        let mut reader = RunReader::file(mem, "p", offsets).unwrap();
+        let mut seen = 0;
+        while reader.peek().is_some() {
+            let mut incoming = Incoming::default();
+            reader.read_server(&mut incoming).unwrap();
+            seen += u32::from(incoming.forgotten);
+        }
+        assert_eq!(seen, 20_000);
     }
 }

@@ -363,7 +363,7 @@ impl Stage {
             self.each_url(notes, |path, depth, visit_first, events| {
                 run.push(path, depth, visit_first, events)
             })?;
-            run.end();
+            run.end()?;
             at = end;
         }
         Ok(())
