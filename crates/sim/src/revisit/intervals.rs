@@ -6,7 +6,7 @@
 //! carries, servers take turns and each gives the page that is due longest.
 
 use super::repository::Repository;
-use super::world::Crawler;
+use super::world::{Crawler, Seen};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -118,12 +118,12 @@ impl Crawler for Intervals {
         }
     }
 
-    fn seen(&mut self, page: usize, at: f64, elapsed: Option<f64>, changed: bool) {
+    fn seen(&mut self, page: usize, seen: &Seen) {
         let interval = f64::from(self.intervals[page]);
-        let next = if elapsed.is_some() { self.peer.next(interval, changed) } else { interval };
+        let next = if seen.before.is_some() { self.peer.next(interval, seen.changed) } else { interval };
         self.intervals[page] = next as f32;
         let server = self.server_of[page];
-        self.due[server as usize].push(Reverse(Key(at + next, page as u32)));
+        self.due[server as usize].push(Reverse(Key(seen.at + next, page as u32)));
         self.seat(server);
     }
 }
@@ -150,7 +150,7 @@ mod tests {
         let config = RepositoryConfig { pages: 3_000, servers: 10, exponent: 0.25, delay: 60.0, seed: 1 };
         let repository = Repository::made(&config);
         let mut crawler = Intervals::new(Peer::StormCrawler, &repository, 0.01, |_| false);
-        let mut world = Chance { pages: &repository.pages, random: Seeded::new(1) };
+        let mut world = Chance { pages: &repository.pages, dated: 0.0, random: Seeded::new(1) };
         let (_, visits) = crawl(&mut world, &mut crawler, 20.0 * DAY, 4);
         assert!(
             visits as f64 <= 20.0 * DAY * 0.01 + 1.0 && visits as f64 > 20.0 * DAY * 0.01 * 0.9,
@@ -163,7 +163,7 @@ mod tests {
             let server = crawler.server_of[page] as usize;
             assert!(at - last[server] >= 60.0 - 1e-6);
             last[server] = at;
-            crawler.seen(page, at, None, false);
+            crawler.seen(page, &Seen { at, before: None, changed: false, modified: None });
         }
     }
 }

@@ -179,16 +179,21 @@ fn learners(
         channel * YEAR / some.pages.len().max(1) as f64,
     );
     let bins = (years * BINS).round().max(4.0) as usize;
-    let crawlers: [(&str, Box<dyn Crawler>); 5] = [
-        ("PUNCTUAL, rates known", Box::new(Learning::knowing(&some, channel))),
-        ("PUNCTUAL, from nothing", Box::new(Learning::from_nothing(&some, channel))),
-        ("Nutch's rule", Box::new(Intervals::new(Peer::Nutch, &some, channel, |_| false))),
-        ("StormCrawler's rule", Box::new(Intervals::new(Peer::StormCrawler, &some, channel, |_| false))),
-        ("every page in turn", Box::new(Intervals::new(Peer::RoundRobin, &some, channel, |_| false))),
+    let interval = |peer| Box::new(Intervals::new(peer, &some, channel, |_| false));
+    let nothing = || Box::new(Learning::from_nothing(&some, channel));
+    // With the share of pages that say when they changed.
+    let crawlers: [(&str, f64, Box<dyn Crawler>); 7] = [
+        ("PUNCTUAL, rates known", 0.0, Box::new(Learning::knowing(&some, channel))),
+        ("PUNCTUAL, from nothing", 0.0, nothing()),
+        ("PUNCTUAL, from nothing, half of the pages dated", 0.5, nothing()),
+        ("PUNCTUAL, from nothing, all pages dated", 1.0, nothing()),
+        ("Nutch's rule", 0.0, interval(Peer::Nutch)),
+        ("StormCrawler's rule", 0.0, interval(Peer::StormCrawler)),
+        ("every page in turn", 0.0, interval(Peer::RoundRobin)),
     ];
-    for (name, mut crawler) in crawlers {
+    for (name, dated, mut crawler) in crawlers {
         let clock = Instant::now();
-        let mut world = Chance { pages: &some.pages, random: Seeded::new(args.repository.seed) };
+        let mut world = Chance { pages: &some.pages, dated, random: Seeded::new(args.repository.seed) };
         let (fresh, visits) = crawl(&mut world, &mut crawler, years * YEAR, bins);
         let curve: Vec<f64> = fresh.sums.iter().map(|sum| sum / fresh.width / weight).collect();
         row(

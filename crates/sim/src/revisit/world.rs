@@ -2,6 +2,7 @@
 
 use super::history::History;
 use super::measure::Bins;
+use farol_base::random::mix;
 use farol_base::{Random, Seeded};
 use farol_frontier::revisit::allocate::Page;
 
@@ -11,11 +12,19 @@ pub trait World {
 
     /// Accounts for a copy taken at `from` and held until `to`; says whether the page had changed by then.
     fn look(&mut self, page: usize, from: f64, to: f64, fresh: &mut Bins) -> bool;
+
+    /// How long ago a page that has changed since `from` (ever, where there was no visit before) did so for the last
+    /// time, if it says so.
+    fn date(&mut self, _page: usize, _from: Option<f64>, _to: f64) -> Option<f64> {
+        None
+    }
 }
 
 /// Pages that change as Poisson processes. Fresh time is counted as expected, changes are drawn.
 pub struct Chance<'a> {
     pub pages: &'a [Page],
+    /// Share of the pages that say when they changed (Last-Modified), and are right.
+    pub dated: f64,
     pub random: Seeded,
 }
 
@@ -31,6 +40,17 @@ impl World for Chance<'_> {
         }
         fresh.add(page, from, to);
         self.random.unit() >= page.change.fresh(to - from)
+    }
+
+    fn date(&mut self, page: usize, from: Option<f64>, to: f64) -> Option<f64> {
+        let dated = mix(page as u64) as f64 / u64::MAX as f64;
+        let rate = self.pages[page].change.rate();
+        if dated >= self.dated || rate == 0.0 {
+            return None;
+        }
+        // The time since the last of a Poisson process' events, given that there was one.
+        let within = from.map_or(1.0, |from| -(-rate * (to - from)).exp_m1());
+        Some(-(-self.random.unit() * within).ln_1p() / rate)
     }
 }
 
@@ -56,8 +76,20 @@ pub trait Crawler {
     /// The next visit.
     fn next(&mut self) -> Option<(f64, usize)>;
 
-    /// What the visit saw. `elapsed` is the time since the one before, `None` at the first.
-    fn seen(&mut self, page: usize, at: f64, elapsed: Option<f64>, changed: bool);
+    /// What the visit saw.
+    fn seen(&mut self, page: usize, seen: &Seen);
+}
+
+/// What a visit saw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    pub at: f64,
+    /// The visit before.
+    pub before: Option<f64>,
+    /// Whether the page has changed since; false at the first visit.
+    pub changed: bool,
+    /// When the page says that it last changed.
+    pub modified: Option<f64>,
 }
 
 impl Crawler for Box<dyn Crawler> {
@@ -65,8 +97,8 @@ impl Crawler for Box<dyn Crawler> {
         (**self).next()
     }
 
-    fn seen(&mut self, page: usize, at: f64, elapsed: Option<f64>, changed: bool) {
-        (**self).seen(page, at, elapsed, changed);
+    fn seen(&mut self, page: usize, seen: &Seen) {
+        (**self).seen(page, seen);
     }
 }
 
@@ -81,11 +113,33 @@ pub fn crawl(world: &mut impl World, crawler: &mut impl Crawler, horizon: f64, b
         visits += 1;
         let before = Some(last[page]).filter(|last| !last.is_nan());
         let changed = before.is_some_and(|before| world.look(page, before, at, &mut fresh));
-        crawler.seen(page, at, before.map(|before| at - before), changed);
+        let date = if changed || before.is_none() { world.date(page, before, at) } else { None };
+        crawler.seen(page, &Seen { at, before, changed, modified: date.map(|ago| at - ago) });
         last[page] = at;
     }
     for (page, last) in last.iter().enumerate().filter(|(_, last)| !last.is_nan()) {
         world.look(page, *last, horizon, &mut fresh);
     }
     (fresh, visits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_frontier::revisit::Change;
+
+    #[test]
+    fn dates_are_those_of_the_last_change() {
+        let pages = [Page { change: Change::known(0.5).unwrap(), weight: 1.0 }; 1_000];
+        let mut world = Chance { pages: &pages, dated: 0.4, random: Seeded::new(3) };
+        let mut mean = |from: Option<f64>| {
+            let ago: Vec<f64> = (0..1_000).filter_map(|page| world.date(page, from, 10.0)).collect();
+            assert!((350..450).contains(&ago.len()), "{} pages have a date", ago.len());
+            assert!(ago.iter().all(|ago| *ago >= 0.0 && from.is_none_or(|from| *ago <= 10.0 - from)));
+            ago.iter().sum::<f64>() / ago.len() as f64
+        };
+        // An exponential time of mean 2, and one that is known to be shorter than 2: 2 - 2/(e - 1).
+        assert!((1.7..2.3).contains(&mean(None)));
+        assert!((0.75..0.92).contains(&mean(Some(8.0))));
+    }
 }

@@ -150,12 +150,10 @@ impl Belief {
     pub fn probe(&self, price: f64) -> Option<f64> {
         let price = price.max(1.0);
         let interval = self.interval_at(price);
-        if interval > PROBED_MAX {
-            return None;
-        }
         // What could be had per second if the rate were known, less what is had: both net of what visits cost.
         let missed = self.mean(|rate| best_fresh(rate * price)) - self.fresh(interval);
-        if missed * PROBE_PAYS_WITHIN * interval < PROBE_VISITS * price {
+        let pays_within = (PROBE_PAYS_WITHIN * interval).min(PROBE_PAYS_WITHIN_SECS);
+        if missed * pays_within < PROBE_VISITS * price {
             return None;
         }
         let (mut low, mut high) = (1.0, interval);
@@ -191,13 +189,12 @@ fn best_fresh(y: f64) -> f64 {
     TABLE[k] + (TABLE[k + 1] - TABLE[k]) * (at - k as f64)
 }
 
-/// To find out costs so many visits, and must pay within so many intervals. With 20 intervals 4 % of the freshness that
-/// known rates give is still missing after a year of a visit a week; with 40, 1 %; with 160, 2 %.
+/// To find out costs so many visits, and must pay within so many intervals, and within two years: rates do not last. With
+/// 20 intervals 4 % of the freshness that known rates give is still missing after a year of a visit a week; with 40, 1 %; with
+/// 160, 2 %. At 20 visits a year 2.5 % are missing with two years, 4.3 % with one, 4.8 % where interval alone counts.
 const PROBE_VISITS: f64 = 3.0;
 const PROBE_PAYS_WITHIN: f64 = 40.0;
-
-/// A page that is due later than in two years is as good as given up.
-const PROBED_MAX: f64 = 2.0 * 365.25 * 86_400.0;
+const PROBE_PAYS_WITHIN_SECS: f64 = 2.0 * 365.25 * 86_400.0;
 
 /// A hundred years.
 const INTERVAL_MAX: f64 = 100.0 * 365.25 * 86_400.0;
