@@ -9,6 +9,7 @@
 //! INVARIANT: [`web::World`] is pure. Only [`web::serve`] and [`web::LogSink`] touch sockets, files and the clock.
 
 pub mod cache;
+pub mod change;
 pub mod check;
 pub mod input;
 pub mod live;

@@ -10,7 +10,7 @@ pub use truth::{Truth, truth};
 
 use crate::Error;
 use crate::check::{CheckRules, Offence, check};
-use crate::web::{LogSink, Server, WebConfig, serve};
+use crate::web::{LogSink, Rates, Server, WebConfig, serve};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,8 +29,11 @@ pub struct LiveArgs {
     #[arg(long, default_value_t = 100)]
     pub hosts: u32,
     /// Mean changes of a page per day of the Web's clock.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.74)]
     pub change_rate: f64,
+    /// How the rates of pages lie about that mean.
+    #[arg(long, value_enum, default_value_t = Rates::Studied)]
+    pub change_rates: Rates,
     /// How many times faster than ours the clock runs, of the Web and for revisits.
     #[arg(long, default_value_t = 1000.0)]
     pub speedup: f64,
@@ -63,8 +66,15 @@ pub struct Lived {
 /// Runs all rules and prints the table.
 pub fn run(args: &LiveArgs) -> Result<(), Error> {
     println!(
-        "{} pages on {} hosts, {} changes per page and day in the mean, clock {} times as fast, {} ms between requests, measured for {} s after {} s\n",
-        args.pages, args.hosts, args.change_rate, args.speedup, args.delay_millis, args.seconds, args.warm_up
+        "{} pages on {} hosts, {} changes per page and day in the mean ({:?}), clock {} times as fast, {} ms between requests, measured for {} s after {} s\n",
+        args.pages,
+        args.hosts,
+        args.change_rate,
+        args.change_rates,
+        args.speedup,
+        args.delay_millis,
+        args.seconds,
+        args.warm_up
     );
     println!(
         "| rule | pages | truly fresh | dashboard says | difference | requests/s | offences against politeness |"
@@ -103,7 +113,12 @@ fn live(args: &LiveArgs, rule: &str, mean: f64) -> Result<Lived, Error> {
         mean_links: 20.0,
         ..WebConfig::tame()
     };
-    let config = WebConfig { change_rate: args.change_rate, clock_speedup: args.speedup, ..config };
+    let config = WebConfig {
+        change_rate: args.change_rate,
+        change_rates: args.change_rates,
+        clock_speedup: args.speedup,
+        ..config
+    };
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = runtime.block_on(serve(config, listen, LogSink::memory()));
     let server = server.map_err(|error| Error::Input(error.to_string()))?;

@@ -5,29 +5,14 @@
 //!
 //! - *Sizes*: Pareto, cut at the size that gives the wanted number of pages. Exponent 0.25 makes many servers of a few
 //!   pages and puts most pages on a few hundred large ones.
-//! - *Changes*: mean time between changes as Cho and Garcia-Molina saw it on 720,000 pages in 1999: 23 % a day or
-//!   less, 15 % a week, 16 % a month, 16 % four months, 30 % more; within a class every magnitude is equally likely. Half of
-//!   the last class never changes.
-//! - *Kinship*: pages of a server are alike. Each server has a class of its own, to which half of its pages belong; the
-//!   others follow the whole.
+//! - *Changes*: as a study saw them, and pages of a server are alike; see [`crate::change`].
 //! - *Delay*: the thesis' P is not known to us. With 60 s RANDOM comes to 0.84–0.89 of the bound, near its figures.
 
 use super::tables::Table;
+use crate::change;
 use farol_base::{Random, Seeded};
 use farol_frontier::revisit::Change;
 use farol_frontier::revisit::allocate::{Page, Server};
-
-const DAY: f64 = 86_400.0;
-
-/// Share of pages, and least and greatest mean time between changes; infinite is never.
-const CLASSES: [(f64, f64, f64); 6] = [
-    (0.23, DAY / 24.0, DAY),
-    (0.15, DAY, 7.0 * DAY),
-    (0.16, 7.0 * DAY, 30.0 * DAY),
-    (0.16, 30.0 * DAY, 120.0 * DAY),
-    (0.15, 120.0 * DAY, 1_460.0 * DAY),
-    (0.15, f64::INFINITY, f64::INFINITY),
-];
 
 /// What a made repository is like.
 #[derive(Clone, Debug, clap::Args)]
@@ -63,10 +48,13 @@ impl Repository {
         let mut pages = Vec::with_capacity(config.pages as usize);
         let mut starts = vec![0];
         for size in sizes(config) {
-            let home = class(&mut random);
+            let home = change::class(random.unit());
             for _ in 0..size {
-                let own = if random.unit() < 0.5 { home } else { class(&mut random) };
-                pages.push(Page { change: change(own, &mut random), weight: 1.0 });
+                let own = if random.unit() < 0.5 { home } else { change::class(random.unit()) };
+                // Who never changes has no draw of its own.
+                let place = if change::between(own, 0.0).is_finite() { random.unit() } else { 0.0 };
+                let rate = 1.0 / change::between(own, place);
+                pages.push(Page { change: Change::known(rate).unwrap_or(Change::NEVER), weight: 1.0 });
             }
             starts.push(pages.len());
         }
@@ -132,22 +120,6 @@ fn sizes(config: &RepositoryConfig) -> Vec<u64> {
         *largest = config.pages.saturating_sub(rest).max(1);
     }
     sizes
-}
-
-fn class(random: &mut Seeded) -> usize {
-    let mut left = random.unit();
-    let found = CLASSES.iter().position(|(share, _, _)| {
-        left -= share;
-        left < 0.0
-    });
-    found.unwrap_or(CLASSES.len() - 1)
-}
-
-fn change(class: usize, random: &mut Seeded) -> Change {
-    let (_, least, greatest) = CLASSES[class];
-    let between =
-        if least.is_finite() { least * (greatest / least).powf(random.unit()) } else { f64::INFINITY };
-    Change::known(1.0 / between).unwrap_or(Change::NEVER)
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 //! has (Poisson with mean 1) and when they happen (uniformly) follow from the page's key and the window's number,
 //! so the last change before an instant is found by looking back over a few windows.
 
+use super::config::Rates;
 use super::world::{Draw, Page, World, draw, unit};
+use crate::change;
 use farol_base::Timestamp;
 use farol_base::random::mix;
 use std::time::Duration;
@@ -28,12 +30,20 @@ const WINDOWS_BACK_MAX: u32 = 64;
 
 impl World {
     /// Mean number of changes of this page per day of the world's clock.
-    ///
-    /// Rates follow a power law with exponent 2 (most pages change seldom, few often), cut at 100 times the mean.
     pub fn change_rate(&self, page: Page) -> f64 {
         let mean = self.config().change_rate;
-        let place = 1.0 - unit(draw(self.key(page), Draw::Rate));
-        (mean / 2.0 / place.sqrt()).min(100.0 * mean)
+        let own = unit(draw(self.key(page), Draw::Rate));
+        match self.config().change_rates {
+            // Most change seldom, few often; cut at 100 times the mean.
+            Rates::Power => (mean / 2.0 / (1.0 - own).sqrt()).min(100.0 * mean),
+            Rates::Studied => {
+                let host = unit(draw(self.host_key(page.host), Draw::Rate));
+                // The first half of the places are those of the host's kind.
+                let class = change::class(if own < 0.5 { host } else { 2.0 * own - 1.0 });
+                let within = unit(mix(draw(self.key(page), Draw::Rate)));
+                mean / (change::rate_mean() * change::between(class, within))
+            }
+        }
     }
 
     /// The state of a page when the world's clock shows `at`.
@@ -134,6 +144,22 @@ mod tests {
         let sum: f64 = world.all_pages().map(|page| world.change_rate(page)).sum();
         let mean = sum / world.pages() as f64;
         assert!((0.4..0.6).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn studied_rates_spread_over_magnitudes_and_hosts_are_alike() {
+        let config = WebConfig { hosts: 400, pages: 40_000, change_rate: 3.0, ..WebConfig::default() };
+        let world = World::new(WebConfig { change_rates: Rates::Studied, ..config }).unwrap();
+        let rates: Vec<f64> = world.all_pages().map(|page| world.change_rate(page)).collect();
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        assert!((2.4..3.6).contains(&mean), "{mean} changes a day");
+        let share = |is: &dyn Fn(f64) -> bool| {
+            rates.iter().filter(|rate| is(**rate)).count() as f64 / rates.len() as f64
+        };
+        let (never, seldom, often) =
+            (share(&|rate| rate == 0.0), share(&|rate| rate < 0.03), share(&|rate| rate > 1.7));
+        assert!((0.10..0.20).contains(&never), "{never} never change");
+        assert!((0.35..0.55).contains(&seldom) && (0.15..0.31).contains(&often), "{seldom} and {often}");
     }
 
     #[test]

@@ -89,9 +89,12 @@ pub struct WebConfig {
     /// Share of hosts with an RSS or Atom feed.
     #[arg(long, default_value_t = WebConfig::default().feeds)]
     pub feeds: f64,
-    /// Mean number of changes of a page per day; the rates of pages follow a power law.
+    /// Mean number of changes of a page per day.
     #[arg(long, default_value_t = WebConfig::default().change_rate)]
     pub change_rate: f64,
+    /// How the rates of pages lie about that mean.
+    #[arg(long, value_enum, default_value_t = WebConfig::default().change_rates)]
+    pub change_rates: Rates,
     /// How many times faster than ours the clock of this Web runs.
     #[arg(long, default_value_t = WebConfig::default().clock_speedup)]
     pub clock_speedup: f64,
@@ -104,6 +107,15 @@ pub struct WebConfig {
     /// Compress answers for those who ask; costs far more CPU time than making the page.
     #[arg(long, default_value_t = WebConfig::default().gzip)]
     pub gzip: bool,
+}
+
+/// How the change rates of pages lie about their mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Rates {
+    /// A power law with exponent 2: nearly all within a factor of two, few a hundred times as fast.
+    Power,
+    /// As a study of the Web saw it: over four magnitudes, pages of a host alike, one in seven never changes.
+    Studied,
 }
 
 impl Default for WebConfig {
@@ -136,6 +148,7 @@ impl Default for WebConfig {
             sitemaps: 0.3,
             feeds: 0.2,
             change_rate: 0.1,
+            change_rates: Rates::Power,
             clock_speedup: 1.0,
             start: Timestamp::from_secs(1_767_225_600),
             domain: "web.test".to_string(),

@@ -23,7 +23,7 @@ mod world;
 
 pub use answer::{Answer, Ask, Delivery, HUGE_BYTES, RETRY_AFTER_SECS, Served};
 pub use change::Version;
-pub use config::WebConfig;
+pub use config::{Rates, WebConfig};
 pub use links::LinkTo;
 pub use log::{Entry, LogSink, read_log};
 pub use place::{Place, SECTIONS};
