@@ -142,18 +142,19 @@ pub struct Router<K> {
     detector: Option<Detector>,
     density: Density,
     seen: Option<Seen>,
-    /// Requests by node number: sent in this interval, sent and owned since the last balancing.
+    /// Requests by node number: sent in this interval, sent and owned since loads are measured.
     sent: Vec<u32>,
     sent_since: Vec<u32>,
     owned_since: Vec<u32>,
     /// Count at which a query becomes hot within an interval.
     at_once: u32,
-    /// Requests that a node bears per balancing interval; makes loads of counts.
+    /// Requests that a node bears while loads are measured; makes loads of counts.
     capacity: f64,
 }
 
 impl<K: Eq + Clone> Router<K> {
-    /// `capacity`: requests that one node bears between two balancings.
+    /// `capacity`: requests that one node bears while its load is measured: from [`Router::measure`], or else from the last
+    /// balancing, to the next balancing.
     pub fn new(ring: Ring, rules: RouterRules, capacity: f64) -> Router<K> {
         let hot = rules.hot.unwrap_or(HotRules::thesis());
         let slots = ring.nodes().map(|node| usize::from(node.0) + 1).max().unwrap_or(0);
@@ -281,17 +282,22 @@ impl<K: Eq + Clone> Router<K> {
     /// The end of an interval of B. Answers how much of the circle changed owner.
     pub fn balance(&mut self) -> f64 {
         let moved = self.move_borders(false);
-        self.sent_since.fill(0);
-        self.owned_since.fill(0);
+        self.measure();
         self.density.fade(DENSITY_KEEP);
         moved
+    }
+
+    /// Counts loads anew, so that the next balancing sees what came from now on.
+    pub fn measure(&mut self) {
+        self.sent_since.fill(0);
+        self.owned_since.fill(0);
     }
 
     fn move_borders(&mut self, at_once: bool) -> f64 {
         let Some(rules) = &mut self.rules.balance else { return 0.0 };
         // The controller owns its balancer while it runs.
-        let balancer = std::mem::replace(&mut rules.balancer, Box::new(crate::balance::Dem));
-        let controller = Controller { balancer, efficiency_min: rules.efficiency_min };
+        let balancer = std::mem::replace(&mut rules.balancer, Box::new(Spread::default()));
+        let mut controller = Controller { balancer, efficiency_min: rules.efficiency_min };
         let (measured, on_change) = (rules.measured, rules.on_change);
         let moved = if measured {
             let loads: Vec<f64> = (0..self.ring.len())

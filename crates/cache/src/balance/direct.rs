@@ -14,7 +14,7 @@ impl Balancer for Direct {
         "DM"
     }
 
-    fn moves(&self, loads: &[f64]) -> Vec<Move> {
+    fn moves(&mut self, loads: &[f64]) -> Vec<Move> {
         if !are_loads(loads) {
             return Vec::new();
         }

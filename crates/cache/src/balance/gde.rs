@@ -1,5 +1,6 @@
 //! GDE, generalised dimension exchange (Xu and Lau, 1995; thesis §5.4, §5.5): one neighbour at a time, and the next
-//! exchange uses the new loads. A sweep takes each border once; borders that do not touch share a colour.
+//! exchange uses the new loads. A sweep takes each border once; borders that do not touch share a colour. A call may
+//! also take one colour or one pair only, in turn ([`Reach`]).
 
 use super::{Balancer, Move, are_loads, from_flows};
 use std::f64::consts::PI;
@@ -9,11 +10,37 @@ pub fn lambda_best(nodes: usize) -> f64 {
     if nodes < 6 { 0.5 } else { 1.0 / (1.0 + (PI / (nodes as f64 / 2.0)).sin()) }
 }
 
+/// How far one call of a dimension exchange goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Each border once.
+    Sweep,
+    /// Borders of one colour, then of the next: every node meets one neighbour.
+    Colour,
+    /// One border, then the next.
+    Pair,
+}
+
 /// Generalised dimension exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Gde {
     /// What is exchanged, from 0 to 1; `None` takes the best for the number of nodes.
-    pub lambda: Option<f64>,
+    lambda: Option<f64>,
+    reach: Reach,
+    /// Calls so far.
+    turn: usize,
+}
+
+impl Gde {
+    /// With the best λ for the number of nodes.
+    pub fn new(reach: Reach) -> Gde {
+        Gde { lambda: None, reach, turn: 0 }
+    }
+
+    /// With a given λ, from 0 to 1.
+    pub fn with_lambda(lambda: f64, reach: Reach) -> Gde {
+        Gde { lambda: Some(lambda), reach, turn: 0 }
+    }
 }
 
 impl Balancer for Gde {
@@ -21,32 +48,49 @@ impl Balancer for Gde {
         "GDE"
     }
 
-    fn moves(&self, loads: &[f64]) -> Vec<Move> {
-        from_flows(&sweep(loads, self.lambda.unwrap_or_else(|| lambda_best(loads.len()))))
+    fn moves(&mut self, loads: &[f64]) -> Vec<Move> {
+        let lambda = self.lambda.unwrap_or_else(|| lambda_best(loads.len()));
+        if !are_loads(loads) || !(0.0..=1.0).contains(&lambda) {
+            return Vec::new();
+        }
+        let turn = self.turn;
+        self.turn = turn.wrapping_add(1);
+        let colours = colours(loads.len());
+        let all = colours.concat();
+        let borders = match self.reach {
+            Reach::Sweep => &all[..],
+            Reach::Colour => &colours[turn % colours.len()],
+            Reach::Pair => &all[turn % all.len()..][..1],
+        };
+        exchange(loads, lambda, borders)
     }
 }
 
-/// One sweep; answers what passed each border, forward positive.
-pub(super) fn sweep(loads: &[f64], lambda: f64) -> Vec<f64> {
-    let len = loads.len();
-    let mut flows = vec![0.0; len];
-    if !are_loads(loads) || !(0.0..=1.0).contains(&lambda) {
-        return flows;
-    }
-    let mut loads = loads.to_vec();
-    // Two colours, and a third for the last border of an odd ring. Two nodes have one border only.
-    let borders = if len == 2 { 1 } else { len };
+/// Borders by colour, each named by the node before it: two colours, and a third for the last border of an odd ring. Two
+/// nodes have one border only.
+fn colours(nodes: usize) -> Vec<Vec<usize>> {
+    let borders = if nodes == 2 { 1 } else { nodes };
     let last_odd = usize::from(borders % 2 == 1 && borders > 1);
-    let even = (0..borders - last_odd).step_by(2);
-    let odd = (1..borders - last_odd).step_by(2);
-    for i in even.chain(odd).chain(borders - last_odd..borders) {
+    let even = (0..borders - last_odd).step_by(2).collect();
+    let odd = (1..borders - last_odd).step_by(2).collect();
+    let mut colours: Vec<Vec<usize>> = vec![even, odd, (borders - last_odd..borders).collect()];
+    colours.retain(|borders| !borders.is_empty());
+    colours
+}
+
+/// Exchanges over these borders, one after the other.
+fn exchange(loads: &[f64], lambda: f64, borders: &[usize]) -> Vec<Move> {
+    let len = loads.len();
+    let mut loads = loads.to_vec();
+    let mut flows = vec![0.0; len];
+    for i in borders.iter().copied() {
         let j = (i + 1) % len;
         let flow = lambda * (loads[i] - loads[j]);
         loads[i] -= flow;
         loads[j] += flow;
         flows[i] += flow;
     }
-    flows
+    from_flows(&flows)
 }
 
 #[cfg(test)]
@@ -71,7 +115,7 @@ mod tests {
             let start: Vec<f64> = (0..nodes).map(|_| random.unit()).collect();
             let mean = start.iter().sum::<f64>() / nodes as f64;
             let run = |lambda: f64, calls: usize| {
-                let gde = Gde { lambda: Some(lambda) };
+                let mut gde = Gde::with_lambda(lambda, Reach::Sweep);
                 (0..calls).fold(start.clone(), |loads, _| {
                     let after = moved(&loads, &gde.moves(&loads));
                     assert!(

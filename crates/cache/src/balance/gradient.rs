@@ -25,7 +25,7 @@ impl Balancer for Gradient {
         "GM"
     }
 
-    fn moves(&self, loads: &[f64]) -> Vec<Move> {
+    fn moves(&mut self, loads: &[f64]) -> Vec<Move> {
         let mut moves = Vec::new();
         if !are_loads(loads) {
             return moves;

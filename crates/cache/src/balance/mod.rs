@@ -19,7 +19,7 @@ mod spread;
 pub use dem::Dem;
 pub use density::Density;
 pub use direct::Direct;
-pub use gde::{Gde, lambda_best};
+pub use gde::{Gde, Reach, lambda_best};
 pub use gradient::Gradient;
 pub use rid::Rid;
 pub use sid::Sid;
@@ -42,7 +42,8 @@ pub struct Move {
 pub trait Balancer: Send {
     fn name(&self) -> &'static str;
     /// The moves for these loads, by place on the ring. Fewer than two nodes, or loads that are no numbers, give none.
-    fn moves(&self, loads: &[f64]) -> Vec<Move>;
+    /// Loads of earlier calls do not matter; who takes borders in turn remembers whose turn it is.
+    fn moves(&mut self, loads: &[f64]) -> Vec<Move>;
 }
 
 /// Mean load over greatest load: 1 is perfect. 1 where nobody has any.
@@ -103,7 +104,7 @@ pub struct Controller {
 
 impl Controller {
     /// Moves borders if it must; answers how much of the circle changed owner.
-    pub fn run(&self, ring: &mut Ring, loads: &Loads<'_>) -> f64 {
+    pub fn run(&mut self, ring: &mut Ring, loads: &Loads<'_>) -> f64 {
         if loads.total.len() != ring.len() || loads.owned.len() != ring.len() {
             return 0.0;
         }

@@ -17,7 +17,7 @@ impl Balancer for Rid {
         "RID"
     }
 
-    fn moves(&self, loads: &[f64]) -> Vec<Move> {
+    fn moves(&mut self, loads: &[f64]) -> Vec<Move> {
         let mut moves = neighbourhoods(loads, self.threshold, -1.0);
         for (donor, load) in loads.iter().enumerate() {
             let asked: f64 = moves.iter().filter(|one| one.donor == donor).map(|one| one.amount).sum();

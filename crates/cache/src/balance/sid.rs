@@ -15,7 +15,7 @@ impl Balancer for Sid {
         "SID"
     }
 
-    fn moves(&self, loads: &[f64]) -> Vec<Move> {
+    fn moves(&mut self, loads: &[f64]) -> Vec<Move> {
         neighbourhoods(loads, self.threshold, 1.0)
     }
 }

@@ -25,7 +25,7 @@ impl Balancer for Spread {
         "SPREAD"
     }
 
-    fn moves(&self, loads: &[f64]) -> Vec<Move> {
+    fn moves(&mut self, loads: &[f64]) -> Vec<Move> {
         if !are_loads(loads) {
             return Vec::new();
         }

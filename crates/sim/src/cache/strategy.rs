@@ -93,6 +93,8 @@ pub struct Tuning {
     pub balancer: Box<dyn Balancer>,
     pub efficiency_min: f64,
     pub balance_every: Duration,
+    /// How long before each balancing loads are measured.
+    pub measured_over: Duration,
     /// `k` of D.
     pub top: usize,
 }
@@ -104,6 +106,7 @@ impl Default for Tuning {
             balancer: Box::new(Rid { threshold: 0.08 }),
             efficiency_min: 0.95,
             balance_every: Duration::from_secs(300),
+            measured_over: Duration::from_secs(300),
             top: 25,
         }
     }
@@ -157,7 +160,7 @@ impl Loads {
 impl Strategy {
     pub fn new(kind: Kind, nodes: u16, seed: u64, tuning: Tuning) -> Strategy {
         let ring = Ring::equal(nodes);
-        let capacity = tuning.node_rate * tuning.balance_every.as_secs_f64();
+        let capacity = tuning.node_rate * tuning.measured_over.min(tuning.balance_every).as_secs_f64();
         let routed = |rules| Strategy::Routed(Box::new(Router::new(Ring::equal(nodes), rules, capacity)));
         match kind {
             Kind::Plain => routed(RouterRules::default()),

@@ -21,6 +21,8 @@ const TAIL_SHIFT: f64 = 20.0;
 /// Numbers of queries: the head, bursts, the tail, those asked once.
 const BURSTS: u64 = 1 << 33;
 const ONCE: u64 = 1 << 40;
+/// Between the queries that hold a rank one after the other.
+const HOLDERS: u64 = 1 << 44;
 
 /// A query of the stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +77,28 @@ impl Burst {
     }
 }
 
+/// How interest moves on: a rank of the tail is held by one query for a lifetime, then by another that was never asked
+/// before. Each rank has its own phase, so some change at every moment. The head stays.
+#[derive(Clone, Copy, Debug)]
+pub struct Drift {
+    /// Seconds that a query holds its rank.
+    pub lifetime: f64,
+    /// Share of ranks that change hands at all.
+    pub share: f64,
+}
+
+impl Drift {
+    /// Which query holds a rank at a time: the first, the second …
+    fn holder(&self, rank: u64, at: f64) -> u64 {
+        let random = mix(rank ^ 0xD21F7);
+        if (random >> 32) as f64 >= self.share * f64::from(u32::MAX) {
+            return 0;
+        }
+        let phase = (random & 0xFFFF_FFFF) as f64 / f64::from(u32::MAX);
+        (at / self.lifetime.max(1.0) + phase) as u64
+    }
+}
+
 /// What a stream is like.
 #[derive(Clone, Debug)]
 pub struct StreamConfig {
@@ -86,11 +110,12 @@ pub struct StreamConfig {
     /// Share of queries that are asked once and never again.
     pub once: f64,
     pub bursts: Vec<Burst>,
+    pub drift: Option<Drift>,
 }
 
 impl Default for StreamConfig {
     fn default() -> StreamConfig {
-        StreamConfig { seed: 1, rate: 770.0, daily: 0.1, once: 0.1, bursts: Vec::new() }
+        StreamConfig { seed: 1, rate: 770.0, daily: 0.1, once: 0.1, bursts: Vec::new(), drift: None }
     }
 }
 
@@ -185,7 +210,9 @@ impl Iterator for Stream {
         // Exponent 1: the logarithm of the rank is even.
         let (low, high) = ((31.0 + TAIL_SHIFT).ln(), (TAIL + TAIL_SHIFT).ln());
         let rank = (low + (high - low) * self.random.unit()).exp() - TAIL_SHIFT;
-        Some(Asked { at, query: 31 + (rank - 31.0) as u64 })
+        let query = 31 + (rank - 31.0) as u64;
+        let holder = self.config.drift.map_or(0, |drift| drift.holder(query, at));
+        Some(Asked { at, query: query + holder * HOLDERS })
     }
 }
 

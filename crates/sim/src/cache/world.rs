@@ -94,6 +94,9 @@ pub struct Outcome {
     pub saturated: usize,
     /// Share of the circle that changed owner.
     pub moved: f64,
+    /// How often B looked at the loads, and how often it moved borders.
+    pub calls: u64,
+    pub moving_calls: u64,
     /// Entries that went with their range to another node.
     pub carried: u64,
     /// Mean loads of the nodes alive at the end, capped at 1 minute by minute.
@@ -164,6 +167,7 @@ struct Agenda {
     beat: f64,
     minute: f64,
     balance: f64,
+    measure: f64,
     round: f64,
     next: f64,
 }
@@ -171,17 +175,26 @@ struct Agenda {
 /// Runs a strategy on a stream.
 pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
     let tuning = std::mem::take(&mut plan.tuning);
-    let balance_every = match plan.kind {
-        Kind::Ours => 60.0,
-        _ => tuning.balance_every.as_secs_f64(),
+    let (balance_every, measured_over) = match plan.kind {
+        Kind::Ours => (60.0, 60.0),
+        _ => (tuning.balance_every.as_secs_f64(), tuning.measured_over.as_secs_f64()),
     };
+    // Loads of the whole period need no event: balancing counts anew by itself.
+    let first_measure =
+        if measured_over < balance_every { balance_every - measured_over } else { f64::INFINITY };
     let mut changes: Vec<(f64, Change)> = plan.changes.clone();
     changes.sort_by(|a, b| b.0.total_cmp(&a.0));
     let strategy = Strategy::new(plan.kind, plan.nodes, plan.seed, tuning);
     let mut world = World::new(&plan, strategy);
     let round_every = world.protection.map_or(f64::INFINITY, |protection| protection.every.as_secs_f64());
-    let mut agenda =
-        Agenda { beat: BEAT, minute: 60.0, balance: balance_every, round: round_every, next: 0.0 };
+    let mut agenda = Agenda {
+        beat: BEAT,
+        minute: 60.0,
+        balance: balance_every,
+        measure: first_measure,
+        round: round_every,
+        next: 0.0,
+    };
     // Failed nodes are noticed later.
     let mut noticed: Vec<(f64, u16)> = Vec::new();
     for asked in stream {
@@ -197,6 +210,10 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
             if asked.at >= agenda.balance {
                 world.balance();
                 agenda.balance += balance_every;
+            }
+            if asked.at >= agenda.measure {
+                world.measure();
+                agenda.measure += balance_every;
             }
             if asked.at >= agenda.round {
                 world.protect();
@@ -223,7 +240,7 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
             world.carry();
             let others =
                 changes.last().map(|(at, _)| *at).into_iter().chain(noticed.iter().map(|(at, _)| *at));
-            agenda.next = [agenda.beat, agenda.minute, agenda.balance, agenda.round]
+            agenda.next = [agenda.beat, agenda.minute, agenda.balance, agenda.measure, agenda.round]
                 .into_iter()
                 .chain(others)
                 .fold(f64::INFINITY, f64::min);
@@ -270,6 +287,8 @@ impl<'a> World<'a> {
                 minutes: Vec::new(),
                 saturated: 0,
                 moved: 0.0,
+                calls: 0,
+                moving_calls: 0,
                 carried: 0,
                 node_loads: Vec::new(),
                 index_load: 0.0,
@@ -408,7 +427,16 @@ impl<'a> World<'a> {
 
     fn balance(&mut self) {
         let Some(router) = self.strategy.router() else { return };
-        self.outcome.moved += router.balance();
+        let moved = router.balance();
+        self.outcome.moved += moved;
+        self.outcome.calls += 1;
+        self.outcome.moving_calls += u64::from(moved > 0.0);
+    }
+
+    fn measure(&mut self) {
+        if let Some(router) = self.strategy.router() {
+            router.measure();
+        }
     }
 
     /// Where borders have moved, our design lets entries travel with them.
