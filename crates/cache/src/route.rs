@@ -9,7 +9,7 @@
 //! beyond a share of a node's load is hot at once, not at the end of the minute. And borders are set by measured
 //! density, in one go, also right after a node came or went.
 
-use crate::balance::{Balancer, Controller, Density, Loads, Rid, Spread};
+use crate::balance::{Balancer, Controller, Density, Loads, RangeOf, Rid, Spread};
 use crate::burst::online::nodes_for;
 use crate::burst::{self, Detector, Event};
 use crate::hot::{Choice, Degree, HotTable, Sequence, SpaceSaving, degrees};
@@ -52,6 +52,8 @@ pub struct BalanceRules {
     pub efficiency_min: f64,
     /// Place borders by measured density instead of assuming it even.
     pub measured: bool,
+    /// Where it is assumed: over whose range.
+    pub range: RangeOf,
     /// Balance at once when a node comes or goes.
     pub on_change: bool,
 }
@@ -100,6 +102,7 @@ impl RouterRules {
                 balancer: Box::new(Rid { threshold: 0.08 }),
                 efficiency_min: 0.95,
                 measured: false,
+                range: RangeOf::Donor,
                 on_change: false,
             }),
             bursts: Some(burst::Rules::default()),
@@ -116,6 +119,7 @@ impl RouterRules {
                 balancer: Box::new(Spread { slack: 0.06 }),
                 efficiency_min: 0.92,
                 measured: true,
+                range: RangeOf::Donor,
                 on_change: true,
             }),
             bursts: Some(burst::Rules::default()),
@@ -297,7 +301,8 @@ impl<K: Eq + Clone> Router<K> {
         let Some(rules) = &mut self.rules.balance else { return 0.0 };
         // The controller owns its balancer while it runs.
         let balancer = std::mem::replace(&mut rules.balancer, Box::new(Spread::default()));
-        let mut controller = Controller { balancer, efficiency_min: rules.efficiency_min };
+        let mut controller =
+            Controller { balancer, efficiency_min: rules.efficiency_min, range: rules.range };
         let (measured, on_change) = (rules.measured, rules.on_change);
         let moved = if measured {
             let loads: Vec<f64> = (0..self.ring.len())

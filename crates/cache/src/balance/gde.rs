@@ -108,6 +108,31 @@ mod tests {
     }
 
     #[test]
+    fn pairs_and_colours_in_turn_make_a_sweep() {
+        let mut random = Seeded::new(6);
+        for nodes in [2usize, 3, 5, 20] {
+            let start: Vec<f64> = (0..nodes).map(|_| random.unit()).collect();
+            let after = |reach: Reach, calls: usize| {
+                let mut gde = Gde::new(reach);
+                (0..calls).fold(start.clone(), |loads, _| {
+                    let moves = gde.moves(&loads);
+                    assert!(reach != Reach::Pair || moves.len() <= 1, "{nodes} nodes: {moves:?}");
+                    moved(&loads, &moves)
+                })
+            };
+            let (borders, colours) = (if nodes == 2 { 1 } else { nodes }, colours(nodes).len());
+            let sweep = after(Reach::Sweep, 1);
+            for other in [after(Reach::Pair, borders), after(Reach::Colour, colours)] {
+                let same = sweep.iter().zip(&other).all(|(one, two)| (one - two).abs() < 1e-12);
+                assert!(same, "{nodes} nodes: {sweep:?} {other:?}");
+            }
+            // And so on: the turn goes around.
+            let (two, other) = (after(Reach::Sweep, 2), after(Reach::Pair, 2 * borders));
+            assert!(two.iter().zip(&other).all(|(one, two)| (one - two).abs() < 1e-12));
+        }
+    }
+
+    #[test]
     fn it_converges_for_lambda_between_0_and_1_only() {
         // Test vector 4, Theorem 3.1 of Xu and Lau.
         let mut random = Seeded::new(5);

@@ -95,11 +95,21 @@ pub struct Loads<'a> {
     pub density: Option<&'a Density>,
 }
 
+/// Whose range `α` per cent of a donor's load are taken to be, where density is not measured. The thesis' text says the
+/// receiver's (its "source" grows by α %, §5.3); the donor's is where the load lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RangeOf {
+    #[default]
+    Donor,
+    Receiver,
+}
+
 /// Algorithm 3.
 pub struct Controller {
     pub balancer: Box<dyn Balancer>,
     /// `T_load`: below this efficiency borders move.
     pub efficiency_min: f64,
+    pub range: RangeOf,
 }
 
 impl Controller {
@@ -114,14 +124,14 @@ impl Controller {
         let moves = self.balancer.moves(loads.total);
         let shifts = match loads.density {
             Some(density) => measured(ring, &moves, density),
-            None => assumed(ring, &moves, loads.owned),
+            None => assumed(ring, &moves, loads.owned, self.range),
         };
         ring.shift(&shifts)
     }
 }
 
-/// Shifts of end points where load is taken to be spread evenly over the donor's range (thesis §5.3, §5.9).
-fn assumed(ring: &Ring, moves: &[Move], owned: &[f64]) -> Vec<f64> {
+/// Shifts of end points where load is taken to be spread evenly over a range (thesis §5.3, §5.9).
+fn assumed(ring: &Ring, moves: &[Move], owned: &[f64], range: RangeOf) -> Vec<f64> {
     let len = ring.len();
     let mut shifts = vec![0.0; len];
     for one in moves {
@@ -129,7 +139,8 @@ fn assumed(ring: &Ring, moves: &[Move], owned: &[f64]) -> Vec<f64> {
         if load <= 0.0 {
             continue;
         }
-        let arc = ring.width(one.donor) * (one.amount / load).min(GIVEN_MAX);
+        let place = if range == RangeOf::Donor { one.donor } else { one.receiver };
+        let arc = ring.width(place) * (one.amount / load).min(GIVEN_MAX);
         if (one.receiver + 1) % len == one.donor {
             shifts[one.receiver] += arc;
         } else {

@@ -5,6 +5,7 @@
 //! ways to choose a node, [`service`] says what waiting costs. [`tables`] and its neighbours print what the thesis
 //! prints, its figures beside ours.
 
+pub mod balancers;
 pub mod bursts;
 pub mod nodes;
 mod plot;
@@ -52,6 +53,8 @@ pub struct CacheArgs {
     /// For table 6: a series of counts as `timestamp,value` lines, on which the detector is run.
     #[arg(long)]
     pub series: Vec<PathBuf>,
+    #[command(flatten)]
+    pub setting: balancers::Setting,
     /// Writes all outcomes as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -89,9 +92,9 @@ pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
     for table in &args.tables {
         match table.as_str() {
             "4.5" => tables::table_4_5(args, policy, &mut report),
-            "5.2" => tables::table_5_2(args, policy, &mut report, 1_000_000),
-            "5.3" => tables::table_5_2(args, policy, &mut report, 10_000),
-            "5.4" => tables::table_5_4(args, policy, &mut report),
+            "5.2" => balancers::table_5_2(args, policy, &mut report, 1_000_000),
+            "5.3" => balancers::table_5_2(args, policy, &mut report, 10_000),
+            "5.4" => balancers::table_5_4(args, policy, &mut report),
             "5.8" => tables::table_5_8(args, policy, &mut report),
             "failures" => tables::failures(args, policy, &mut report),
             "joins" => tables::joins(args, policy, &mut report),

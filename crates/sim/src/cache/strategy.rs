@@ -7,7 +7,7 @@
 
 use farol_base::random::mix;
 use farol_base::{Random, Seeded, Timestamp};
-use farol_cache::balance::{Balancer, Rid};
+use farol_cache::balance::{Balancer, RangeOf, Rid};
 use farol_cache::burst;
 use farol_cache::protect::{Keepers, Protection};
 use farol_cache::route::{BalanceRules, HotRules, Router, RouterRules};
@@ -92,6 +92,8 @@ pub struct Tuning {
     pub node_rate: f64,
     pub balancer: Box<dyn Balancer>,
     pub efficiency_min: f64,
+    /// Over whose range load is taken to be even.
+    pub range: RangeOf,
     pub balance_every: Duration,
     /// How long before each balancing loads are measured.
     pub measured_over: Duration,
@@ -105,6 +107,7 @@ impl Default for Tuning {
             node_rate: 50.0,
             balancer: Box::new(Rid { threshold: 0.08 }),
             efficiency_min: 0.95,
+            range: RangeOf::Donor,
             balance_every: Duration::from_secs(300),
             measured_over: Duration::from_secs(300),
             top: 25,
@@ -174,6 +177,7 @@ impl Strategy {
                     balancer: tuning.balancer,
                     efficiency_min: tuning.efficiency_min,
                     measured: false,
+                    range: tuning.range,
                     on_change: false,
                 }),
                 remembered: 0,

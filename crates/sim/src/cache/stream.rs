@@ -23,6 +23,8 @@ const BURSTS: u64 = 1 << 33;
 const ONCE: u64 = 1 << 40;
 /// Between the queries that hold a rank one after the other.
 const HOLDERS: u64 = 1 << 44;
+/// The number of a stream's places begins at this bit of a query's.
+const PLACES: u32 = 56;
 
 /// A query of the stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,11 +113,21 @@ pub struct StreamConfig {
     pub once: f64,
     pub bursts: Vec<Burst>,
     pub drift: Option<Drift>,
+    /// Another number gives every query another point on the ring, as another hash would.
+    pub places: u8,
 }
 
 impl Default for StreamConfig {
     fn default() -> StreamConfig {
-        StreamConfig { seed: 1, rate: 770.0, daily: 0.1, once: 0.1, bursts: Vec::new(), drift: None }
+        StreamConfig {
+            seed: 1,
+            rate: 770.0,
+            daily: 0.1,
+            once: 0.1,
+            bursts: Vec::new(),
+            drift: None,
+            places: 0,
+        }
     }
 }
 
@@ -186,6 +198,14 @@ impl Iterator for Stream {
     type Item = Asked;
 
     fn next(&mut self) -> Option<Asked> {
+        let mut asked = self.ask()?;
+        asked.query |= u64::from(self.config.places) << PLACES;
+        Some(asked)
+    }
+}
+
+impl Stream {
+    fn ask(&mut self) -> Option<Asked> {
         self.at += self.gap;
         self.renew();
         let at = self.at;
@@ -250,6 +270,41 @@ mod tests {
             of_burst += f64::from(u8::from(asked.query == Stream::burst_query(0)));
         }
         assert!((of_burst / all - 0.2f64).abs() < 0.01, "{}", of_burst / all);
+    }
+
+    #[test]
+    fn queries_hold_their_ranks_for_a_lifetime() {
+        // A tenth of a lifetime, and one and a half: about as many ranks are in other hands, the head in none.
+        let drift = Some(Drift { lifetime: 1000.0, share: 1.0 });
+        let asked: Vec<Asked> = Stream::new(StreamConfig { drift, ..StreamConfig::default() })
+            .take_while(|asked| asked.at < 1600.0)
+            .collect();
+        let held = |from: f64, to: f64| -> HashMap<u64, u64> {
+            asked
+                .iter()
+                .filter(|one| one.at >= from && one.at < to && one.query % HOLDERS < 1000)
+                .map(|one| (one.query % HOLDERS, one.query / HOLDERS))
+                .collect()
+        };
+        let changed = |from: &HashMap<u64, u64>, to: &HashMap<u64, u64>| {
+            let both: Vec<u64> =
+                from.keys().copied().filter(|rank| *rank > 30 && to.contains_key(rank)).collect();
+            assert!(both.len() > 500);
+            both.iter().filter(|rank| from[rank] != to[rank]).count() as f64 / both.len() as f64
+        };
+        let (first, soon, late) = (held(0.0, 20.0), held(100.0, 120.0), held(1500.0, 1520.0));
+        assert!((0.05..0.15).contains(&changed(&first, &soon)), "{}", changed(&first, &soon));
+        assert_eq!(changed(&first, &late), 1.0);
+        assert!((1..=30).all(|rank| late[&rank] == 0));
+    }
+
+    #[test]
+    fn other_places_are_the_same_queries_elsewhere() {
+        let take = |places| Stream::new(StreamConfig { places, ..StreamConfig::default() }).take(1000);
+        for (one, other) in take(0).zip(take(3)) {
+            assert_eq!((one.at, one.query), (other.at, other.query & !(3 << PLACES)));
+            assert_ne!(one.hash(), other.hash());
+        }
     }
 
     #[test]

@@ -1,26 +1,24 @@
-//! The thesis' tables about whole services, its figures beside ours.
+//! The thesis' tables about whole services, its figures beside ours; those about balancers are in [`super::balancers`].
 
 use super::CacheArgs;
 use super::report::{Report, head, percent, row};
-use super::service::Costs;
-use super::strategy::{Kind, Tuning};
+use super::strategy::Kind;
 use super::stream::{Burst, Stream, StreamConfig};
 use super::world::{Change, Outcome, Plan, run};
 use farol_base::{Random, Seeded};
-use farol_cache::balance::{Balancer, Dem, Direct, Gde, Gradient, Rid, Sid, Spread};
 use farol_cache::replace::Policy;
 use std::sync::Mutex;
 
 /// One run to make.
-struct Wanted {
-    label: String,
-    plan: Plan,
-    stream: StreamConfig,
-    seconds: f64,
+pub(super) struct Wanted {
+    pub label: String,
+    pub plan: Plan,
+    pub stream: StreamConfig,
+    pub seconds: f64,
 }
 
 /// Makes runs, several at a time, and hands their outcomes back in order.
-fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, Outcome)> {
+pub(super) fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, Outcome)> {
     let count = wanted.len();
     let queue = Mutex::new(wanted.into_iter().enumerate().rev().collect::<Vec<_>>());
     let done: Mutex<Vec<Option<(String, Outcome)>>> = Mutex::new((0..count).map(|_| None).collect());
@@ -41,7 +39,7 @@ fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, Outcome)> {
 }
 
 /// A run of the usual length.
-fn wanted(args: &CacheArgs, policy: Policy, kind: Kind, nodes: u16) -> Wanted {
+pub(super) fn wanted(args: &CacheArgs, policy: Policy, kind: Kind, nodes: u16) -> Wanted {
     let stream = StreamConfig { seed: args.seed, ..StreamConfig::default() };
     let warm_up = args.warm_up * 1e6 / stream.rate;
     let seconds = warm_up + args.queries * 1e6 / stream.rate;
@@ -103,153 +101,6 @@ pub fn table_4_5(args: &CacheArgs, policy: Policy, report: &mut Report) {
         row(&line);
         report.runs.push(("4.5".to_string(), outcome));
     }
-    println!();
-}
-
-/// Tables 5.2 and 5.3: the ring algorithms, beside D and alone.
-pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut Report, entries: u64) {
-    for kind in [Kind::DB, Kind::B] {
-        balancers(args, policy, report, entries, kind);
-    }
-}
-
-fn balancers(args: &CacheArgs, policy: Policy, report: &mut Report, entries: u64, balanced: Kind) {
-    let large = entries >= 1_000_000;
-    let thesis = if large {
-        [
-            "85.9 / 53.1 / 59.6 / –",
-            "73.0 / 55.0 / 59.5 / 0.11",
-            "72.2 / 55.6 / 59.6 / 0.11",
-            "66.7 / 58.1 / 59.4 / 2.40",
-            "63.6 / 61.0 / 59.3 / 4.77",
-            "65.3 / 59.9 / 59.2 / 11.6",
-            "64.8 / 59.7 / 56.9 / 23.2",
-            "",
-            "",
-        ]
-    } else {
-        [
-            "85.4 / 72.6 / 40.9 / –",
-            "85.0 / 74.1 / 40.8 / 0.10",
-            "85.4 / 73.6 / 40.9 / 0.10",
-            "85.1 / 78.3 / 40.2 / 0.95",
-            "80.4 / 76.0 / 40.0 / 1.52",
-            "82.5 / 75.6 / 39.9 / 1.61",
-            "85.3 / 70.6 / 26.7 / 8.58",
-            "",
-            "",
-        ]
-    };
-    let threshold = 0.02;
-    let balancers: [(&str, Option<Box<dyn Balancer>>); 9] = [
-        ("none (CH)", None),
-        ("DEM", Some(Box::new(Dem))),
-        ("GDE", Some(Box::new(Gde { lambda: None }))),
-        ("GM", Some(Box::new(Gradient::default()))),
-        ("RID", Some(Box::new(Rid { threshold }))),
-        ("SID", Some(Box::new(Sid { threshold }))),
-        ("DM", Some(Box::new(Direct))),
-        ("SPREAD, even density", Some(Box::new(Spread { slack: 0.02 }))),
-        ("none, D alone", None),
-    ];
-    // Loads of 62 % and 78 % in the mean, as the tables have.
-    let node_rate = 770.0 / 20.0 / if large { 0.62 } else { 0.78 };
-    let labels: Vec<&str> = balancers.iter().map(|(label, _)| *label).collect();
-    let runs = balancers.into_iter().map(|(label, balancer)| {
-        let kind = match (&balancer, label) {
-            (None, "none (CH)") => Kind::Plain,
-            (None, _) => Kind::D,
-            _ => balanced,
-        };
-        let mut wanted = wanted(args, policy, kind, 20);
-        wanted.plan.entries = entries;
-        wanted.plan.costs = Costs { node_rate, ..Costs::default() };
-        wanted.plan.tuning = Tuning { node_rate, ..Tuning::default() };
-        if let Some(balancer) = balancer {
-            wanted.plan.tuning.balancer = balancer;
-        }
-        wanted
-    });
-    let runs = make(runs.collect(), args.threads);
-    let title = format!(
-        "Table {}: 20 nodes × {entries} entries, {}, T_load 0.95",
-        if large { "5.2" } else { "5.3" },
-        if balanced == Kind::B { "B alone" } else { "D active" }
-    );
-    head(
-        &title,
-        &[
-            "algorithm",
-            "most loaded, %",
-            "least loaded, %",
-            "hits, %",
-            "moved, % of the ring",
-            "hottest / mean",
-            "thesis: most / least / hits / moved",
-        ],
-    );
-    for (((_, outcome), label), thesis) in runs.into_iter().zip(labels).zip(thesis) {
-        let most = outcome.node_loads.iter().copied().fold(0.0, f64::max);
-        let least = outcome.node_loads.iter().copied().fold(f64::INFINITY, f64::min);
-        row(&[
-            label.to_string(),
-            percent(most),
-            percent(least),
-            percent(outcome.hit_rate()),
-            format!("{:.2}", 100.0 * outcome.moved),
-            format!("{:.3}", outcome.hottest()),
-            thesis.to_string(),
-        ]);
-        report.runs.push(("5.2".to_string(), outcome));
-    }
-    println!();
-}
-
-/// Tables 5.4 to 5.7: RID's two thresholds.
-pub fn table_5_4(args: &CacheArgs, policy: Policy, report: &mut Report) {
-    const THRESHOLDS: [f64; 9] = [0.01, 0.02, 0.04, 0.06, 0.08, 0.10, 0.12, 0.14, 0.16];
-    const TRIGGERS: [f64; 3] = [0.90, 0.95, 0.99];
-    const THESIS: [&str; 9] = [
-        "31.5 49.3 76.3–79.5; 37.3 37.6 77.5–78.9; 38.2 35.7 77.3–78.7",
-        "30.8 50.6 76.1–79.2; 36.3 39.6 77.5–78.6; 36.8 38.5 77.4–78.6",
-        "30.2 51.9 76.4–79.8; 32.2 47.9 77.6–78.5; 32.4 47.5 77.6–78.3",
-        "29.6 53.0 76.2–80.3; 29.6 53.0 76.9–79.0; 29.9 52.6 77.2–79.0",
-        "29.7 52.9 75.5–81.0; 29.7 52.8 76.5–79.8; 29.6 53.0 75.0–80.2",
-        "29.7 53.1 73.7–85.6; 29.7 53.0 72.5–82.4; 29.7 53.0 72.5–82.4",
-        "29.6 53.1 72.1–84.7; 29.6 53.2 72.1–84.7; 29.6 53.2 72.1–84.7",
-        "29.5 53.3 72.6–83.9; 29.9 53.3 72.5–84.3; 29.6 53.3 72.5–84.3",
-        "29.4 53.6 70.9–87.9; 29.4 53.6 70.9–87.9; 29.4 53.6 70.9–87.9",
-    ];
-    let all = THRESHOLDS.iter().flat_map(|threshold| TRIGGERS.map(|trigger| (*threshold, trigger)));
-    let runs = all.map(|(threshold, efficiency_min)| {
-        let mut wanted = wanted(args, policy, Kind::DB, 20);
-        let balancer: Box<dyn Balancer> = Box::new(Rid { threshold });
-        wanted.plan.tuning = Tuning { balancer, efficiency_min, ..Tuning::default() };
-        wanted
-    });
-    let runs = make(runs.collect(), args.threads);
-    head(
-        "Tables 5.4 to 5.7: D+B with RID, 20 nodes; each cell: mean ms, hits %, least–most loaded %, moved %",
-        &["L_threshold", "T_load 0.90", "0.95", "0.99", "thesis (0.90; 0.95; 0.99)"],
-    );
-    for ((three, threshold), thesis) in runs.chunks(3).zip(THRESHOLDS).zip(THESIS) {
-        let mut line = vec![format!("{threshold:.2}")];
-        for (_, outcome) in three {
-            let most = outcome.node_loads.iter().copied().fold(0.0, f64::max);
-            let least = outcome.node_loads.iter().copied().fold(f64::INFINITY, f64::min);
-            line.push(format!(
-                "{:.1}, {}, {}–{}, {:.0}",
-                outcome.times.mean(),
-                percent(outcome.hit_rate()),
-                percent(least),
-                percent(most),
-                100.0 * outcome.moved
-            ));
-        }
-        line.push(thesis.to_string());
-        row(&line);
-    }
-    report.runs.extend(runs.into_iter().map(|(_, outcome)| ("5.4".to_string(), outcome)));
     println!();
 }
 

@@ -1,0 +1,205 @@
+//! Tables 5.2 to 5.7: the ring algorithms side by side, and RID's thresholds.
+//!
+//! The thesis leaves most of the setting open; [`Setting`] names each choice, the same for all algorithms, and
+//! `docs/decisions/cache.md` says why.
+
+use super::CacheArgs;
+use super::report::{Report, head, percent, row};
+use super::service::Costs;
+use super::strategy::{Kind, Tuning};
+use super::stream::Drift;
+use super::tables::{Wanted, make, wanted};
+use super::world::Outcome;
+use farol_cache::balance::{Balancer, Dem, Direct, Gde, Gradient, RangeOf, Reach, Rid, Sid, Spread};
+use farol_cache::replace::Policy;
+use std::time::Duration;
+
+/// What the thesis does not say of Tables 5.2 and 5.3.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Setting {
+    /// Tables 5.2 and 5.3: `L_threshold` of RID and SID, in points of load.
+    #[arg(long, default_value_t = THRESHOLD)]
+    pub threshold: f64,
+    /// Seconds between two calls of B.
+    #[arg(long, default_value_t = 300.0)]
+    pub balance_every: f64,
+    /// Seconds before a call in which loads are counted.
+    #[arg(long, default_value_t = MEASURED_OVER)]
+    pub measured_over: f64,
+    /// Hours that a query holds its rank; 0: for ever.
+    #[arg(long, default_value_t = LIFETIME_HOURS)]
+    pub lifetime: f64,
+    /// How far from the mean load GM's marks are, as a share of it.
+    #[arg(long, default_value_t = MARKS)]
+    pub marks: f64,
+    /// What DEM and GDE do in one call: pair, colour or sweep.
+    #[arg(long, default_value = "pair")]
+    pub reach: String,
+    /// Whose range load is even over: donor or receiver.
+    #[arg(long, default_value = "receiver")]
+    pub range: String,
+    /// Queries lie elsewhere on the ring with another number, as with another hash.
+    #[arg(long, default_value_t = 0)]
+    pub places: u8,
+}
+
+const THRESHOLD: f64 = 0.04;
+const MEASURED_OVER: f64 = 10.0;
+const LIFETIME_HOURS: f64 = 48.0;
+const MARKS: f64 = 0.1;
+
+impl Setting {
+    fn reach(&self) -> Reach {
+        match self.reach.as_str() {
+            "sweep" => Reach::Sweep,
+            "colour" => Reach::Colour,
+            _ => Reach::Pair,
+        }
+    }
+
+    fn balancer(&self, name: &str) -> Option<Box<dyn Balancer>> {
+        let threshold = self.threshold;
+        let (light_below, heavy_above) = (1.0 - self.marks, 1.0 + self.marks);
+        Some(match name {
+            "DEM" => Box::new(Dem::new(self.reach())),
+            "GDE" => Box::new(Gde::new(self.reach())),
+            "GM" => Box::new(Gradient { light_below, heavy_above, ..Gradient::default() }),
+            "RID" => Box::new(Rid { threshold }),
+            "SID" => Box::new(Sid { threshold }),
+            "DM" => Box::new(Direct),
+            "SPREAD" => Box::new(Spread { slack: 0.02 }),
+            _ => return None,
+        })
+    }
+
+    /// One algorithm's run: 20 nodes with this load in the mean; the name of none runs without a balancer.
+    fn wanted(&self, mut wanted: Wanted, name: &str, entries: u64, load: f64) -> Wanted {
+        let node_rate = wanted.stream.rate / 20.0 / load;
+        // The index is not what is looked at: it bears any misses.
+        wanted.plan.costs = Costs { node_rate, index_rate: 10.0 * wanted.stream.rate, ..Costs::default() };
+        wanted.plan.entries = entries;
+        wanted.plan.tuning = Tuning {
+            node_rate,
+            range: if self.range == "donor" { RangeOf::Donor } else { RangeOf::Receiver },
+            balance_every: Duration::from_secs_f64(self.balance_every.max(1.0)),
+            measured_over: Duration::from_secs_f64(self.measured_over.max(1.0)),
+            ..Tuning::default()
+        };
+        if let Some(balancer) = self.balancer(name) {
+            wanted.plan.tuning.balancer = balancer;
+        }
+        wanted.stream.places = self.places;
+        wanted.stream.drift =
+            (self.lifetime > 0.0).then_some(Drift { lifetime: 3600.0 * self.lifetime, share: 1.0 });
+        wanted.label = name.to_string();
+        wanted
+    }
+}
+
+/// Loads of the most and the least loaded node, each over the whole run.
+fn extremes(outcome: &Outcome) -> (f64, f64) {
+    let loads = outcome.node_loads.iter().copied();
+    (loads.clone().fold(0.0, f64::max), loads.fold(f64::INFINITY, f64::min))
+}
+
+/// Tables 5.2 and 5.3: the ring algorithms, alone and beside D.
+pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut Report, entries: u64) {
+    const THESIS: [(&str, &str, &str); 8] = [
+        ("none", "85.9 / 53.1 / 59.6 / –", "85.4 / 72.6 / 40.9 / –"),
+        ("DEM", "73.0 / 55.0 / 59.5 / 0.11", "85.0 / 74.1 / 40.8 / 0.10"),
+        ("GDE", "72.2 / 55.6 / 59.6 / 0.11", "85.4 / 73.6 / 40.9 / 0.10"),
+        ("GM", "66.7 / 58.1 / 59.4 / 2.40", "85.1 / 78.3 / 40.2 / 0.95"),
+        ("RID", "63.6 / 61.0 / 59.3 / 4.77", "80.4 / 76.0 / 40.0 / 1.52"),
+        ("SID", "65.3 / 59.9 / 59.2 / 11.6", "82.5 / 75.6 / 39.9 / 1.61"),
+        ("DM", "64.8 / 59.7 / 56.9 / 23.2", "85.3 / 70.6 / 26.7 / 8.58"),
+        ("SPREAD", "", ""),
+    ];
+    let large = entries >= 1_000_000;
+    // Loads of 62 % and 78 % in the mean, as the tables have.
+    let (number, load) = if large { ("5.2", 0.62) } else { ("5.3", 0.78) };
+    for (none, balanced, beside) in [(Kind::Plain, Kind::B, "B alone"), (Kind::D, Kind::DB, "D and B")] {
+        if !args.wants(beside) {
+            continue;
+        }
+        let runs = THESIS.iter().map(|(name, _, _)| {
+            let kind = if *name == "none" { none } else { balanced };
+            args.setting.wanted(wanted(args, policy, kind, 20), name, entries, load)
+        });
+        let runs = make(runs.collect(), args.threads);
+        head(
+            &format!("Table {number}: 20 nodes × {entries} entries, {beside}, T_load 0.95"),
+            &[
+                "algorithm",
+                "most loaded, %",
+                "least loaded, %",
+                "hits, %",
+                "moved per call, % of the ring",
+                "moved in all, rings",
+                "calls that moved",
+                "thesis: most / least / hits / moved",
+            ],
+        );
+        for ((label, outcome), (_, of_large, of_small)) in runs.into_iter().zip(THESIS) {
+            let (most, least) = extremes(&outcome);
+            row(&[
+                label,
+                percent(most),
+                percent(least),
+                percent(outcome.hit_rate()),
+                format!("{:.2}", 100.0 * outcome.moved / outcome.calls.max(1) as f64),
+                format!("{:.2}", outcome.moved),
+                format!("{} of {}", outcome.moving_calls, outcome.calls),
+                if large { of_large } else { of_small }.to_string(),
+            ]);
+            report.runs.push((number.to_string(), outcome));
+        }
+        println!();
+    }
+}
+
+/// Tables 5.4 to 5.7: RID's two thresholds.
+pub fn table_5_4(args: &CacheArgs, policy: Policy, report: &mut Report) {
+    const THRESHOLDS: [f64; 9] = [0.01, 0.02, 0.04, 0.06, 0.08, 0.10, 0.12, 0.14, 0.16];
+    const TRIGGERS: [f64; 3] = [0.90, 0.95, 0.99];
+    const THESIS: [&str; 9] = [
+        "31.5 49.3 76.3–79.5; 37.3 37.6 77.5–78.9; 38.2 35.7 77.3–78.7",
+        "30.8 50.6 76.1–79.2; 36.3 39.6 77.5–78.6; 36.8 38.5 77.4–78.6",
+        "30.2 51.9 76.4–79.8; 32.2 47.9 77.6–78.5; 32.4 47.5 77.6–78.3",
+        "29.6 53.0 76.2–80.3; 29.6 53.0 76.9–79.0; 29.9 52.6 77.2–79.0",
+        "29.7 52.9 75.5–81.0; 29.7 52.8 76.5–79.8; 29.6 53.0 75.0–80.2",
+        "29.7 53.1 73.7–85.6; 29.7 53.0 72.5–82.4; 29.7 53.0 72.5–82.4",
+        "29.6 53.1 72.1–84.7; 29.6 53.2 72.1–84.7; 29.6 53.2 72.1–84.7",
+        "29.5 53.3 72.6–83.9; 29.9 53.3 72.5–84.3; 29.6 53.3 72.5–84.3",
+        "29.4 53.6 70.9–87.9; 29.4 53.6 70.9–87.9; 29.4 53.6 70.9–87.9",
+    ];
+    let all = THRESHOLDS.iter().flat_map(|threshold| TRIGGERS.map(|trigger| (*threshold, trigger)));
+    let runs = all.map(|(threshold, efficiency_min)| {
+        let mut wanted = wanted(args, policy, Kind::DB, 20);
+        let balancer: Box<dyn Balancer> = Box::new(Rid { threshold });
+        wanted.plan.tuning = Tuning { balancer, efficiency_min, ..Tuning::default() };
+        wanted
+    });
+    let runs = make(runs.collect(), args.threads);
+    head(
+        "Tables 5.4 to 5.7: D+B with RID, 20 nodes; each cell: mean ms, hits %, least–most loaded %, moved %",
+        &["L_threshold", "T_load 0.90", "0.95", "0.99", "thesis (0.90; 0.95; 0.99)"],
+    );
+    for ((three, threshold), thesis) in runs.chunks(3).zip(THRESHOLDS).zip(THESIS) {
+        let mut line = vec![format!("{threshold:.2}")];
+        for (_, outcome) in three {
+            let (most, least) = extremes(outcome);
+            line.push(format!(
+                "{:.1}, {}, {}–{}, {:.0}",
+                outcome.times.mean(),
+                percent(outcome.hit_rate()),
+                percent(least),
+                percent(most),
+                100.0 * outcome.moved
+            ));
+        }
+        line.push(thesis.to_string());
+        row(&line);
+    }
+    report.runs.extend(runs.into_iter().map(|(_, outcome)| ("5.4".to_string(), outcome)));
+    println!();
+}
