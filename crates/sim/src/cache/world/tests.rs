@@ -65,48 +65,6 @@ fn with_failures_we_are_ahead_of_replicas_and_of_plain_hashing() {
 }
 
 #[test]
-fn balancers_stand_in_the_order_of_the_thesis_as_far_as_they_do() {
-    // Acceptance check 11 and the first half of test vector 12, as far as they hold here: each is ahead of none, and
-    // alone, as the thesis ran them, RID < SID, GM < none. DEM, GDE and DM do better than there (see the results).
-    use farol_cache::balance::{Balancer, Dem, Direct, Gde, Gradient, Rid, Sid};
-    const RATE: f64 = 300.0;
-    let node_rate = RATE / 20.0 / 0.62;
-    let most_loaded = |kind: Kind, balancer: Option<Box<dyn Balancer>>| {
-        let mut tuning = Tuning { node_rate, ..Tuning::default() };
-        if let Some(balancer) = balancer {
-            tuning.balancer = balancer;
-        }
-        let costs = Costs { node_rate, index_rate: 520.0 * RATE / 770.0, ..Costs::default() };
-        let plan = Plan { warm_up: 900.0, costs, tuning, ..Plan::new(kind, 20, 2_000) };
-        let stream = Stream::new(StreamConfig { rate: RATE, ..StreamConfig::default() });
-        let outcome = run(plan, stream.take_while(|asked| asked.at < 2400.0));
-        outcome.node_loads.into_iter().fold(0.0, f64::max)
-    };
-    let none = most_loaded(Kind::Plain, None);
-    let threshold = 0.02;
-    let balancers: [Box<dyn Balancer>; 6] = [
-        Box::new(Rid { threshold }),
-        Box::new(Sid { threshold }),
-        Box::new(Direct),
-        Box::new(Gradient::default()),
-        Box::new(Dem),
-        Box::new(Gde { lambda: None }),
-    ];
-    for balancer in balancers {
-        let name = balancer.name();
-        let most = most_loaded(Kind::DB, Some(balancer));
-        assert!(most < 0.85 * none, "{name}: {most} beside {none}");
-    }
-    let [rid, sid, gm] = [
-        Box::new(Rid { threshold }) as Box<dyn Balancer>,
-        Box::new(Sid { threshold }),
-        Box::new(Gradient::default()),
-    ]
-    .map(|balancer| most_loaded(Kind::B, Some(balancer)));
-    assert!(rid < sid.min(gm) && sid.max(gm) < none, "RID {rid}, SID {sid}, GM {gm}, none {none}");
-}
-
-#[test]
 fn plain_hashing_suffers_from_more_nodes_and_from_the_head() {
     // Acceptance check 12.
     let efficiency = |top, nodes| small_without(top, Kind::Plain, nodes, Vec::new()).efficiency();
