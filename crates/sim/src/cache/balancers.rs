@@ -78,7 +78,7 @@ impl Setting {
         })
     }
 
-    /// One algorithm's run, as an hour's plan and queries would have it: 20 nodes with this load in the mean.
+    /// Makes a run one of this algorithm, on nodes with this load in the mean.
     fn wanted(&self, mut wanted: Wanted, name: &str, places: u8, load: f64) -> Wanted {
         let node_rate = wanted.stream.rate / 20.0 / load;
         // The index is not what is looked at: it bears any misses.
@@ -283,11 +283,12 @@ mod tests {
     #[test]
     fn balancers_stand_in_the_order_of_the_thesis() {
         // Acceptance check 11 and the first half of test vector 12, small: an eighth of the traffic, loads of the whole
-        // period, which are about as uncertain as a minute of all of it; nine hours, the first two not measured.
+        // period, which are about as uncertain as a minute of all of it; eight hours, the first two not measured.
+        // RID and DM are level, and so are GM, DEM and GDE (see the results): nothing is claimed between them.
         const HOUR: f64 = 3600.0;
         let mut setting = <Cli as clap::Parser>::parse_from(["sim"]).setting;
         setting.measured_over = setting.balance_every;
-        setting.places = vec![1, 2];
+        setting.places = vec![0, 1];
         let plan = |name: &str| Wanted {
             label: String::new(),
             plan: Plan {
@@ -295,17 +296,17 @@ mod tests {
                 ..Plan::new(if name == "none" { Kind::Plain } else { Kind::B }, 20, 2000)
             },
             stream: StreamConfig { rate: 770.0 / 8.0, ..StreamConfig::default() },
-            seconds: 9.0 * HOUR,
+            seconds: 8.0 * HOUR,
         };
         let names = ["RID", "SID", "DM", "GM", "DEM", "GDE", "none"];
         let all: Vec<Standing> =
             setting.contest(&names, 0.62, 2, plan).into_iter().map(|(standing, _)| standing).collect();
         let [rid, sid, dm, gm, dem, gde, none] = &all[..] else { panic!("seven") };
         let told = format!("{all:#?}");
-        println!("{told}");
         assert!(rid.most < sid.most && sid.most < gm.most, "{told}");
         let slow = dem.most.min(gde.most);
-        assert!(rid.most < slow && sid.most < slow && dm.most < slow, "{told}");
+        assert!(rid.most < slow && sid.most < slow && dm.most < slow && dm.most < gm.most, "{told}");
+        assert!(rid.most < dm.most + 0.01, "{told}");
         assert!(gm.most.max(dem.most).max(gde.most) < 0.85 * none.most, "{told}");
         let others = [rid, sid, gm, dem, gde];
         assert!(others.iter().all(|one| dm.hits < one.hits), "{told}");
