@@ -284,7 +284,8 @@ mod tests {
     fn balancers_stand_in_the_order_of_the_thesis() {
         // Acceptance check 11 and the first half of test vector 12, small: an eighth of the traffic, loads of the whole
         // period, which are about as uncertain as a minute of all of it; eight hours, the first two not measured.
-        // RID and DM are level, and so are GM, DEM and GDE (see the results): nothing is claimed between them.
+        // Over eight places SID is ahead of GM, too, and RID and DM are level (see the results); two places do not
+        // settle that.
         const HOUR: f64 = 3600.0;
         let mut setting = <Cli as clap::Parser>::parse_from(["sim"]).setting;
         setting.measured_over = setting.balance_every;
@@ -303,10 +304,9 @@ mod tests {
             setting.contest(&names, 0.62, 2, plan).into_iter().map(|(standing, _)| standing).collect();
         let [rid, sid, dm, gm, dem, gde, none] = &all[..] else { panic!("seven") };
         let told = format!("{all:#?}");
-        assert!(rid.most < sid.most && sid.most < gm.most, "{told}");
         let slow = dem.most.min(gde.most);
-        assert!(rid.most < slow && sid.most < slow && dm.most < slow && dm.most < gm.most, "{told}");
-        assert!(rid.most < dm.most + 0.01, "{told}");
+        assert!([sid, gm].iter().all(|one| rid.most < one.most && one.most < slow), "{told}");
+        assert!(dm.most < slow && rid.most < dm.most + 0.01, "{told}");
         assert!(gm.most.max(dem.most).max(gde.most) < 0.85 * none.most, "{told}");
         let others = [rid, sid, gm, dem, gde];
         assert!(others.iter().all(|one| dm.hits < one.hits), "{told}");
