@@ -65,6 +65,36 @@ fn with_failures_we_are_ahead_of_replicas_and_of_plain_hashing() {
 }
 
 #[test]
+fn every_balancer_levels_what_hot_queries_leave() {
+    use farol_cache::balance::{Balancer, Dem, Direct, Gde, Gradient, Reach, Rid, Sid};
+    const RATE: f64 = 300.0;
+    let node_rate = RATE / 20.0 / 0.62;
+    let most_loaded = |kind: Kind, balancer: Box<dyn Balancer>| {
+        let tuning = Tuning { node_rate, balancer, ..Tuning::default() };
+        let costs = Costs { node_rate, index_rate: 520.0 * RATE / 770.0, ..Costs::default() };
+        let plan = Plan { warm_up: 900.0, costs, tuning, ..Plan::new(kind, 20, 2_000) };
+        let stream = Stream::new(StreamConfig { rate: RATE, ..StreamConfig::default() });
+        let outcome = run(plan, stream.take_while(|asked| asked.at < 2400.0));
+        outcome.node_loads.into_iter().fold(0.0, f64::max)
+    };
+    let none = most_loaded(Kind::Plain, Box::new(Direct));
+    let threshold = 0.02;
+    let balancers: [Box<dyn Balancer>; 6] = [
+        Box::new(Rid { threshold }),
+        Box::new(Sid { threshold }),
+        Box::new(Direct),
+        Box::new(Gradient::default()),
+        Box::new(Dem::new(Reach::Sweep)),
+        Box::new(Gde::new(Reach::Sweep)),
+    ];
+    for balancer in balancers {
+        let name = balancer.name();
+        let most = most_loaded(Kind::DB, balancer);
+        assert!(most < 0.85 * none, "{name}: {most} beside {none}");
+    }
+}
+
+#[test]
 fn plain_hashing_suffers_from_more_nodes_and_from_the_head() {
     // Acceptance check 12.
     let efficiency = |top, nodes| small_without(top, Kind::Plain, nodes, Vec::new()).efficiency();
