@@ -199,6 +199,13 @@ pub struct Run {
     pub is_urgent: bool,
 }
 
+impl Run {
+    /// What it takes in memory, near enough, before paths are whole again.
+    pub fn raw_bytes(&self) -> u64 {
+        (self.index.len() * RAW_BYTES) as u64
+    }
+}
+
 thread_local! {
     /// Room for the pieces of a run, kept for the next.
     static ROOM: RefCell<Pieces> = RefCell::default();

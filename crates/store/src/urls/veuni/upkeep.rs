@@ -25,6 +25,8 @@ const REST: u32 = 8;
 const REST_AFTER_TROUBLE: Duration = Duration::from_secs(1);
 /// Blocks up to this size are merged by whoever asks: it takes a few milliseconds.
 const SHORT_BYTES: u64 = 256 << 10;
+/// So much may always wait in the pending file of a block, however little memory there is.
+const WAITS_MIN: u64 = 1 << 20;
 /// The log goes on in a new file at this size.
 const LOG_FILE_BYTES: u64 = 32 << 20;
 
@@ -215,7 +217,8 @@ impl Veuni {
         Ok(())
     }
 
-    /// Writes what is in memory to the pending files, or merges it where it is much for its block.
+    /// Writes what is in memory to the pending files, or merges it where it is much for its block, or where so much waits
+    /// that a merge could not hold it: what came in for one server is in memory at once, and all of it may be for one.
     fn write_stages(&mut self) -> Result<(), Error> {
         for at in 0..self.blocks.len() {
             // Merging several blocks may have made more of them, further back.
@@ -223,7 +226,9 @@ impl Veuni {
             if block.is_busy || block.stage.is_empty() || !self.log.batch.is_empty() {
                 continue;
             }
-            let is_much = block.stage.len() as u64 * 2 >= block.known();
+            let waits: u64 = block.runs.iter().map(Run::raw_bytes).sum();
+            let is_much =
+                block.stage.len() as u64 * 2 >= block.known() || waits >= self.options.memory.max(WAITS_MIN);
             match &block.damage {
                 None if is_much => self.start_merge(at)?,
                 // Nothing is written behind a damage: what stands there would be cut off.

@@ -39,6 +39,25 @@ fn a_huge_server_stays_in_one_block_and_all_of_it_comes_up_once() {
 }
 
 #[test]
+fn what_waits_for_a_huge_server_is_never_more_than_memory_holds() {
+    // Pending files may be as large as they like, but one server's must fit into a merge.
+    let memory = 1 << 20;
+    let mem = Mem::new();
+    let mut store =
+        open(&mem, VeuniOptions { memory, pending_min: 1 << 40, block_bytes: 64 << 10, ..options() });
+    let mut most = 0;
+    for first in (0..400_000).step_by(2_000) {
+        store.found(&(first..first + 2_000).map(|page| found_url(0, page)).collect::<Vec<Found>>()).unwrap();
+        store.flush().unwrap();
+        most = most.max(store.blocks[0].runs.iter().map(Run::raw_bytes).sum());
+    }
+    assert!(most > memory / 2 && most <= 3 * memory, "{most} bytes waited");
+    store.settle().unwrap();
+    let host = Host::parse("http://h0.test").unwrap();
+    assert_eq!((store.blocks.len(), store.host_counts(&host).unwrap().known), (1, 400_000));
+}
+
+#[test]
 fn a_block_that_splits_leaves_the_others_alone() {
     let mem = Mem::new();
     let mut store = open(&mem, VeuniOptions { block_servers: 30, block_bytes: 32 << 10, ..options() });
