@@ -153,13 +153,12 @@ impl Book {
         }
         let belief = self.belief(host, &evidence);
         let worth = worth_of(price, weight);
+        let memo = Memo { evidence, entry: Entry::of(belief.change(worth), weight) };
+        self.put(host, delay, memo.entry, now, now);
         // Visits that come late in the mean are asked for sooner, so that the channel is used as planned.
         let interval = self.interval(&belief, worth);
-        let sooner = (interval - late.min(interval / 2.0)).max(self.rules.least);
-        // What is stored is right for the time until then; a probe comes long before the next visit is worth the price.
-        let memo = Memo { evidence, entry: Entry::of(belief.change_within(sooner + late), weight) };
-        self.put(host, delay, memo.entry, now, now);
-        Planned { memo, due: now + sooner }
+        let sooner = interval - late.min(interval / 2.0);
+        Planned { memo, due: now + sooner.max(self.rules.least) }
     }
 
     /// A page is gone, or could not be had: it is no longer counted. Says what to remember.

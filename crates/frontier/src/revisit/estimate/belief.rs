@@ -127,12 +127,7 @@ impl Belief {
     /// `price` a copy is as likely to be true, and has been true for as long. So that is when it is due, and the
     /// freshness that is expected until then is right.
     pub fn change(&self, price: f64) -> Change {
-        self.change_within(self.interval_at(price.max(1.0)))
-    }
-
-    /// The change process that agrees with this belief within `interval`: at its end a copy is as likely to be true, and
-    /// has been true for as long.
-    pub fn change_within(&self, interval: f64) -> Change {
+        let interval = self.interval_at(price.max(1.0));
         let fresh = self.fresh(interval).max(1e-12);
         let ratio = self.gain(interval) / interval / fresh;
         // (e^x − 1)/x = ratio.
