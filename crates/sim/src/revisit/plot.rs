@@ -26,6 +26,12 @@ const MARGIN: f64 = 44.0;
 const COLOURS: [&str; 8] =
     ["#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#8c564b", "#ff7f0e", "#17becf", "#7f7f7f"];
 
+/// How the k-th line is drawn: once the colours are used up, they come again, dashed.
+fn stroke(k: usize) -> String {
+    let dashes = if k < COLOURS.len() { "" } else { " stroke-dasharray=\"5 2\"" };
+    format!("stroke=\"{}\"{dashes}", COLOURS[k % COLOURS.len()])
+}
+
 /// Draws the panels side by side. Years go from 0 to `years`.
 pub fn svg(panels: &[Panel], years: f64) -> String {
     let width = panels.len() as f64 * (WIDTH + MARGIN) + MARGIN;
@@ -42,10 +48,10 @@ pub fn svg(panels: &[Panel], years: f64) -> String {
     }
     for (k, name) in names.iter().enumerate() {
         let (x, y) = (MARGIN + (k % 3) as f64 * 260.0, HEIGHT + 2.0 * MARGIN + 18.0 * (k / 3) as f64);
-        let colour = COLOURS[k % COLOURS.len()];
+        let stroke = stroke(k);
         let _ = writeln!(
             out,
-            "<line x1=\"{x:.0}\" y1=\"{y:.0}\" x2=\"{:.0}\" y2=\"{y:.0}\" stroke=\"{colour}\" stroke-width=\"2\"/>\
+            "<line x1=\"{x:.0}\" y1=\"{y:.0}\" x2=\"{:.0}\" y2=\"{y:.0}\" {stroke} stroke-width=\"2\"/>\
              <text x=\"{:.0}\" y=\"{:.0}\">{name}</text>",
             x + 24.0,
             x + 30.0,
@@ -87,7 +93,8 @@ fn draw(out: &mut String, panel: &Panel, left: f64, years: f64) {
         out,
         "<line x1=\"{left:.1}\" y1=\"{bound:.1}\" x2=\"{right:.1}\" y2=\"{bound:.1}\" stroke=\"black\" stroke-dasharray=\"4 3\"/>"
     );
-    for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
+    for (k, line) in panel.lines.iter().enumerate() {
+        let stroke = stroke(k);
         let step = WIDTH * line.years / years / line.values.len() as f64;
         let points = line.values.iter().enumerate();
         let points: Vec<String> = points
@@ -95,7 +102,7 @@ fn draw(out: &mut String, panel: &Panel, left: f64, years: f64) {
             .collect();
         let _ = writeln!(
             out,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>",
+            "<polyline points=\"{}\" fill=\"none\" {stroke} stroke-width=\"1.5\"/>",
             points.join(" ")
         );
     }
