@@ -220,6 +220,8 @@ pub struct Veuni {
     log: Log,
     /// In the order of their hashes; the first begins at 0.
     blocks: Vec<Block>,
+    /// Where each of them begins, close together: every URL that comes in is looked up here.
+    starts: Vec<u64>,
     numbers: Arc<AtomicU32>,
     jobs: Jobs,
     out: Out,
@@ -244,7 +246,13 @@ fn split(url: &CanonicalUrl) -> (&str, &str) {
 impl Veuni {
     /// The block of a server.
     fn route(&self, hash: u64) -> usize {
-        self.blocks.partition_point(|block| block.from <= hash) - 1
+        self.starts.partition_point(|from| *from <= hash) - 1
+    }
+
+    /// Notes where blocks begin, after there are others.
+    fn mark_starts(&mut self) {
+        self.starts.clear();
+        self.starts.extend(self.blocks.iter().map(|block| block.from));
     }
 
     fn stage_found(&mut self, host: &str, path: &str, depth: u16, hint: Option<Timestamp>, batch: u64) {

@@ -65,7 +65,7 @@ impl Veuni {
         }
         remove_others(&*disk, &needed)?;
         let jobs = Jobs::new(options.threads);
-        let lately = Lately::new(options.memory / 2);
+        let lately = Lately::new(options.memory);
         // What the log has goes into the stages of a store that is whole but for its log.
         let empty = Log::open(Arc::new(farol_base::disk::Mem::new()), &mut |_, _| Ok(()))?.0;
         let mut store = Veuni {
@@ -73,6 +73,7 @@ impl Veuni {
             options,
             log: empty,
             blocks,
+            starts: Vec::new(),
             numbers: Arc::new(AtomicU32::new(next)),
             jobs,
             out: Out::default(),
@@ -82,6 +83,7 @@ impl Veuni {
             lately,
             trouble: None,
         };
+        store.mark_starts();
         let mut host = String::new();
         let (log, cut) = Log::open(disk, &mut |batch, op| {
             store.replay(batch, op, &mut host);

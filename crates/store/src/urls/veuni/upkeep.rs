@@ -27,6 +27,8 @@ const REST_AFTER_TROUBLE: Duration = Duration::from_secs(1);
 const SHORT_BYTES: u64 = 256 << 10;
 /// So much may always wait in the pending file of a block, however little memory there is.
 const WAITS_MIN: u64 = 1 << 20;
+/// When memory is full, this part of it is made free.
+const ROOM_SHARE: u64 = 8;
 /// The log goes on in a new file at this size.
 const LOG_FILE_BYTES: u64 = 32 << 20;
 
@@ -201,6 +203,7 @@ impl Veuni {
         parts.reverse();
         let count = parts.len();
         self.blocks.splice(at..=at, parts);
+        self.mark_starts();
         for file in old_files.into_iter().flatten() {
             if let Err(error) = self.disk.remove(&file) {
                 // Opening again will remove it.
@@ -217,24 +220,39 @@ impl Veuni {
         Ok(())
     }
 
-    /// Writes what is in memory to the pending files, or merges it where it is much for its block, or where so much waits
-    /// that a merge could not hold it: what came in for one server is in memory at once, and all of it may be for one.
+    /// Writes what is in memory to the pending files, block by block, until there is room again: what waited longest
+    /// goes first, so that each block gathers a long run and the log stays short.
     fn write_stages(&mut self) -> Result<(), Error> {
-        for at in 0..self.blocks.len() {
-            // Merging several blocks may have made more of them, further back.
-            let Some(block) = self.blocks.get(at) else { break };
-            if block.is_busy || block.stage.is_empty() || !self.log.batch.is_empty() {
-                continue;
+        let ready = |block: &&Block| !block.is_busy && !block.stage.is_empty();
+        let mut waiting: Vec<(u64, u32)> =
+            (self.blocks.iter().filter(ready)).map(|block| (block.stage.first_batch, block.number)).collect();
+        waiting.sort_unstable();
+        let (mut staged, room) = (self.staged_bytes(), self.options.memory / ROOM_SHARE);
+        for (_, number) in waiting {
+            if staged + room <= self.options.memory || !self.log.batch.is_empty() {
+                break;
             }
-            let waits: u64 = block.runs.iter().map(Run::raw_bytes).sum();
-            let is_much =
-                block.stage.len() as u64 * 2 >= block.known() || waits >= self.options.memory.max(WAITS_MIN);
-            match &block.damage {
-                None if is_much => self.start_merge(at)?,
-                // Nothing is written behind a damage: what stands there would be cut off.
-                Some(damage) if damage.file == block.pending_file() => {}
-                _ => self.start_writing(at),
-            }
+            // Merging a block may have made more of them.
+            let Some(at) = self.blocks.iter().position(|block| block.number == number) else { continue };
+            staged -= self.blocks[at].stage.bytes();
+            self.write_stage(at)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is in memory of a block to its pending file, or merges it where it is much for its block, or where so
+    /// much waits that a merge could not hold it: what came in for one server is in memory at once, and all of it may be
+    /// for one.
+    fn write_stage(&mut self, at: usize) -> Result<(), Error> {
+        let block = &self.blocks[at];
+        let waits: u64 = block.runs.iter().map(Run::raw_bytes).sum();
+        let is_much =
+            block.stage.len() as u64 * 2 >= block.known() || waits >= self.options.memory.max(WAITS_MIN);
+        match &block.damage {
+            None if is_much => self.start_merge(at)?,
+            // Nothing is written behind a damage: what stands there would be cut off.
+            Some(damage) if damage.file == block.pending_file() => {}
+            _ => self.start_writing(at),
         }
         Ok(())
     }
