@@ -23,7 +23,8 @@ pub struct Setting {
     /// Seconds between two calls of B.
     #[arg(long, default_value_t = 300.0)]
     pub balance_every: f64,
-    /// Seconds before a call in which loads are counted.
+    /// Seconds before a call in which loads are counted; with a share of the traffic so much longer that as many
+    /// requests are counted, but never longer than the time between two calls.
     #[arg(long, default_value_t = MEASURED_OVER)]
     pub measured_over: f64,
     /// Queries that burst in a day; 0: interest stays as it is.
@@ -49,10 +50,13 @@ pub struct Setting {
     pub traffic: f64,
 }
 
-const THRESHOLD: f64 = 0.02;
-const MEASURED_OVER: f64 = 60.0;
-const MARKS: f64 = 0.1;
-const PORTION: f64 = 0.25;
+/// Gives RID a fifth of DM's movement, as both tables have.
+const THRESHOLD: f64 = 0.04;
+/// Six heartbeats: as long as a node's last one counts. DM then moves 8.6 % of the ring per call, as in Table 5.3.
+const MEASURED_OVER: f64 = 7.2;
+/// Chance alone takes the most loaded of 20 readings 11 % above the mean; GM's own line in Table 5.2 is met.
+const MARKS: f64 = 0.15;
+const PORTION: f64 = 0.5;
 
 impl Setting {
     fn reach(&self) -> Reach {
@@ -78,8 +82,14 @@ impl Setting {
         })
     }
 
+    /// Share of the traffic.
+    fn share(&self) -> f64 {
+        self.traffic.clamp(1e-3, 1.0)
+    }
+
     /// Makes a run one of this algorithm, on nodes with this load in the mean.
     fn wanted(&self, mut wanted: Wanted, name: &str, places: u8, load: f64) -> Wanted {
+        wanted.stream.rate *= self.share();
         let node_rate = wanted.stream.rate / 20.0 / load;
         // The index is not what is looked at: it bears any misses.
         wanted.plan.costs = Costs { node_rate, index_rate: 10.0 * wanted.stream.rate, ..Costs::default() };
@@ -87,7 +97,7 @@ impl Setting {
             node_rate,
             range: if self.range == "donor" { RangeOf::Donor } else { RangeOf::Receiver },
             balance_every: Duration::from_secs_f64(self.balance_every.max(1.0)),
-            measured_over: Duration::from_secs_f64(self.measured_over.max(1.0)),
+            measured_over: Duration::from_secs_f64((self.measured_over / self.share()).max(1.0)),
             ..Tuning::default()
         };
         if let Some(balancer) = self.balancer(name) {
@@ -183,10 +193,8 @@ pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut Report, entries:
         let setting = &args.setting;
         let plan = |name: &str| {
             let mut run = wanted(args, policy, if name == "none" { none } else { balanced }, 20);
-            let share = setting.traffic.clamp(1e-3, 1.0);
-            run.stream.rate *= share;
-            run.plan.warm_up /= share;
-            run.seconds /= share;
+            run.plan.warm_up /= setting.share();
+            run.seconds /= setting.share();
             run.plan.entries = entries;
             run
         };
@@ -282,34 +290,35 @@ mod tests {
 
     #[test]
     fn balancers_stand_in_the_order_of_the_thesis() {
-        // Acceptance check 11 and the first half of test vector 12, small: an eighth of the traffic, loads of the whole
-        // period, which are about as uncertain as a minute of all of it; eight hours, the first two not measured.
-        // Over eight places SID is ahead of GM, too, and RID and DM are level (see the results); two places do not
-        // settle that.
+        // Acceptance check 11 and the first half of test vector 12. A fortieth of the traffic has as many requests in
+        // a period as six heartbeats of all of it; 30 hours are 360 calls, a fifth of them not measured, as there.
         const HOUR: f64 = 3600.0;
-        let mut setting = <Cli as clap::Parser>::parse_from(["sim"]).setting;
-        setting.measured_over = setting.balance_every;
-        setting.places = vec![0, 1];
+        let setting = Setting {
+            traffic: 1.0 / 40.0,
+            places: (0..8).collect(),
+            ..<Cli as clap::Parser>::parse_from(["sim"]).setting
+        };
         let plan = |name: &str| Wanted {
             label: String::new(),
             plan: Plan {
-                warm_up: 2.0 * HOUR,
-                ..Plan::new(if name == "none" { Kind::Plain } else { Kind::B }, 20, 2000)
+                warm_up: 6.0 * HOUR,
+                ..Plan::new(if name == "none" { Kind::Plain } else { Kind::B }, 20, 500)
             },
-            stream: StreamConfig { rate: 770.0 / 8.0, ..StreamConfig::default() },
-            seconds: 8.0 * HOUR,
+            stream: StreamConfig::default(),
+            seconds: 30.0 * HOUR,
         };
         let names = ["RID", "SID", "DM", "GM", "DEM", "GDE", "none"];
         let all: Vec<Standing> =
             setting.contest(&names, 0.62, 2, plan).into_iter().map(|(standing, _)| standing).collect();
         let [rid, sid, dm, gm, dem, gde, none] = &all[..] else { panic!("seven") };
         let told = format!("{all:#?}");
-        let slow = dem.most.min(gde.most);
-        assert!([sid, gm].iter().all(|one| rid.most < one.most && one.most < slow), "{told}");
-        assert!(dm.most < slow && rid.most < dm.most + 0.01, "{told}");
-        assert!(gm.most.max(dem.most).max(gde.most) < 0.85 * none.most, "{told}");
+        // Most loaded: RID < DM, SID < GM < DEM, GDE < none.
+        assert!(rid.most < dm.most.min(sid.most), "{told}");
+        assert!(dm.most.max(sid.most) < gm.most && gm.most < dem.most.min(gde.most), "{told}");
+        assert!(dem.most.max(gde.most) < 0.85 * none.most, "{told}");
+        // DM has the fewest hits and moves most.
         let others = [rid, sid, gm, dem, gde];
-        assert!(others.iter().all(|one| dm.hits < one.hits), "{told}");
+        assert!(others.iter().chain([&none]).all(|one| dm.hits < one.hits), "{told}");
         assert!(others.iter().all(|one| dm.moved_per_call > 2.0 * one.moved_per_call), "{told}");
         assert!(others[3..].iter().all(|one| one.moved_per_call < 0.5 * rid.moved_per_call), "{told}");
         assert!(none.moved == 0.0 && others.iter().all(|one| one.hits > none.hits - 0.005), "{told}");
