@@ -19,7 +19,7 @@
 //! its block's servers stand still. A full disk in the middle of a merge leaves the old block as it is.
 //! INVARIANT: block + pending runs + log batches beyond `upto` = everything noted, at any moment of a crash.
 //!
-//! Memory: the stage ([`VeuniOptions::memory`], twice while it is being written), half as much for what came lately, URLs that are out, the hosts of the
+//! Memory: the stage ([`VeuniOptions::memory`], at most twice where writing it lags behind), as much for what came lately, URLs that are out, the hosts of the
 //! blocks in turn, 8 bytes per two thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
 //! at once.
 
