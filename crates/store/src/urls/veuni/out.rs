@@ -12,8 +12,8 @@ use hashbrown::HashTable;
 pub struct OutUrl {
     url: CanonicalUrl,
     pub record: Record,
-    /// Number and generation of the block from which it was handed out.
-    pub block: (u32, u64),
+    /// Number and generation of the block from which it was handed out; `None` where it was kept in memory.
+    pub block: Option<(u32, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Out {
         self.urls.find(hash64(url.as_bytes()), |out| out.url.as_str() == url).is_some()
     }
 
-    pub fn insert(&mut self, url: CanonicalUrl, record: Record, block: (u32, u64)) {
+    pub fn insert(&mut self, url: CanonicalUrl, record: Record, block: Option<(u32, u64)>) {
         self.urls.insert_unique(hash(&url), OutUrl { url, record, block }, |out| hash(&out.url));
     }
 
