@@ -186,8 +186,7 @@ fn within_days_it_is_fresher_than_an_interval_rule_with_the_same_visits() {
 fn the_first_pages_of_a_crawl_are_visited_again_like_others() {
     let mut book = Book::new(RULES);
     book.rebalance(1).unwrap();
-    let seen =
-        Seen { host: 1, delay: 1.0, now: DAY, due: None, before: None, observed: None, weight: 1.0 };
+    let seen = Seen { host: 1, delay: 1.0, now: DAY, due: None, before: None, observed: None, weight: 1.0 };
     let first = book.visited(&seen);
     let days = (first.due - DAY) / DAY;
     assert!(days < 16.0, "{days} days, twice the mean");

@@ -14,10 +14,21 @@ const URLS: u8 = (HOSTS * PATHS.len()) as u8;
 #[derive(Clone, Debug)]
 enum Op {
     Found(Vec<(u8, u16, Option<u8>)>),
-    Visited { url: u8, outcome: u8, due: Option<u8> },
+    Visited {
+        url: u8,
+        outcome: u8,
+        due: Option<u8>,
+    },
     /// Of the URLs that are out, one is visited and due again in a moment.
-    Returned { nth: u8, outcome: u8, due: u8 },
-    Draw { host: u8, limit: usize },
+    Returned {
+        nth: u8,
+        outcome: u8,
+        due: u8,
+    },
+    Draw {
+        host: u8,
+        limit: usize,
+    },
     Release(u8),
     HostsDue(usize),
     LetGo(u8),
@@ -28,7 +39,10 @@ enum Op {
     Settle,
     Reopen,
     PowerCut,
-    Die { write: u64, kept: usize },
+    Die {
+        write: u64,
+        kept: usize,
+    },
     FailWrite(u64),
     FillUp(u64),
     MakeRoom,
