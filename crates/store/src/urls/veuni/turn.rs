@@ -5,6 +5,7 @@
 
 use super::block::{BlockFile, Cursor, Server};
 use super::merge::{key, record_of};
+use super::out::Place;
 use super::redistribute::{Candidate, Redistribution};
 use super::schedule::{Facts, Schedule};
 use super::{Veuni, split};
@@ -50,7 +51,7 @@ struct Seat {
     /// Nothing comes after the window.
     is_last_window: bool,
     /// Given back, with the block from which each was handed out first.
-    returned: Vec<(String, Record, (u32, u64))>,
+    returned: Vec<(String, Record, Place)>,
 }
 
 /// A URL that can be handed out.
@@ -469,7 +470,7 @@ impl Veuni {
         at: usize,
         host: &str,
         now: Timestamp,
-    ) -> Option<(String, Record, Option<(u32, u64)>)> {
+    ) -> Option<(String, Record, Option<Place>)> {
         let block = &mut self.blocks[at];
         let place = (block.number, block.generation);
         let mut seat = block.turn.as_mut().and_then(|turn| turn.seats.get_mut(host));
