@@ -203,7 +203,8 @@ fn among_merges_and_splits_each_comes_up_when_it_is_due() {
             let at = after(second) + Duration::from_millis(500);
             let next = at + Duration::from_secs(random.below(40));
             store.visited(&url, &Visit { at, ..page(next) }).unwrap();
-            (out.remove(&url), due.insert(url, next));
+            out.remove(&url);
+            due.insert(url, next);
             visits += 1;
         }
     }
