@@ -199,7 +199,7 @@ impl Frontier {
         }
         match next_due {
             Some(due) => {
-                let at = due.max(now + limits::DRY_SLEEP_MIN);
+                let at = if due > now { due } else { now + limits::DRY_SLEEP_MIN };
                 self.sleep(id, at, HostState::Sleeping);
                 Offered::Taken
             }

@@ -322,6 +322,10 @@ fn a_dry_host_sleeps_until_something_is_due() {
     assert_eq!(scene.frontier.offer(scene.now, &a, vec![], Some(scene.now + HOUR / 2)), Offered::Taken);
     assert_eq!(scene.state("a"), HostState::Sleeping);
     assert_eq!(scene.wait(), HOUR / 2);
+    // Also where that is in a moment.
+    let Step::Refill { host: a, .. } = scene.frontier.poll(scene.now) else { panic!() };
+    let _ = scene.frontier.offer(scene.now, &a, vec![], Some(scene.now + Duration::from_millis(30)));
+    assert_eq!(scene.wait(), Duration::from_millis(30));
     // A store that says "now" and brings nothing is asked again a second later, not at once.
     let Step::Refill { host: a, .. } = scene.frontier.poll(scene.now) else { panic!() };
     let _ = scene.frontier.offer(scene.now, &a, vec![], Some(scene.now));

@@ -186,6 +186,10 @@ impl Book {
     /// See [`Error`]; nothing has changed then.
     pub fn rebalance(&mut self, waiting: u64) -> Result<(), Error> {
         let pages = self.whole.pages();
+        if pages == 0.0 {
+            // Visits have no price where there is nobody to visit; the first pages would not be visited again.
+            return Ok(());
+        }
         let channel = pages / self.rules.mean;
         // With little to discover, little is left for it: a day's worth of the channel counts as much.
         let wanted = waiting as f64 / (channel * 86_400.0).max(1.0);
@@ -204,7 +208,9 @@ impl Book {
         self.prior_then = self.prior.clone();
         for ((host, _, _), share) in kinds.iter().zip(&best.shares) {
             if let (Some(seat), Share::Level(level)) = (self.hosts.get_mut(host), share) {
-                seat.price = (level.low > best.price * 1.000_001).then_some(level.low);
+                // A host without a page that visits could help has no price of its own: its next page may be one.
+                let is_its_own = level.low > best.price * 1.000_001 && level.low.is_finite();
+                seat.price = is_its_own.then_some(level.low);
             }
         }
         Ok(())

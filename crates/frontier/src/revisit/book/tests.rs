@@ -183,6 +183,22 @@ fn within_days_it_is_fresher_than_an_interval_rule_with_the_same_visits() {
 }
 
 #[test]
+fn the_first_pages_of_a_crawl_are_visited_again_like_others() {
+    let mut book = Book::new(RULES);
+    book.rebalance(1).unwrap();
+    let seen = Seen { host: 1, delay: 1.0, now: DAY, due: None, before: None, observed: None, weight: 1.0 };
+    let first = book.visited(&seen);
+    let days = (first.due - DAY) / DAY;
+    assert!(days < 16.0, "{days} days, twice the mean");
+    // A host all of whose pages are given up, or never change: the next one may be otherwise.
+    let memo = Memo { entry: Entry::of(super::super::Change::NEVER, 1.0), ..first.memo };
+    book.recall(2, 1.0, &memo, DAY, DAY);
+    book.rebalance(0).unwrap();
+    let next = book.visited(&Seen { host: 2, ..seen });
+    assert!((next.due - DAY) / DAY < 50.0, "{} days", (next.due - DAY) / DAY);
+}
+
+#[test]
 fn it_says_how_fresh_it_is_and_beats_an_interval_rule() {
     let (ours, book) = with_book(600, 6, 1.0, 300.0);
     assert!((ours.truly_fresh - ours.believed).abs() < 0.03, "{ours:?}");

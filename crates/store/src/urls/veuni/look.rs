@@ -79,6 +79,7 @@ impl Veuni {
         self.log.batch.forget(host.as_str());
         self.lately.forget();
         self.out.forget_host(host.as_str());
+        self.soon.forget_host(host.as_str());
         UrlStore::let_go(self, host);
         UrlStore::settle(self)?;
         Ok(known)

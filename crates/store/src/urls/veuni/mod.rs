@@ -14,13 +14,14 @@
 //!   other block moves. So a merge costs the same however many URLs are known.
 //! - The blocks in turn hand out their servers' pre-scheduled URLs. When they run dry the next block is merged.
 //! - Whether a URL is new is settled when its block is merged, exactly, by its text.
+//! - A page that is due again within the hour of its visit waits in memory, not for a merge.
 //!
 //! PROMISE: as [`UrlStore`]; what was noted comes up after the flush that follows. A damaged file is named, and only
 //! its block's servers stand still. A full disk in the middle of a merge leaves the old block as it is.
 //! INVARIANT: block + pending runs + log batches beyond `upto` = everything noted, at any moment of a crash.
 //!
-//! Memory: the stage ([`VeuniOptions::memory`], at most twice where writing it lags behind), as much for what came lately, URLs that are out, the hosts of the
-//! blocks in turn, 8 bytes per two thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
+//! Memory: the stage ([`VeuniOptions::memory`], at most twice where writing it lags behind), as much for what came lately, URLs that are out, those
+//! that are due soon (23 MB at most), the hosts of the blocks in turn, 8 bytes per two thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
 //! at once.
 
 mod block;
@@ -38,6 +39,7 @@ pub mod redistribute;
 mod repair;
 mod run;
 pub mod schedule;
+mod soon;
 mod stage;
 mod turn;
 mod upkeep;
@@ -61,6 +63,7 @@ use out::Out;
 use redistribute::{Breadth, Redistribution};
 use run::Run;
 use schedule::{Fifo, Schedule};
+use soon::Soon;
 use stage::Stage;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -225,6 +228,7 @@ pub struct Veuni {
     numbers: Arc<AtomicU32>,
     jobs: Jobs,
     out: Out,
+    soon: Soon,
     held: HashSet<Host>,
     /// Block whose turn came last.
     last_turn: usize,
@@ -303,6 +307,9 @@ impl UrlStore for Veuni {
                     continue;
                 }
                 let (host, path) = split(url);
+                if let Some(hint) = hint {
+                    self.soon.hint(host, path, *hint);
+                }
                 self.stage_found(host, path, *depth, *hint, batch);
                 self.log.batch.found(host, path, *depth, *hint);
                 self.lately.remember(print, *depth);
@@ -316,13 +323,7 @@ impl UrlStore for Veuni {
         let (host, path) = split(url);
         self.stage_visited(host, path, visit, self.log.next);
         self.log.batch.visited(host, path, visit);
-        let at = self.route(hash64(host.as_bytes()));
-        let (block, out) = (&mut self.blocks[at], self.out.remove(url));
-        if let Some(turn) = &mut block.turn
-            && out.is_none_or(|out| out.block != (block.number, block.generation))
-        {
-            turn.set_aside(url);
-        }
+        self.came_back(url, visit);
         Ok(())
     }
 

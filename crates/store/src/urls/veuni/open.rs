@@ -7,6 +7,7 @@ use super::log::{Log, Op};
 use super::look::Damage;
 use super::out::Out;
 use super::run::{PendingFile, runs_of};
+use super::soon::Soon;
 use super::stage::{Spare, Stage};
 use super::{Block, Veuni, VeuniOptions, manifest};
 use crate::{Cut, Error};
@@ -77,6 +78,7 @@ impl Veuni {
             numbers: Arc::new(AtomicU32::new(next)),
             jobs,
             out: Out::default(),
+            soon: Soon::default(),
             held: HashSet::new(),
             last_turn: 0,
             now: Timestamp::EPOCH,

@@ -8,12 +8,15 @@ use farol_base::CanonicalUrl;
 use farol_base::fingerprint::hash64;
 use hashbrown::HashTable;
 
+/// Number and generation of a block.
+pub type Place = (u32, u64);
+
 #[derive(Debug)]
 pub struct OutUrl {
     url: CanonicalUrl,
     pub record: Record,
-    /// Number and generation of the block from which it was handed out.
-    pub block: (u32, u64),
+    /// The block from which it was handed out; `None` where it was kept in memory.
+    pub block: Option<Place>,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +37,7 @@ impl Out {
         self.urls.find(hash64(url.as_bytes()), |out| out.url.as_str() == url).is_some()
     }
 
-    pub fn insert(&mut self, url: CanonicalUrl, record: Record, block: (u32, u64)) {
+    pub fn insert(&mut self, url: CanonicalUrl, record: Record, block: Option<Place>) {
         self.urls.insert_unique(hash(&url), OutUrl { url, record, block }, |out| hash(&out.url));
     }
 

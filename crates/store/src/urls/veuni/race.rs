@@ -14,8 +14,21 @@ const URLS: u8 = (HOSTS * PATHS.len()) as u8;
 #[derive(Clone, Debug)]
 enum Op {
     Found(Vec<(u8, u16, Option<u8>)>),
-    Visited { url: u8, outcome: u8, due: Option<u8> },
-    Draw { host: u8, limit: usize },
+    Visited {
+        url: u8,
+        outcome: u8,
+        due: Option<u8>,
+    },
+    /// Of the URLs that are out, one is visited and due again in a moment.
+    Returned {
+        nth: u8,
+        outcome: u8,
+        due: u8,
+    },
+    Draw {
+        host: u8,
+        limit: usize,
+    },
     Release(u8),
     HostsDue(usize),
     LetGo(u8),
@@ -26,7 +39,10 @@ enum Op {
     Settle,
     Reopen,
     PowerCut,
-    Die { write: u64, kept: usize },
+    Die {
+        write: u64,
+        kept: usize,
+    },
     FailWrite(u64),
     FillUp(u64),
     MakeRoom,
@@ -40,6 +56,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => proptest::collection::vec(found, 0..12).prop_map(Op::Found),
         6 => (url.clone(), 0u8..7, proptest::option::of(0u8..60))
             .prop_map(|(url, outcome, due)| Op::Visited { url, outcome, due }),
+        8 => (0u8..20, 0u8..7, 0u8..12).prop_map(|(nth, outcome, due)| Op::Returned { nth, outcome, due }),
         5 => (host.clone(), 0usize..5).prop_map(|(host, limit)| Op::Draw { host, limit }),
         3 => url.prop_map(Op::Release),
         5 => (0usize..4).prop_map(Op::HostsDue),
@@ -139,6 +156,16 @@ impl Race {
                 self.naive.visited(&url, &visit).unwrap();
                 self.out.remove(&url);
             }
+            Op::Returned { nth, outcome, due } => {
+                let nth = *nth as usize % self.out.len().max(1);
+                if let Some(url) = self.out.iter().nth(nth).cloned() {
+                    let visit = visit(*outcome, now, Some(*due));
+                    self.veuni.visited(&url, &visit).unwrap();
+                    self.naive.visited(&url, &visit).unwrap();
+                    self.out.remove(&url);
+                    self.comes_again(&url);
+                }
+            }
             Op::Draw { host: number, limit } => {
                 let drawn = self.veuni.draw(&host(*number), *limit, now);
                 self.drawn(&host(*number), drawn, *limit);
@@ -202,6 +229,13 @@ impl Race {
         }
         let differences = differences(&self.veuni, &self.naive);
         assert!(differences.is_empty(), "after {op:?}: {differences:#?}");
+    }
+
+    /// What was out and is due again soon waits in memory, whatever its block says.
+    fn comes_again(&self, url: &CanonicalUrl) {
+        let (host, path) = split(url);
+        assert!(self.veuni.soon.of(host).is_some_and(|pages| pages.has(path)), "{url} waits for a merge");
+        assert!(self.veuni.soon.next(host) <= self.naive.get(url).unwrap().map(|record| record.due));
     }
 
     /// URLs that may be handed out.

@@ -3,6 +3,7 @@
 mod damage;
 mod load;
 mod policies;
+mod soon;
 
 use super::*;
 use crate::urls::{Naive, VisitOutcome};

@@ -5,11 +5,12 @@
 
 use super::block::{BlockFile, Cursor, Server};
 use super::merge::{key, record_of};
-use super::redistribute::Redistribution;
+use super::out::Place;
+use super::redistribute::{Candidate, Redistribution};
 use super::schedule::{Facts, Schedule};
 use super::{Veuni, split};
 use crate::Error;
-use crate::urls::{Drawn, DrawnUrl, Record};
+use crate::urls::{Drawn, DrawnUrl, Record, Visit};
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
@@ -50,7 +51,7 @@ struct Seat {
     /// Nothing comes after the window.
     is_last_window: bool,
     /// Given back, with the block from which each was handed out first.
-    returned: Vec<(String, Record, (u32, u64))>,
+    returned: Vec<(String, Record, Place)>,
 }
 
 /// A URL that can be handed out.
@@ -221,8 +222,25 @@ impl Veuni {
         self.collect()?;
         let mut hosts = Vec::new();
         // What is merged at once gives its hosts at once.
+        self.take_soon(now, limit, &mut hosts);
         while self.take_hosts(now, limit, &mut hosts)? < limit && self.next_turn(now)? {}
         Ok(hosts)
+    }
+
+    /// Hosts whose pages wait in memory.
+    fn take_soon(&mut self, now: Timestamp, limit: usize, hosts: &mut Vec<Host>) {
+        while hosts.len() < limit
+            && let Some(name) = self.soon.next_host(now)
+        {
+            let at = self.route(hash64(name.as_bytes()));
+            // The servers of a damaged block stand still.
+            if self.blocks[at].damage.is_none()
+                && let Ok(host) = Host::parse(&name)
+            {
+                self.hold(at, &host);
+                hosts.push(host);
+            }
+        }
     }
 
     fn take_hosts(&mut self, now: Timestamp, limit: usize, hosts: &mut Vec<Host>) -> Result<usize, Error> {
@@ -276,6 +294,7 @@ impl Veuni {
     fn hold(&mut self, at: usize, host: &Host) {
         if self.held.insert(host.clone()) {
             self.blocks[at].held += 1;
+            self.soon.set_held(host.as_str(), true);
         }
     }
 
@@ -298,12 +317,13 @@ impl Veuni {
         let policy = self.options.redistribution.clone();
         let Some(mut turn) = self.blocks[at].turn.take() else { return Ok(None) };
         let (out, aside) = (&self.out, std::mem::take(&mut turn.aside));
+        let soon = self.soon.of(host);
         let mut url = String::with_capacity(host.len() + 100);
         let mut usable = |path: &str| {
             url.clear();
             url.push_str(host);
             url.push_str(path);
-            !out.has(&url) && !aside.contains(url.as_str())
+            !out.has(&url) && !aside.contains(url.as_str()) && !soon.is_some_and(|soon| soon.has(path))
         };
         let ready = turn.ready(host, &*policy, now, count, &mut usable);
         turn.aside = aside;
@@ -393,50 +413,106 @@ impl Veuni {
             };
             remaining.min(prescheduled)
         };
-        self.blocks.iter().map(of_block).min().filter(|next| *next != Timestamp::NEVER)
+        let in_memory = self.soon.next_host_due();
+        self.blocks.iter().map(of_block).chain(in_memory).min().filter(|next| *next != Timestamp::NEVER)
     }
 
     pub(super) fn hand_out(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error> {
         self.now = self.now.max(now);
         self.collect()?;
         let hash = hash64(host.as_str().as_bytes());
-        self.bring_to_turn(hash)?;
+        // Who holds a host of a block that is not in turn has it for what is in memory, and waits for no merge.
+        if !self.held.contains(host) {
+            self.bring_to_turn(hash)?;
+        }
         let at = self.route(hash);
-        let block = &mut self.blocks[at];
-        let place = (block.number, block.generation);
-        let Some(turn) = &mut block.turn else { return Ok(Drawn::default()) };
-        if !turn.seats.contains_key(host.as_str()) {
-            let server = turn.file.server(hash, host.as_str());
-            let Some((ordinal, server)) = self.unless_damaged(at, server)?.flatten() else {
-                return Ok(Drawn::default());
-            };
-            if let Some(turn) = &mut self.blocks[at].turn {
-                turn.sit(ordinal, 0, server);
-            }
+        let has_seat = self.seat(at, hash, host.as_str());
+        let has_seat = self.unless_damaged(at, has_seat)?.unwrap_or(false);
+        let is_damaged = self.blocks[at].damage.is_some();
+        if !has_seat && (is_damaged || self.soon.next(host.as_str()).is_none()) {
+            return Ok(Drawn::default());
         }
         self.hold(at, host);
         let mut drawn = Drawn::default();
         loop {
             let ready = self.ready(at, host.as_str(), now, limit - drawn.urls.len());
             let ready = self.unless_damaged(at, ready)?.flatten();
-            if drawn.urls.len() >= limit || ready.is_none_or(|ready| ready > now) {
-                drawn.next_due = ready.map(|ready| ready.max(now));
+            let next = ready.into_iter().chain(self.soon.next(host.as_str())).min();
+            if drawn.urls.len() >= limit || next.is_none_or(|next| next > now) {
+                drawn.next_due = next.map(|next| next.max(now));
                 return Ok(drawn);
             }
-            let seat = self.blocks[at].turn.as_mut().and_then(|turn| turn.seats.get_mut(host.as_str()));
-            let Some(seat) = seat else { return Ok(drawn) };
-            let (path, record, place) = match seat.returned.pop() {
-                Some(returned) => returned,
-                None => match seat.drop_first() {
-                    Some(first) => (text(&first.path).to_string(), first.record, place),
-                    None => return Ok(drawn),
-                },
+            let Some((path, record, block)) = self.take_first(at, host.as_str(), now) else {
+                return Ok(drawn);
             };
             if let Some(url) = stored_url(host.as_str(), &path) {
                 let (depth, revisit) = (record.depth, record.visits > 0);
-                self.out.insert(url.clone(), record, place);
+                self.out.insert(url.clone(), record, block);
                 drawn.urls.push(DrawnUrl { url, depth, revisit });
             }
+        }
+    }
+
+    /// Has a server sit down, where its block is in turn and knows it; says whether.
+    fn seat(&mut self, at: usize, hash: u64, host: &str) -> Result<bool, Error> {
+        let Some(turn) = &mut self.blocks[at].turn else { return Ok(false) };
+        if !turn.seats.contains_key(host) {
+            let Some((ordinal, server)) = turn.file.server(hash, host)? else { return Ok(false) };
+            turn.sit(ordinal, 0, server);
+        }
+        Ok(true)
+    }
+
+    /// Takes the page of a server that comes first, of those that its turn has made ready and those in memory; with the
+    /// block that it is from.
+    fn take_first(
+        &mut self,
+        at: usize,
+        host: &str,
+        now: Timestamp,
+    ) -> Option<(String, Record, Option<Place>)> {
+        let block = &mut self.blocks[at];
+        let place = (block.number, block.generation);
+        let mut seat = block.turn.as_mut().and_then(|turn| turn.seats.get_mut(host));
+        if let Some((path, record, place)) = seat.as_mut().and_then(|seat| seat.returned.pop()) {
+            return Some((path, record, Some(place)));
+        }
+        let of_turn = seat.as_ref().and_then(|seat| seat.window.front()).filter(|ready| ready.due() <= now);
+        let of_soon = self.soon.first(host).filter(|(_, record)| record.due <= now).map(|(path, record)| {
+            let due = Some(record.due);
+            let candidate = Candidate { path_bytes: path.len(), depth: record.depth, due };
+            (self.options.redistribution.key(&candidate, now, false), path)
+        });
+        match of_soon {
+            Some((key, path)) if of_turn.is_none_or(|ready| key <= ready.key) => {
+                let record = self.soon.take(host, &path)?;
+                Some((path.to_string(), record, None))
+            }
+            _ => {
+                let first = seat?.drop_first()?;
+                Some((text(&first.path).to_string(), first.record, Some(place)))
+            }
+        }
+    }
+
+    /// A URL was visited: it is no longer out, and waits in memory where it is due again soon.
+    pub(super) fn came_back(&mut self, url: &CanonicalUrl, visit: &Visit) {
+        let (host, path) = split(url);
+        let out = self.out.remove(url);
+        let from = out.as_ref().and_then(|out| out.block);
+        let before = out.map(|out| out.record).or_else(|| self.soon.take(host, path));
+        let is_held = self.held.contains(&url.host());
+        let is_kept = before.is_some_and(|mut record| {
+            record.visit(visit);
+            self.soon.keep(host, path, record, visit, is_held)
+        });
+        let at = self.route(hash64(host.as_bytes()));
+        let block = &mut self.blocks[at];
+        if let Some(turn) = &mut block.turn
+            && !is_kept
+            && from != Some((block.number, block.generation))
+        {
+            turn.set_aside(url);
         }
     }
 
@@ -463,12 +539,13 @@ impl Veuni {
         let (host, path) = split(url);
         let hash = hash64(host.as_bytes());
         let at = self.route(hash);
-        let is_held = Host::parse(host).is_ok_and(|host| self.held.contains(&host));
+        let is_held = self.held.contains(&url.host());
+        let Some(place) = out.block else { return self.soon.put(host, path, out.record, is_held) };
         let block = &mut self.blocks[at];
         block.resume = None;
         // Without a turn it stands among the others when the next one begins.
         let Some(turn) = &mut block.turn else { return };
-        if out.block != (block.number, block.generation) {
+        if place != (block.number, block.generation) {
             turn.set_aside(url);
         }
         if !turn.seats.contains_key(host)
@@ -477,7 +554,7 @@ impl Veuni {
             turn.sit(ordinal, 0, server);
         }
         if let Some(seat) = turn.seats.get_mut(host) {
-            seat.returned.push((path.to_string(), out.record, out.block));
+            seat.returned.push((path.to_string(), out.record, place));
             if !is_held {
                 turn.waiting.push(Reverse((Timestamp::EPOCH, seat.order, seat.ordinal)));
             }
@@ -488,6 +565,7 @@ impl Veuni {
         if !self.held.remove(host) {
             return;
         }
+        self.soon.set_held(host.as_str(), false);
         let at = self.route(hash64(host.as_str().as_bytes()));
         let block = &mut self.blocks[at];
         block.held = block.held.saturating_sub(1);

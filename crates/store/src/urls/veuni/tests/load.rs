@@ -5,7 +5,7 @@ use farol_base::disk::Faulty;
 use farol_base::random::mix;
 use farol_base::{Random, Seeded};
 
-fn found_url(host: u64, page: u64) -> Found {
+pub(super) fn found_url(host: u64, page: u64) -> Found {
     // Paths that do not compress to nothing.
     let text = format!("http://h{host}.test/d{}/{:x}", page % 13, mix(page));
     found(&text, (page % 5) as u16)
