@@ -35,15 +35,16 @@ pub struct LiveArgs {
     #[arg(long, value_enum, default_value_t = Rates::Studied)]
     pub change_rates: Rates,
     /// How many times faster than ours the clock runs, of the Web and for revisits.
-    #[arg(long, default_value_t = 1000.0)]
+    #[arg(long, default_value_t = 700.0)]
     pub speedup: f64,
-    /// Milliseconds between two requests to a host; all that hosts bear is used.
-    #[arg(long, default_value_t = 200)]
+    /// Milliseconds between two requests to a host. What all hosts together bear should be well above the budget, or every rule
+    /// asks for the same.
+    #[arg(long, default_value_t = 50)]
     pub delay_millis: u64,
     /// Seconds of crawling before it is measured, and in which it is.
-    #[arg(long, default_value_t = 150)]
+    #[arg(long, default_value_t = 230)]
     pub warm_up: u64,
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 40)]
     pub seconds: u64,
     /// Rules to compare. The first takes as many requests as it wants; each that follows gets as many as that.
     #[arg(long, value_delimiter = ',', default_value = "interval,optimal")]
