@@ -52,7 +52,7 @@ pub struct Setting {
 
 /// Gives RID a fifth of DM's movement, as both tables have.
 const THRESHOLD: f64 = 0.04;
-/// Six heartbeats: as long as a node's last one counts. DM then moves 8.6 % of the ring per call, as in Table 5.3.
+/// Six heartbeats: as long as a node's last one counts. DM then moves 8.5 % of the ring per call (Table 5.3: 8.58).
 const MEASURED_OVER: f64 = 7.2;
 /// Chance alone takes the most loaded of 20 readings 11 % above the mean; GM's own line in Table 5.2 is met.
 const MARKS: f64 = 0.15;

@@ -150,6 +150,20 @@ fn by_book(world: World, rules: BookRules, delay: f64, days: f64, late: f64) -> 
     (run, book.into_inner())
 }
 
+fn by_interval(world: World, rule: &Interval, days: f64) -> Run {
+    let mut next = |_: usize, page: &LivePage, now: f64, changed: Option<bool>| {
+        let visited = match changed {
+            None => Visited::New,
+            Some(true) => Visited::Changed,
+            Some(false) => Visited::Unchanged,
+        };
+        let since_last = changed.map(|_| Duration::from_secs_f64(now - page.last));
+        let at = Timestamp::from_millis((now * 1000.0) as u64);
+        rule.next_visit(at, &History { visited, since_last, misses: 0 }).as_millis() as f64 / 1000.0
+    };
+    world.run(days, &mut next, &mut |_| 0.0)
+}
+
 #[test]
 fn within_days_it_is_fresher_than_an_interval_rule_with_the_same_visits() {
     let (pages, days) = (3_000, 10.0);
@@ -159,21 +173,7 @@ fn within_days_it_is_fresher_than_an_interval_rule_with_the_same_visits() {
         longest: Duration::from_secs(60 * 86_400),
         ..Interval::default()
     };
-    let theirs = World::studied(pages, 30).run(
-        days,
-        &mut |_, page, now, changed| {
-            let visited = match changed {
-                None => Visited::New,
-                Some(true) => Visited::Changed,
-                Some(false) => Visited::Unchanged,
-            };
-            let since_last = changed.map(|_| Duration::from_secs_f64(now - page.last));
-            let at = Timestamp::from_millis((now * 1000.0) as u64);
-            let next = rule.next_visit(at, &History { visited, since_last, misses: 0 });
-            next.as_millis() as f64 / 1000.0
-        },
-        &mut |_| 0.0,
-    );
+    let theirs = by_interval(World::studied(pages, 30), &rule, days);
     let mean = pages as f64 / theirs.visits_per_day * DAY;
     let rules = BookRules { mean, least: 600.0, longest: 60.0 * DAY, discovery: 0.3 };
     let (ours, _) = by_book(World::studied(pages, 30), rules, 1.0, days, 0.0);
@@ -211,21 +211,7 @@ fn it_says_how_fresh_it_is_and_beats_an_interval_rule() {
         longest: Duration::from_secs_f64(100.0 * DAY),
         ..Interval::default()
     };
-    let theirs = World::new(600, 6).run(
-        300.0,
-        &mut |_, page, now, changed| {
-            let visited = match changed {
-                None => Visited::New,
-                Some(true) => Visited::Changed,
-                Some(false) => Visited::Unchanged,
-            };
-            let since = changed.map(|_| Duration::from_secs_f64(now - page.last));
-            let history = History { visited, since_last: since, misses: 0 };
-            rule.next_visit(Timestamp::from_millis((now * 1000.0) as u64), &history).as_millis() as f64
-                / 1000.0
-        },
-        &mut |_| 0.0,
-    );
+    let theirs = by_interval(World::new(600, 6), &rule, 300.0);
     // The rule needs many times as many visits: per visit it is far behind.
     assert!(theirs.visits_per_day > 1.5 * ours.visits_per_day, "{ours:?} and {theirs:?}");
     assert!(

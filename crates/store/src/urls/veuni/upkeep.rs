@@ -234,6 +234,7 @@ impl Veuni {
             }
             // Merging a block may have made more of them.
             let Some(at) = self.blocks.iter().position(|block| block.number == number) else { continue };
+            // What a damaged block keeps counts as written: the others are not emptied for it over and over.
             staged -= self.blocks[at].stage.bytes();
             self.write_stage(at)?;
         }
