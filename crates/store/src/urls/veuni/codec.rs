@@ -31,8 +31,19 @@ pub fn put_instant(out: &mut Vec<u8>, at: Timestamp) {
 
 /// Bytes that two texts have in common at their beginning.
 pub fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
-    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
-    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
+    let len = a.len().min(b.len());
+    // What differs in eight bytes, the first of them lowest.
+    let differ = |at: usize| match (a[at..].first_chunk(), b[at..].first_chunk()) {
+        (Some(a), Some(b)) => u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b),
+        _ => u64::MAX,
+    };
+    if len < 8 {
+        return a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    }
+    // The last eight may overlap those before, which are the same.
+    let words = (0..len - 8).step_by(8).chain([len - 8]);
+    let first = words.map(|at| (at, differ(at))).find(|(_, differ)| *differ != 0);
+    first.map_or(len, |(at, differ)| at + differ.trailing_zeros() as usize / 8)
 }
 
 /// Bytes from which values are taken off the front.
@@ -309,6 +320,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn shared_bytes_are_counted(
+            both in proptest::collection::vec(0u8..3, 0..30),
+            (a, b) in (proptest::collection::vec(0u8..3, 0..20), proptest::collection::vec(0u8..3, 0..20)),
+        ) {
+            let (a, b) = ([&both[..], &a].concat(), [&both[..], &b].concat());
+            let expected = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+            prop_assert_eq!(shared_bytes(&a, &b), expected);
+        }
+
         #[test]
         fn numbers_come_back(value in any::<u64>()) {
             let mut out = Vec::new();

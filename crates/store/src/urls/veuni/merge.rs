@@ -124,7 +124,7 @@ impl Outputs {
     }
 }
 
-/// URLs in memory: a server's pre-scheduled ones.
+/// URLs in memory: one of a server's groups, the shorter one.
 #[derive(Debug, Default)]
 struct Few {
     bytes: Vec<u8>,
@@ -170,10 +170,11 @@ impl Few {
 
 struct Merge {
     plan: Plan,
+    /// Goes through the remaining URLs of large servers, and through everything else: so each piece is mostly read once.
     remaining: Option<Cursor>,
-    prescheduled: Option<Cursor>,
+    others: Option<Cursor>,
     incoming: Incoming,
-    /// Of `incoming`, those whose URL is pre-scheduled already.
+    /// Of `incoming`, those whose URL is among the few.
     taken: Vec<bool>,
     few: Few,
     chosen: Few,
@@ -183,11 +184,11 @@ struct Merge {
 impl Merge {
     fn new(plan: Plan) -> Merge {
         let cursor = |ahead| plan.old.as_ref().map(|old| old.cursor(ahead));
-        let (remaining, prescheduled) = (cursor(1 << 20), cursor(256 << 10));
+        let (remaining, others) = (cursor(1 << 20), cursor(512 << 10));
         Merge {
             plan,
             remaining,
-            prescheduled,
+            others,
             incoming: Incoming::default(),
             taken: Vec::new(),
             few: Few::default(),
@@ -230,63 +231,70 @@ impl Merge {
 
     fn merge_server(&mut self, server: Option<Server>, writer: &mut BlockWriter) -> Result<(), Error> {
         self.incoming.sort();
-        let new_server = server.is_none();
-        let group = server.as_ref().map_or(Group::default(), |server| server.remaining);
-        let left = self.update_prescheduled(server.as_ref())?;
-        let cap = self.plan.limits.prescheduled;
-        let all = self.few.entries.len() as u64 + group.len + self.incoming.len() as u64;
-        let limit = if all <= cap as u64 {
-            Some((u64::MAX, Vec::new()))
-        } else if self.plan.policy.is_due(left) {
-            self.threshold(&group, cap, new_server)?
-        } else {
-            None
-        };
-        // With a limit all URLs are chosen from anew; without, what is pre-scheduled and unvisited stays so.
-        let is_chosen = |plan: &Plan, entry: &Entry<'_>, stays: bool| -> Result<bool, Error> {
-            match &limit {
-                None => Ok(stays),
-                Some((limit, path)) => Ok(match key_of(plan, entry, new_server)? {
-                    Some(key) => (key, entry.path) <= (*limit, path) || *limit == u64::MAX,
-                    None => false,
-                }),
-            }
-        };
+        let groups = server.as_ref().map(|server| (server.remaining, server.prescheduled));
+        let (remaining, prescheduled) = groups.unwrap_or_default();
         self.chosen.clear();
-        let (plan, chosen, few) = (&self.plan, &mut self.chosen, &self.few);
-        let mut put = |entry: &Entry<'_>, stays: bool| -> Result<(), Error> {
-            if is_chosen(plan, entry, stays)? {
-                chosen.push(entry, false);
-                Ok(())
-            } else {
-                writer.push(entry, false)
-            }
-        };
-        let mut before = 0;
-        walk(&mut self.remaining, &group, &self.incoming, &self.taken, &mut self.visits, &mut |entry| {
-            while before < few.entries.len() && few.get(before).path < entry.path {
-                put(&few.get(before), !few.entries[before].visited)?;
-                before += 1;
-            }
-            put(entry, false)
-        })?;
-        for at in before..few.entries.len() {
-            put(&few.get(at), !few.entries[at].visited)?;
+        let all = remaining.len + prescheduled.len + self.incoming.len() as u64;
+        if all <= self.plan.limits.prescheduled as u64 {
+            self.merge_small(&remaining, &prescheduled, writer)?;
+        } else {
+            self.merge_large(&remaining, &prescheduled, server.is_none(), writer)?;
         }
         (0..self.chosen.entries.len()).try_for_each(|at| writer.push(&self.chosen.get(at), true))
     }
 
-    /// Brings the pre-scheduled URLs into memory, with what came in for them, and says how many of them can still be
+    /// All URLs of a small server are pre-scheduled, but for those that are never visited again.
+    fn merge_small(
+        &mut self,
+        remaining: &Group,
+        prescheduled: &Group,
+        writer: &mut BlockWriter,
+    ) -> Result<(), Error> {
+        self.bring_in(remaining)?;
+        let chosen = &mut self.chosen;
+        let sources = (&mut self.others, prescheduled, &self.few, &self.incoming, &self.taken[..]);
+        in_order(sources, &mut self.visits, &mut |entry, _| {
+            if ready(entry)? == Timestamp::NEVER {
+                return writer.push(entry, false);
+            }
+            chosen.push(entry, false);
+            Ok(())
+        })
+    }
+
+    fn merge_large(
+        &mut self,
+        remaining: &Group,
+        prescheduled: &Group,
+        new_server: bool,
+        writer: &mut BlockWriter,
+    ) -> Result<(), Error> {
+        let left = self.bring_in(prescheduled)?;
+        let limit = if self.plan.policy.is_due(left) { self.threshold(remaining, new_server)? } else { None };
+        let (plan, chosen) = (&self.plan, &mut self.chosen);
+        let sources = (&mut self.remaining, remaining, &self.few, &self.incoming, &self.taken[..]);
+        in_order(sources, &mut self.visits, &mut |entry, stays| {
+            // With a limit all URLs are chosen from anew; without, what is pre-scheduled and unvisited stays so.
+            let is_chosen = match &limit {
+                None => stays,
+                Some((limit, path)) => key_of(plan, entry, new_server)?
+                    .is_some_and(|key| (key, entry.path) <= (*limit, &path[..])),
+            };
+            if !is_chosen {
+                return writer.push(entry, false);
+            }
+            chosen.push(entry, false);
+            Ok(())
+        })
+    }
+
+    /// Brings the URLs of a group into memory, with what came in for them, and says how many of them can still be
     /// handed out.
-    fn update_prescheduled(&mut self, server: Option<&Server>) -> Result<u64, Error> {
+    fn bring_in(&mut self, group: &Group) -> Result<u64, Error> {
         self.few.clear();
         self.taken.clear();
         self.taken.resize(self.incoming.len(), false);
-        let (Some(server), Some(cursor)) = (server, &mut self.prescheduled) else { return Ok(0) };
-        let group = &server.prescheduled;
-        if group.len == 0 {
-            return Ok(0);
-        }
+        let Some(cursor) = self.others.as_mut().filter(|_| group.len > 0) else { return Ok(0) };
         cursor.seek(group.at)?;
         let (mut at, mut left) = (0, 0);
         for _ in 0..group.len {
@@ -314,12 +322,8 @@ impl Merge {
     }
 
     /// The key and path up to which URLs are chosen.
-    fn threshold(
-        &mut self,
-        group: &Group,
-        cap: usize,
-        new_server: bool,
-    ) -> Result<Option<(u64, Vec<u8>)>, Error> {
+    fn threshold(&mut self, group: &Group, new_server: bool) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let cap = self.plan.limits.prescheduled;
         let mut best: BinaryHeap<(u64, Vec<u8>)> = BinaryHeap::with_capacity(cap + 1);
         let plan = &self.plan;
         let mut offer = |entry: &Entry<'_>| -> Result<(), Error> {
@@ -346,8 +350,28 @@ fn next(servers: &mut Option<impl Iterator<Item = Result<Server, Error>>>) -> Re
 }
 
 type Put<'a> = &'a mut dyn FnMut(&Entry<'_>) -> Result<(), Error>;
+/// A group and who reads it, the few of the other group, and what came in, of which some is with the few already.
+type Sources<'a> = (&'a mut Option<Cursor>, &'a Group, &'a Few, &'a Incoming, &'a [bool]);
 
-/// Goes through a server's remaining URLs and what came in, in the order of their paths, each URL once.
+/// Goes through all URLs of a server in the order of their paths, each once; says of each whether it is one of the few
+/// and was not visited.
+fn in_order(
+    (cursor, group, few, incoming, taken): Sources<'_>,
+    visits: &mut Vec<u8>,
+    put: &mut dyn FnMut(&Entry<'_>, bool) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut before = 0;
+    walk(cursor, group, incoming, taken, visits, &mut |entry| {
+        while before < few.entries.len() && few.get(before).path < entry.path {
+            put(&few.get(before), !few.entries[before].visited)?;
+            before += 1;
+        }
+        put(entry, false)
+    })?;
+    (before..few.entries.len()).try_for_each(|at| put(&few.get(at), !few.entries[at].visited))
+}
+
+/// Goes through a group of a server's URLs and what came in, in the order of their paths, each URL once.
 fn walk(
     cursor: &mut Option<Cursor>,
     group: &Group,

@@ -242,6 +242,12 @@ pub struct Veuni {
 /// URLs that are checked at a time: far apart in memory, so that waiting for one does not delay the next.
 const AT_A_TIME: usize = 32;
 
+/// Has the processor fetch texts that lie far apart, all at once, before they are read one by one.
+fn touch<'a>(texts: impl Iterator<Item = &'a [u8]>) {
+    let ends = texts.map(|text| text.first().unwrap_or(&0) ^ text.last().unwrap_or(&0));
+    std::hint::black_box(ends.fold(0, |all, ends| all ^ ends));
+}
+
 fn split(url: &CanonicalUrl) -> (&str, &str) {
     let text = url.as_str();
     text.split_at(url.host_str().len())
@@ -295,10 +301,12 @@ impl UrlStore for Veuni {
         self.make_room()?;
         let batch = self.log.next;
         for found in found.chunks(AT_A_TIME) {
+            touch(found.iter().map(|found| found.url.as_str().as_bytes()));
             let mut prints = [(0, false); AT_A_TIME];
             for (print, Found { url, .. }) in prints.iter_mut().zip(found) {
                 print.0 = self.lately.print(url.as_str());
             }
+            self.lately.touch(prints.iter().take(found.len()).map(|print| print.0));
             for (print, Found { depth, .. }) in prints.iter_mut().zip(found) {
                 print.1 = self.lately.has_at(print.0, *depth);
             }

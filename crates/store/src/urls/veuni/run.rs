@@ -509,15 +509,13 @@ impl Piece {
         Ok(())
     }
 
-    fn heading(&mut self) -> Result<Heading, Misfit> {
+    /// Reads the next server's heading; its name goes into `host`.
+    fn heading(&mut self, mut host: String) -> Result<Heading, Misfit> {
         let mut bytes = Bytes::of(&self.raw[self.servers.clone()]);
-        let host = bytes.text()?;
-        let heading = Heading {
-            hash: hash64(host.as_bytes()),
-            host: host.to_string(),
-            flags: bytes.byte()?,
-            count: bytes.number()?,
-        };
+        host.clear();
+        host.push_str(bytes.text()?);
+        let heading =
+            Heading { hash: hash64(host.as_bytes()), host, flags: bytes.byte()?, count: bytes.number()? };
         self.servers.start = self.servers.end - bytes.len();
         Ok(heading)
     }
@@ -532,6 +530,8 @@ pub struct FileReader {
     piece: Piece,
     /// The server whose URLs come next.
     next: Option<Heading>,
+    /// Room for the name after that.
+    spare: String,
 }
 
 #[derive(Debug)]
@@ -545,7 +545,14 @@ struct Heading {
 impl FileReader {
     fn open(disk: Arc<dyn Disk>, file: &str, offsets: Vec<u64>) -> Result<FileReader, Error> {
         let (frames, offsets) = (Frames::new(disk, file, 64 << 10), offsets.into_iter());
-        let mut reader = FileReader { frames, offsets, offset: 0, piece: Piece::default(), next: None };
+        let mut reader = FileReader {
+            frames,
+            offsets,
+            offset: 0,
+            piece: Piece::default(),
+            next: None,
+            spare: String::new(),
+        };
         reader.advance()?;
         Ok(reader)
     }
@@ -562,7 +569,7 @@ impl FileReader {
             self.frames.read(offset, &mut self.piece.raw)?;
             self.piece.open().map_err(|what| self.damaged(what))?;
         }
-        let heading = self.piece.heading();
+        let heading = self.piece.heading(std::mem::take(&mut self.spare));
         self.next = Some(heading.map_err(|what| self.damaged(what))?);
         Ok(())
     }
@@ -577,9 +584,11 @@ impl FileReader {
                 Some(next) if (next.hash, &next.host) == (first.hash, &first.host) => {
                     (flags, count) = (next.flags, next.count);
                 }
-                _ => return Ok(()),
+                _ => break,
             }
         }
+        self.spare = first.host;
+        Ok(())
     }
 }
 

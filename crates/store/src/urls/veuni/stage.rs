@@ -5,6 +5,7 @@
 
 use super::codec::{Bytes, Misfit, put, put_visit, visit_of};
 use super::run::{Incoming, Item, RunBuilder};
+use super::{AT_A_TIME, touch};
 use crate::Error;
 use crate::urls::Visit;
 use farol_base::Timestamp;
@@ -18,6 +19,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 const SORTED_KEPT: usize = 256 << 10;
 /// Server's hash, what it is, bytes of host, path and event, depth.
 const HEAD_BYTES: usize = 8 + 1 + 2 + 2 + 2 + 2;
+
+/// So much of a note is read at least: its head, and most of its URL.
+const NEAR_BYTES: usize = 72;
 
 const NOTE: u8 = 0;
 const FORGET: u8 = 1;
@@ -356,7 +360,9 @@ impl Stage {
     pub fn write(&self, run: &mut RunBuilder<'_>) -> Result<(), Error> {
         let mut sorted = self.sorted();
         let (sorted, mut at) = (&mut sorted.notes[..], 0);
+        let mut near = 0;
         while at < sorted.len() {
+            self.bring_near(sorted, at, &mut near);
             let end = self.end_of_server(sorted, at);
             let notes = &sorted[at..end];
             run.begin(notes[0].hash, self.host(&notes[0]), self.is_void(notes).is_some());
@@ -382,6 +388,17 @@ impl Stage {
             heads.then_with(paths).then_with(|| a.place.cmp(&b.place))
         });
         InOrder { notes: sorted, spare: self.spare.clone() }
+    }
+
+    /// Brings the notes from `at` on into the processor's cache, where those up to `near` are not all.
+    fn bring_near(&self, sorted: &[Sorted], at: usize, near: &mut usize) {
+        if at >= *near {
+            *near = sorted.len().min(at + AT_A_TIME);
+            touch(sorted[at..*near].iter().map(|note| {
+                let bytes = &self.chunks[note.place.chunk as usize][note.place.offset as usize..];
+                &bytes[..bytes.len().min(NEAR_BYTES)]
+            }));
+        }
     }
 
     /// Where the notes of the server end that begin at `at`.
@@ -419,8 +436,10 @@ impl Stage {
         mut take: impl FnMut(&[u8], u16, bool, &[&[u8]]) -> Result<(), E>,
     ) -> Result<(), E> {
         let void = self.is_void(notes);
-        let mut places = Vec::new();
+        let (mut places, mut at, mut near) = (Vec::new(), 0, AT_A_TIME);
         for of_path in notes.chunk_by(|a, b| a.head == b.head && self.path(a.place) == self.path(b.place)) {
+            self.bring_near(notes, at, &mut near);
+            at += of_path.len();
             if let [only] = of_path {
                 let note = self.note(only.place);
                 if Some(only.place) > void && !note.is_forget {
@@ -449,14 +468,15 @@ pub struct StageReader {
     sorted: InOrder,
     at: usize,
     end: usize,
+    /// Notes up to here are in the processor's cache.
+    near: usize,
 }
 
 impl StageReader {
     pub fn new(stage: Arc<Stage>) -> StageReader {
-        let mut sorted = stage.sorted();
-        let notes = &mut sorted.notes[..];
-        let end = if notes.is_empty() { 0 } else { stage.end_of_server(notes, 0) };
-        StageReader { stage, sorted, at: 0, end }
+        let mut reader = StageReader { sorted: stage.sorted(), stage, at: 0, end: 0, near: 0 };
+        reader.find_end();
+        reader
     }
 
     /// Hash and host of the next server.
@@ -475,10 +495,16 @@ impl StageReader {
             into.push(path, depth, visit_first, events)
         })?;
         self.at = self.end;
+        self.find_end();
+        Ok(())
+    }
+
+    /// Finds where the next server ends.
+    fn find_end(&mut self) {
         if self.at < self.sorted.notes.len() {
+            self.stage.bring_near(&self.sorted.notes, self.at, &mut self.near);
             self.end = self.stage.end_of_server(&mut self.sorted.notes, self.at);
         }
-        Ok(())
     }
 }
 
@@ -487,7 +513,7 @@ impl StageReader {
 struct Sorted {
     hash: u64,
     /// The first bytes of its path, which settle most comparisons without looking at it.
-    head: u128,
+    head: [u64; 2],
     place: Place,
 }
 
@@ -512,8 +538,8 @@ pub fn head_of(path: &[u8]) -> u64 {
 }
 
 /// Twice as many of them.
-fn long_head_of(path: &[u8]) -> u128 {
-    u128::from(head_of(path)) << 64 | u128::from(head_of(path.get(8..).unwrap_or_default()))
+fn long_head_of(path: &[u8]) -> [u64; 2] {
+    [head_of(path), head_of(path.get(8..).unwrap_or_default())]
 }
 
 #[cfg(test)]
