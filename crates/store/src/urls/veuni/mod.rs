@@ -26,6 +26,7 @@
 
 mod block;
 mod codec;
+mod draw;
 mod frame;
 mod jobs;
 mod lately;

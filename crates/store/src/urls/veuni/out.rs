@@ -7,6 +7,7 @@ use crate::urls::Record;
 use farol_base::CanonicalUrl;
 use farol_base::fingerprint::hash64;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 /// Number and generation of a block.
 pub type Place = (u32, u64);
@@ -37,8 +38,15 @@ impl Out {
         self.urls.find(hash64(url.as_bytes()), |out| out.url.as_str() == url).is_some()
     }
 
-    pub fn insert(&mut self, url: CanonicalUrl, record: Record, block: Option<Place>) {
-        self.urls.insert_unique(hash(&url), OutUrl { url, record, block }, |out| hash(&out.url));
+    /// Notes that a URL is out; says whether it was not before.
+    pub fn insert(&mut self, url: &CanonicalUrl, record: Record, block: Option<Place>) -> bool {
+        match self.urls.entry(hash(url), |out| out.url == *url, |out| hash(&out.url)) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(vacant) => {
+                vacant.insert(OutUrl { url: url.clone(), record, block });
+                true
+            }
+        }
     }
 
     pub fn remove(&mut self, url: &CanonicalUrl) -> Option<OutUrl> {

@@ -41,6 +41,11 @@ pub struct HostSoon {
     waits: Option<Timestamp>,
 }
 
+/// Whether a page waits in memory until it is due again.
+pub fn is_soon(visit: &Visit) -> bool {
+    visit.due != Timestamp::NEVER && visit.due.since(visit.at) <= WITHIN
+}
+
 impl HostSoon {
     pub fn has(&self, path: &str) -> bool {
         self.records.contains_key(path)
@@ -62,15 +67,14 @@ impl Soon {
         self.hosts.get(host)
     }
 
-    /// Takes in a page that was visited, where it is due soon and there is room; says whether it did.
-    pub fn keep(&mut self, host: &str, path: &str, record: Record, visit: &Visit, is_held: bool) -> bool {
+    /// Takes in a page that was visited and [is due soon](is_soon), where there is room; says whether it did.
+    pub fn keep(&mut self, host: &str, path: &str, record: Record, is_held: bool) -> bool {
         let of_host = self.hosts.get(host).map_or(0, |pages| pages.records.len());
-        let is_soon = visit.due != Timestamp::NEVER && visit.due.since(visit.at) <= WITHIN;
         let has_room = self.len < PAGES_MAX && of_host < PAGES_PER_HOST_MAX;
-        if is_soon && has_room {
+        if has_room {
             self.put(host, path, record, is_held);
         }
-        is_soon && has_room
+        has_room
     }
 
     /// Takes in a page, or takes one back that was drawn.
@@ -190,7 +194,7 @@ mod tests {
     fn keep(soon: &mut Soon, host: &str, path: &str, due: Timestamp) -> bool {
         let (visit, mut record) = (visit(10, due), Record::default());
         record.visit(&visit);
-        soon.keep(host, path, record, &visit, false)
+        is_soon(&visit) && soon.keep(host, path, record, false)
     }
 
     #[test]

@@ -3,14 +3,14 @@
 //! Takes 24 bytes per server that waits, some 300 bytes per server that was asked, and up to 64 URLs for each that is
 //! held. All of it is made anew when the block is merged.
 
-use super::block::{BlockFile, Cursor, Server};
+use super::Veuni;
+use super::block::{BlockFile, Cursor, Entry, Server};
 use super::merge::{key, record_of};
 use super::out::Place;
-use super::redistribute::{Candidate, Redistribution};
+use super::redistribute::Redistribution;
 use super::schedule::{Facts, Schedule};
-use super::{Veuni, split};
 use crate::Error;
-use crate::urls::{Drawn, DrawnUrl, Record, Visit};
+use crate::urls::Record;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
@@ -27,12 +27,12 @@ type Waiting = Reverse<(Timestamp, u64, u32)>;
 
 #[derive(Debug)]
 pub struct Turn {
-    file: Arc<BlockFile>,
-    waiting: BinaryHeap<Waiting>,
-    seats: HashMap<Box<str>, Seat>,
+    pub(super) file: Arc<BlockFile>,
+    pub(super) waiting: BinaryHeap<Waiting>,
+    pub(super) seats: HashMap<Box<str>, Seat>,
     /// URLs that may stand among the pre-scheduled ones and are not to be handed out from there: visited without
     /// having been handed out in this turn, or handed out before it and given back.
-    aside: HashSet<CanonicalUrl>,
+    pub(super) aside: HashSet<CanonicalUrl>,
     /// The page of the directory that was read last.
     page: Option<(u32, Vec<Server>)>,
     cursor: Cursor,
@@ -40,31 +40,49 @@ pub struct Turn {
 
 /// How far a server has got.
 #[derive(Debug)]
-struct Seat {
-    ordinal: u32,
+pub struct Seat {
+    pub(super) ordinal: u32,
     /// Its place in the schedule.
-    order: u64,
+    pub(super) order: u64,
     server: Server,
     /// What was made ready last; URLs behind it are still to come.
     last: Option<(u64, Vec<u8>)>,
-    window: VecDeque<Ready>,
+    pub(super) window: VecDeque<Ready>,
     /// Nothing comes after the window.
     is_last_window: bool,
     /// Given back, with the block from which each was handed out first.
-    returned: Vec<(String, Record, Place)>,
+    pub(super) returned: Vec<(String, Record, Place)>,
 }
 
 /// A URL that can be handed out.
 #[derive(Debug)]
-struct Ready {
-    key: u64,
+pub struct Ready {
+    pub key: u64,
     path: Vec<u8>,
-    record: Record,
+    depth: u16,
+    /// What its visits left behind.
+    visited: Option<Box<Record>>,
 }
 
 impl Ready {
-    fn due(&self) -> Timestamp {
-        if self.record.visits == 0 { Timestamp::EPOCH } else { self.record.due }
+    fn of(key: u64, entry: &Entry<'_>) -> Result<Ready, Error> {
+        let visited = if entry.state == 0 { None } else { Some(Box::new(record_of(entry)?)) };
+        Ok(Ready { key, path: entry.path.to_vec(), depth: entry.depth, visited })
+    }
+
+    pub fn due(&self) -> Timestamp {
+        self.visited.as_ref().filter(|record| record.visits > 0).map_or(Timestamp::EPOCH, |record| record.due)
+    }
+
+    pub fn path(&self) -> &str {
+        text(&self.path)
+    }
+
+    pub fn record(&mut self) -> Record {
+        match self.visited.take() {
+            Some(record) => *record,
+            None => Record { depth: self.depth, ..Record::default() },
+        }
     }
 }
 
@@ -121,7 +139,7 @@ impl Turn {
     }
 
     /// Makes a place for a server.
-    fn sit(&mut self, ordinal: u32, order: u64, server: Server) {
+    pub(super) fn sit(&mut self, ordinal: u32, order: u64, server: Server) {
         let host: Box<str> = server.host.as_str().into();
         self.seats.entry(host).or_insert_with(|| Seat {
             ordinal,
@@ -152,7 +170,7 @@ impl Turn {
                 if usable(text(&first.path)) {
                     return Ok(Some(first.due()));
                 }
-                seat.drop_first();
+                seat.take_first(|_| ());
             }
             if seat.is_last_window {
                 return Ok(None);
@@ -168,10 +186,12 @@ pub(super) fn text(path: &[u8]) -> &str {
 }
 
 impl Seat {
-    fn drop_first(&mut self) -> Option<Ready> {
-        let first = self.window.pop_front()?;
-        self.last = Some((first.key, first.path.clone()));
-        Some(first)
+    /// Takes the first off the window, and hands it to `take`.
+    pub(super) fn take_first<T>(&mut self, take: impl FnOnce(&mut Ready) -> T) -> Option<T> {
+        let mut first = self.window.pop_front()?;
+        let taken = take(&mut first);
+        self.last = Some((first.key, first.path));
+        Some(taken)
     }
 
     /// Makes the next URLs ready, `count` of them at least: those with the smallest keys beyond the last.
@@ -200,7 +220,7 @@ impl Seat {
             {
                 continue;
             }
-            best.push(Ready { key, path: entry.path.to_vec(), record: record_of(&entry)? });
+            best.push(Ready::of(key, &entry)?);
             if best.len() == 2 * window {
                 best.select_nth_unstable_by(window - 1, before);
                 best.truncate(window);
@@ -291,7 +311,7 @@ impl Veuni {
         Ok(hosts.len())
     }
 
-    fn hold(&mut self, at: usize, host: &Host) {
+    pub(super) fn hold(&mut self, at: usize, host: &Host) {
         if self.held.insert(host.clone()) {
             self.blocks[at].held += 1;
             self.soon.set_held(host.as_str(), true);
@@ -307,7 +327,7 @@ impl Veuni {
     }
 
     /// When a host of a block in turn has something to hand out.
-    fn ready(
+    pub(super) fn ready(
         &mut self,
         at: usize,
         host: &str,
@@ -332,7 +352,11 @@ impl Veuni {
     }
 
     /// A block that turns out to be damaged is set aside; the others go on.
-    fn unless_damaged<T>(&mut self, at: usize, result: Result<T, Error>) -> Result<Option<T>, Error> {
+    pub(super) fn unless_damaged<T>(
+        &mut self,
+        at: usize,
+        result: Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
         match result {
             Ok(value) => Ok(Some(value)),
             Err(error @ Error::Damaged { .. }) => {
@@ -417,107 +441,8 @@ impl Veuni {
         self.blocks.iter().map(of_block).chain(in_memory).min().filter(|next| *next != Timestamp::NEVER)
     }
 
-    pub(super) fn hand_out(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error> {
-        self.now = self.now.max(now);
-        self.collect()?;
-        let hash = hash64(host.as_str().as_bytes());
-        // Who holds a host of a block that is not in turn has it for what is in memory, and waits for no merge.
-        if !self.held.contains(host) {
-            self.bring_to_turn(hash)?;
-        }
-        let at = self.route(hash);
-        let has_seat = self.seat(at, hash, host.as_str());
-        let has_seat = self.unless_damaged(at, has_seat)?.unwrap_or(false);
-        let is_damaged = self.blocks[at].damage.is_some();
-        if !has_seat && (is_damaged || self.soon.next(host.as_str()).is_none()) {
-            return Ok(Drawn::default());
-        }
-        self.hold(at, host);
-        let mut drawn = Drawn::default();
-        loop {
-            let ready = self.ready(at, host.as_str(), now, limit - drawn.urls.len());
-            let ready = self.unless_damaged(at, ready)?.flatten();
-            let next = ready.into_iter().chain(self.soon.next(host.as_str())).min();
-            if drawn.urls.len() >= limit || next.is_none_or(|next| next > now) {
-                drawn.next_due = next.map(|next| next.max(now));
-                return Ok(drawn);
-            }
-            let Some((path, record, block)) = self.take_first(at, host.as_str(), now) else {
-                return Ok(drawn);
-            };
-            if let Some(url) = stored_url(host.as_str(), &path) {
-                let (depth, revisit) = (record.depth, record.visits > 0);
-                self.out.insert(url.clone(), record, block);
-                drawn.urls.push(DrawnUrl { url, depth, revisit });
-            }
-        }
-    }
-
-    /// Has a server sit down, where its block is in turn and knows it; says whether.
-    fn seat(&mut self, at: usize, hash: u64, host: &str) -> Result<bool, Error> {
-        let Some(turn) = &mut self.blocks[at].turn else { return Ok(false) };
-        if !turn.seats.contains_key(host) {
-            let Some((ordinal, server)) = turn.file.server(hash, host)? else { return Ok(false) };
-            turn.sit(ordinal, 0, server);
-        }
-        Ok(true)
-    }
-
-    /// Takes the page of a server that comes first, of those that its turn has made ready and those in memory; with the
-    /// block that it is from.
-    fn take_first(
-        &mut self,
-        at: usize,
-        host: &str,
-        now: Timestamp,
-    ) -> Option<(String, Record, Option<Place>)> {
-        let block = &mut self.blocks[at];
-        let place = (block.number, block.generation);
-        let mut seat = block.turn.as_mut().and_then(|turn| turn.seats.get_mut(host));
-        if let Some((path, record, place)) = seat.as_mut().and_then(|seat| seat.returned.pop()) {
-            return Some((path, record, Some(place)));
-        }
-        let of_turn = seat.as_ref().and_then(|seat| seat.window.front()).filter(|ready| ready.due() <= now);
-        let of_soon = self.soon.first(host).filter(|(_, record)| record.due <= now).map(|(path, record)| {
-            let due = Some(record.due);
-            let candidate = Candidate { path_bytes: path.len(), depth: record.depth, due };
-            (self.options.redistribution.key(&candidate, now, false), path)
-        });
-        match of_soon {
-            Some((key, path)) if of_turn.is_none_or(|ready| key <= ready.key) => {
-                let record = self.soon.take(host, &path)?;
-                Some((path.to_string(), record, None))
-            }
-            _ => {
-                let first = seat?.drop_first()?;
-                Some((text(&first.path).to_string(), first.record, Some(place)))
-            }
-        }
-    }
-
-    /// A URL was visited: it is no longer out, and waits in memory where it is due again soon.
-    pub(super) fn came_back(&mut self, url: &CanonicalUrl, visit: &Visit) {
-        let (host, path) = split(url);
-        let out = self.out.remove(url);
-        let from = out.as_ref().and_then(|out| out.block);
-        let before = out.map(|out| out.record).or_else(|| self.soon.take(host, path));
-        let is_held = self.held.contains(&url.host());
-        let is_kept = before.is_some_and(|mut record| {
-            record.visit(visit);
-            self.soon.keep(host, path, record, visit, is_held)
-        });
-        let at = self.route(hash64(host.as_bytes()));
-        let block = &mut self.blocks[at];
-        if let Some(turn) = &mut block.turn
-            && !is_kept
-            && from != Some((block.number, block.generation))
-        {
-            turn.set_aside(url);
-        }
-    }
-
     /// Brings the block of a server to its turn, for whoever did not ask which hosts are due.
-    fn bring_to_turn(&mut self, hash: u64) -> Result<(), Error> {
+    pub(super) fn bring_to_turn(&mut self, hash: u64) -> Result<(), Error> {
         let at = self.route(hash);
         if self.blocks[at].turn.is_some() || self.blocks[at].damage.is_some() {
             return Ok(());
@@ -532,33 +457,6 @@ impl Veuni {
             self.begin_turn(at);
         }
         Ok(())
-    }
-
-    pub(super) fn take_back(&mut self, url: &CanonicalUrl) {
-        let Some(out) = self.out.remove(url) else { return };
-        let (host, path) = split(url);
-        let hash = hash64(host.as_bytes());
-        let at = self.route(hash);
-        let is_held = self.held.contains(&url.host());
-        let Some(place) = out.block else { return self.soon.put(host, path, out.record, is_held) };
-        let block = &mut self.blocks[at];
-        block.resume = None;
-        // Without a turn it stands among the others when the next one begins.
-        let Some(turn) = &mut block.turn else { return };
-        if place != (block.number, block.generation) {
-            turn.set_aside(url);
-        }
-        if !turn.seats.contains_key(host)
-            && let Ok(Some((ordinal, server))) = turn.file.server(hash, host)
-        {
-            turn.sit(ordinal, 0, server);
-        }
-        if let Some(seat) = turn.seats.get_mut(host) {
-            seat.returned.push((path.to_string(), out.record, place));
-            if !is_held {
-                turn.waiting.push(Reverse((Timestamp::EPOCH, seat.order, seat.ordinal)));
-            }
-        }
     }
 
     pub(super) fn end_hold(&mut self, host: &Host) {
@@ -595,9 +493,4 @@ impl Veuni {
             turn.waiting.push(Reverse((next, seat.order, seat.ordinal)));
         }
     }
-}
-
-/// The URL of a path that was canonical when it came in.
-fn stored_url(host: &str, path: &str) -> Option<CanonicalUrl> {
-    CanonicalUrl::from_stored(&[host, path].concat()).ok()
 }

@@ -1,0 +1,163 @@
+//! Hands out the URLs of a server that is in its turn, and takes back those that come back.
+
+use super::out::Place;
+use super::redistribute::Candidate;
+use super::soon::is_soon;
+use super::{Veuni, split};
+use crate::Error;
+use crate::urls::{Drawn, DrawnUrl, Record, Visit};
+use farol_base::fingerprint::hash64;
+use farol_base::{CanonicalUrl, Host, Timestamp};
+use std::cmp::Reverse;
+
+impl Veuni {
+    pub(super) fn hand_out(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error> {
+        self.now = self.now.max(now);
+        self.collect()?;
+        let hash = hash64(host.as_str().as_bytes());
+        // Who holds a host of a block that is not in turn has it for what is in memory, and waits for no merge.
+        if !self.held.contains(host) {
+            self.bring_to_turn(hash)?;
+        }
+        let at = self.route(hash);
+        let has_seat = self.seat(at, hash, host.as_str());
+        let has_seat = self.unless_damaged(at, has_seat)?.unwrap_or(false);
+        let is_damaged = self.blocks[at].damage.is_some();
+        if !has_seat && (is_damaged || self.soon.next(host.as_str()).is_none()) {
+            return Ok(Drawn::default());
+        }
+        self.hold(at, host);
+        let mut drawn = Drawn::default();
+        loop {
+            self.draw_window(at, host.as_str(), limit, now, &mut drawn);
+            let ready = self.ready(at, host.as_str(), now, limit - drawn.urls.len());
+            let ready = self.unless_damaged(at, ready)?.flatten();
+            let next = ready.into_iter().chain(self.soon.next(host.as_str())).min();
+            if drawn.urls.len() >= limit || next.is_none_or(|next| next > now) {
+                drawn.next_due = next.map(|next| next.max(now));
+                return Ok(drawn);
+            }
+            let Some((path, record, block)) = self.take_first(at, host.as_str(), now) else {
+                return Ok(drawn);
+            };
+            if let Some(url) = stored_url(host.as_str(), &path) {
+                let (depth, revisit) = (record.depth, record.visits > 0);
+                self.out.insert(&url, record, block);
+                drawn.urls.push(DrawnUrl { url, depth, revisit });
+            }
+        }
+    }
+
+    /// Draws what is ready of a server, all at once, where none of its pages is in memory for another reason.
+    fn draw_window(&mut self, at: usize, host: &str, limit: usize, now: Timestamp, drawn: &mut Drawn) {
+        let block = &mut self.blocks[at];
+        let place = (block.number, block.generation);
+        let Some(turn) = &mut block.turn else { return };
+        let Some(seat) = turn.seats.get_mut(host) else { return };
+        if self.soon.next(host).is_some() || !seat.returned.is_empty() {
+            return;
+        }
+        while drawn.urls.len() < limit && seat.window.front().is_some_and(|first| first.due() <= now) {
+            let first = seat.take_first(|first| stored_url(host, first.path()).zip(Some(first.record())));
+            let Some((url, record)) = first.flatten() else { continue };
+            let (depth, revisit) = (record.depth, record.visits > 0);
+            if !turn.aside.contains(&url) && self.out.insert(&url, record, Some(place)) {
+                drawn.urls.push(DrawnUrl { url, depth, revisit });
+            }
+        }
+    }
+
+    /// Has a server sit down, where its block is in turn and knows it; says whether.
+    fn seat(&mut self, at: usize, hash: u64, host: &str) -> Result<bool, Error> {
+        let Some(turn) = &mut self.blocks[at].turn else { return Ok(false) };
+        if !turn.seats.contains_key(host) {
+            let Some((ordinal, server)) = turn.file.server(hash, host)? else { return Ok(false) };
+            turn.sit(ordinal, 0, server);
+        }
+        Ok(true)
+    }
+
+    /// Takes the page of a server that comes first, of those that its turn has made ready and those in memory; with the
+    /// block that it is from.
+    fn take_first(
+        &mut self,
+        at: usize,
+        host: &str,
+        now: Timestamp,
+    ) -> Option<(String, Record, Option<Place>)> {
+        let block = &mut self.blocks[at];
+        let place = (block.number, block.generation);
+        let mut seat = block.turn.as_mut().and_then(|turn| turn.seats.get_mut(host));
+        if let Some((path, record, place)) = seat.as_mut().and_then(|seat| seat.returned.pop()) {
+            return Some((path, record, Some(place)));
+        }
+        let of_turn = seat.as_ref().and_then(|seat| seat.window.front()).filter(|ready| ready.due() <= now);
+        let of_soon = self.soon.first(host).filter(|(_, record)| record.due <= now).map(|(path, record)| {
+            let due = Some(record.due);
+            let candidate = Candidate { path_bytes: path.len(), depth: record.depth, due };
+            (self.options.redistribution.key(&candidate, now, false), path)
+        });
+        match of_soon {
+            Some((key, path)) if of_turn.is_none_or(|ready| key <= ready.key) => {
+                let record = self.soon.take(host, &path)?;
+                Some((path.to_string(), record, None))
+            }
+            _ => {
+                let first = seat?.take_first(|first| (first.path().to_string(), first.record()))?;
+                Some((first.0, first.1, Some(place)))
+            }
+        }
+    }
+
+    /// A URL was visited: it is no longer out, and waits in memory where it is due again soon.
+    pub(super) fn came_back(&mut self, url: &CanonicalUrl, visit: &Visit) {
+        let (host, path) = split(url);
+        let out = self.out.remove(url);
+        let from = out.as_ref().and_then(|out| out.block);
+        let before = out.map(|out| out.record).or_else(|| self.soon.take(host, path));
+        let is_kept = before.filter(|_| is_soon(visit)).is_some_and(|mut record| {
+            record.visit(visit);
+            self.soon.keep(host, path, record, self.held.contains(&url.host()))
+        });
+        let at = self.route(hash64(host.as_bytes()));
+        let block = &mut self.blocks[at];
+        if let Some(turn) = &mut block.turn
+            && !is_kept
+            && from != Some((block.number, block.generation))
+        {
+            turn.set_aside(url);
+        }
+    }
+
+    pub(super) fn take_back(&mut self, url: &CanonicalUrl) {
+        let Some(out) = self.out.remove(url) else { return };
+        let (host, path) = split(url);
+        let hash = hash64(host.as_bytes());
+        let at = self.route(hash);
+        let is_held = self.held.contains(&url.host());
+        let Some(place) = out.block else { return self.soon.put(host, path, out.record, is_held) };
+        let block = &mut self.blocks[at];
+        block.resume = None;
+        // Without a turn it stands among the others when the next one begins.
+        let Some(turn) = &mut block.turn else { return };
+        if place != (block.number, block.generation) {
+            turn.set_aside(url);
+        }
+        if !turn.seats.contains_key(host)
+            && let Ok(Some((ordinal, server))) = turn.file.server(hash, host)
+        {
+            turn.sit(ordinal, 0, server);
+        }
+        if let Some(seat) = turn.seats.get_mut(host) {
+            seat.returned.push((path.to_string(), out.record, place));
+            if !is_held {
+                turn.waiting.push(Reverse((Timestamp::EPOCH, seat.order, seat.ordinal)));
+            }
+        }
+    }
+}
+
+/// The URL of a path that was canonical when it came in.
+fn stored_url(host: &str, path: &str) -> Option<CanonicalUrl> {
+    CanonicalUrl::from_stored(&[host, path].concat()).ok()
+}
