@@ -91,7 +91,7 @@ pub struct VeuniOptions {
     pub prescheduled: usize,
     /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.33.
     pub pending_share: f64,
-    /// Pending files may always be this large together. Default: 64 MiB.
+    /// Pending files may always be this large together. Default: 128 MiB.
     pub pending_min: u64,
     /// Blocks whose servers are handed out at a time. Default: 4.
     pub turns: usize,
@@ -109,7 +109,7 @@ impl Default for VeuniOptions {
             block_servers: 100_000,
             prescheduled: 1000,
             pending_share: 0.33,
-            pending_min: 64 << 20,
+            pending_min: 128 << 20,
             turns: 4,
             threads: 1,
             redistribution: Arc::new(Breadth),
