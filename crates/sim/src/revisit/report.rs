@@ -240,7 +240,16 @@ fn best_learner(repository: &Repository, share: f64, args: &RevisitArgs, out: &m
         per_day * days,
         args.looks,
     );
-    row(out, &["nothing".to_string(), String::new(), format!("{:.4}", pages.blind(per_day)), String::new(), String::new()]);
+    row(
+        out,
+        &[
+            "nothing".to_string(),
+            String::new(),
+            format!("{:.4}", pages.blind(per_day)),
+            String::new(),
+            String::new(),
+        ],
+    );
     let effort = ideal::Effort { looks: args.looks, intervals: 10 };
     for (name, answers) in [("changed or not", Answers::Changed), ("dates", Answers::Dated)] {
         for years in [1.0, 2.0, 4.0] {

@@ -127,7 +127,8 @@ impl Stops {
                     if costs > left {
                         continue;
                     }
-                    let (calm, changed) = (&curves[left - costs][changes], &curves[left - costs][changes + 1]);
+                    let (calm, changed) =
+                        (&curves[left - costs][changes], &curves[left - costs][changes + 1]);
                     for (at, value) in values.iter_mut().enumerate() {
                         let found = grid.sum(changed, places[at]) - changed.sums[at];
                         let same = calm.at(places[at]);

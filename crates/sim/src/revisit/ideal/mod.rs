@@ -109,12 +109,7 @@ impl Pages {
     /// has `per_day` visits a page and day in the end.
     pub fn bound(&self, answers: Answers, days: f64, visits: f64, per_day: f64, effort: Effort) -> Bound {
         let channel = per_day * self.count();
-        let told = |price: f64| {
-            let worth = Worth::new(&self.rates, price);
-            self.kinds.iter().map(|kind| worth.told(kind)).sum::<f64>() + price * channel
-        };
-        // One visit a day is worth so many days of freshness at most that no price is above.
-        let (price, known) = least(told, 1e-6, 1e4, 40);
+        let (price, known) = self.at_best(per_day, Worth::told);
         let plain = (answers == Answers::Changed).then(|| plain::Answers::all(&self.rates, days, effort));
         let at_end = |knowing: bool| {
             let both = |price: f64| {
@@ -134,13 +129,16 @@ impl Pages {
 
     /// What an allocation by the distributions alone has, by that with known rates.
     pub fn blind(&self, per_day: f64) -> f64 {
-        let channel = per_day * self.count();
-        let sum = |price: f64, value: &dyn Fn(&Worth, &Kind) -> f64| {
+        self.at_best(per_day, Worth::of).1 / self.at_best(per_day, Worth::told).1
+    }
+
+    /// The price at which the channel is used best, and the freshness of all pages then.
+    fn at_best(&self, per_day: f64, value: impl Fn(&Worth, &[f64]) -> f64) -> (f64, f64) {
+        let sum = |price: f64| {
             let worth = Worth::new(&self.rates, price);
-            self.kinds.iter().map(|kind| value(&worth, kind)).sum::<f64>() + price * channel
+            self.kinds.iter().map(|kind| value(&worth, kind)).sum::<f64>() + price * per_day * self.count()
         };
-        let known = least(|price| sum(price, &|worth, kind| worth.told(kind)), 1e-6, 1e4, 40).1;
-        least(|price| sum(price, &|worth, kind| worth.of(kind)), 1e-6, 1e4, 40).1 / known
+        least(sum, 1e-6, 1e4, 40)
     }
 }
 
@@ -201,5 +199,69 @@ impl Worth {
     /// Of the same pages, where each one's rate is known.
     fn told(&self, pages: &[f64]) -> f64 {
         self.best.iter().zip(pages).map(|(best, pages)| best * pages).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::learning::Learning;
+    use super::super::repository::RepositoryConfig;
+    use super::super::world::{Chance, crawl};
+    use super::*;
+    use farol_base::Seeded;
+
+    const DAYS: f64 = 365.25;
+    const EFFORT: Effort = Effort { looks: 3, intervals: 8 };
+
+    /// Slow pages, and as many that change all the time.
+    fn slow_and_fast() -> Pages {
+        Pages { rates: vec![0.0, 0.01, 20.0], kinds: vec![vec![0.0, 500.0, 500.0]] }
+    }
+
+    #[test]
+    fn without_visits_all_pages_of_a_kind_are_visited_alike() {
+        let (pages, per_day) = (slow_and_fast(), 0.02);
+        let alike = |rate: f64| per_day / rate * -(-rate / per_day).exp_m1();
+        let want = 500.0 * (alike(0.01) + alike(20.0)) / pages.at_best(per_day, Worth::told).1;
+        assert!((pages.blind(per_day) / want - 1.0).abs() < 5e-3, "{} not {want}", pages.blind(per_day));
+        for answers in [Answers::Changed, Answers::Dated] {
+            let bound = pages.bound(answers, DAYS, 0.0, per_day, EFFORT);
+            assert!((bound.reached / want - 1.0).abs() < 5e-3, "{bound:?} not {want}");
+        }
+    }
+
+    #[test]
+    fn with_more_visits_it_knows_more_and_in_the_end_all() {
+        let (pages, per_day) = (slow_and_fast(), 0.02);
+        for answers in [Answers::Changed, Answers::Dated] {
+            let mut before = pages.blind(per_day);
+            for visits in [0.7, 1.4, 2.1, 100.0] {
+                let bound = pages.bound(answers, DAYS, visits, per_day, EFFORT);
+                assert!(bound.reached > before - 1e-3, "{bound:?} after {before}, {visits} visits");
+                assert!(bound.ceiling > bound.reached - 1e-3, "{bound:?}");
+                before = bound.reached;
+            }
+            assert!((before - 1.0).abs() < 0.01, "{before} with {answers:?}");
+        }
+    }
+
+    #[test]
+    fn a_learner_that_starts_from_nothing_is_not_above_it() {
+        const SECS: f64 = 86_400.0 * DAYS;
+        let config = RepositoryConfig { pages: 1_000, servers: 10, exponent: 0.25, delay: 60.0, seed: 3 };
+        let repository = Repository::made(&config);
+        for visits in [1.0, 2.5, 10.0] {
+            let channel = visits * 1_000.0 / SECS;
+            let second_year = |mut crawler: Learning| {
+                let mut world = Chance { pages: &repository.pages, dated: 0.0, random: Seeded::new(5) };
+                crawl(&mut world, &mut crawler, 2.0 * SECS, 2).0.sums[1]
+            };
+            let known = second_year(Learning::knowing(&repository, channel));
+            let learnt = second_year(Learning::from_nothing(&repository, channel)) / known;
+            // It uses what it learns until the end of the second year.
+            let pages = Pages::of(&repository);
+            let bound = pages.bound(Answers::Changed, 2.0 * DAYS, 2.0 * visits, visits / DAYS, EFFORT);
+            assert!(learnt < bound.ceiling, "{learnt} and {bound:?} with {visits} visits a year");
+        }
     }
 }
