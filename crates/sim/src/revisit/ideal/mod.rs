@@ -211,7 +211,7 @@ mod tests {
     use farol_base::Seeded;
 
     const DAYS: f64 = 365.25;
-    const EFFORT: Effort = Effort { looks: 2, intervals: 6 };
+    const EFFORT: Effort = Effort { looks: 3, intervals: 8 };
 
     /// Slow pages, and as many that change all the time.
     fn slow_and_fast() -> Pages {
