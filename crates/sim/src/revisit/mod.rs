@@ -3,10 +3,12 @@
 //! [`Repository`] is made or read from a [`Table`]; `farol_frontier::revisit` allocates the channel; `policies` runs
 //! the rules whose servers are independent, and [`measure`] says how fresh their pages are. Rules that learn or share
 //! the channel (`intervals`, `learning`) crawl a smaller repository of the same kind, or a [`History`] of real pages.
-//! [`run`] does all of it and writes the tables; `plot` draws them over time, `channel` looks at peaks.
+//! `ideal` says what the best of all learners could reach. [`run`] does all of it and writes the tables; `plot` draws them over
+//! time, `channel` looks at peaks.
 
 mod channel;
 mod history;
+mod ideal;
 mod intervals;
 mod learning;
 mod measure;
@@ -61,6 +63,13 @@ pub struct RevisitArgs {
     /// Only finds the allocation and checks it.
     #[arg(long)]
     pub allocate_only: bool,
+    /// Only says what the best of all learners could reach: one that is told how many pages have which rate, and may
+    /// use all visits of one, two or four years to find out which ones.
+    #[arg(long)]
+    pub ideal: bool,
+    /// With --ideal: how often it looks at a page after the first visit, at most. One more takes three times as long.
+    #[arg(long, default_value_t = 6)]
+    pub looks: usize,
 }
 
 /// Runs the experiment and prints its tables as they are done.

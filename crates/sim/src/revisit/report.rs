@@ -1,6 +1,7 @@
 //! The tables of the experiment.
 
 use super::channel::{Windows, excess_at, watch};
+use super::ideal::{self, Answers};
 use super::intervals::{Intervals, Peer};
 use super::learning::Learning;
 use super::measure::Bins;
@@ -78,6 +79,10 @@ pub fn channel(
     );
     let mut panel = Panel { title: format!("C = {} %", 100.0 * share), bound, lines: Vec::new() };
     if args.allocate_only {
+        return Ok(panel);
+    }
+    if args.ideal {
+        best_learner(repository, share, args, out);
         return Ok(panel);
     }
     let _ = writeln!(
@@ -159,11 +164,8 @@ fn learners(
     out: &mut String,
     panel: &mut Panel,
 ) -> Result<(), Error> {
-    // A busier channel is watched on fewer servers and for less long.
     let years = args.years.min(LEARNING_YEARS_MAX);
-    let visits = share * repository.channel_max() * years * YEAR;
-    let sample = args.sample.max((visits / LEARNING_VISITS_MAX).ceil() as usize);
-    let some = if sample > 1 { repository.every(sample) } else { repository.clone() };
+    let some = sample(repository, share, args);
     let channel = share * some.channel_max();
     let servers = some.servers();
     let bound = allocate::polite(&servers, channel)?.bound(&servers, Among::Changing);
@@ -212,6 +214,59 @@ fn learners(
         panel.lines.push(Line { name: name.to_string(), years, values });
     }
     Ok(())
+}
+
+/// The servers on which rules learn: fewer where the channel is busier.
+fn sample(repository: &Repository, share: f64, args: &RevisitArgs) -> Repository {
+    let visits = share * repository.channel_max() * args.years.min(LEARNING_YEARS_MAX) * YEAR;
+    let step = args.sample.max((visits / LEARNING_VISITS_MAX).ceil() as usize);
+    if step > 1 { repository.every(step) } else { repository.clone() }
+}
+
+/// What the best of all learners could reach, on the servers on which rules learn.
+fn best_learner(repository: &Repository, share: f64, args: &RevisitArgs, out: &mut String) {
+    let some = sample(repository, share, args);
+    let pages = ideal::Pages::of(&some);
+    let days = YEAR / 86_400.0;
+    let per_day = 86_400.0 * share * some.channel_max() / some.pages.len().max(1) as f64;
+    let _ = writeln!(
+        out,
+        "The ideal learner, told the rates of {} kinds of servers, on {} servers with {} pages, {:.1} visits per page and \
+         year; {} looks at a page. Freshness as a ratio to known rates, servers' delays left out of both:\n\n\
+         | learns from | for | reached | ceiling | s |\n|---|---:|---:|---:|---:|",
+        pages.kinds(),
+        some.delays.len(),
+        some.pages.len(),
+        per_day * days,
+        args.looks,
+    );
+    row(
+        out,
+        &[
+            "nothing".to_string(),
+            String::new(),
+            format!("{:.4}", pages.blind(per_day)),
+            String::new(),
+            String::new(),
+        ],
+    );
+    let effort = ideal::Effort { looks: args.looks, intervals: 10 };
+    for (name, answers) in [("changed or not", Answers::Changed), ("dates", Answers::Dated)] {
+        for years in [1.0, 2.0, 4.0] {
+            let clock = Instant::now();
+            let bound = pages.bound(answers, years * days, years * days * per_day, per_day, effort);
+            row(
+                out,
+                &[
+                    name.to_string(),
+                    format!("{years} years"),
+                    format!("{:.4}", bound.reached),
+                    format!("{:.4}", bound.ceiling),
+                    format!("{:.0}", clock.elapsed().as_secs_f64()),
+                ],
+            );
+        }
+    }
 }
 
 /// Mean of a curve between two years.
