@@ -54,9 +54,9 @@ fn drum_lazy(folder: &Path) -> Result<Box<dyn Verifier>, Error> {
     Ok(Box::new(Drum::new(folder, MergeRule::BucketBytes(DRUM_BUCKET_BYTES))?))
 }
 
-/// With the memory that the others have, both cores of a small machine, and a thread for while others wait for the disk.
+/// With memory within a GiB in all, both cores of a small machine, and a thread for while others wait for the disk.
 pub(super) fn veuni(folder: &Path) -> Result<Veuni, Error> {
-    let options = VeuniOptions { memory: 128 << 20, threads: 3, ..VeuniOptions::default() };
+    let options = VeuniOptions { memory: 160 << 20, threads: 3, ..VeuniOptions::default() };
     Ok(Veuni::open(disk(folder)?, options)?.0)
 }
 
