@@ -68,8 +68,8 @@ pub struct RevisitArgs {
     #[arg(long)]
     pub ideal: bool,
     /// With --ideal: how often it looks at a page after the first visit, at most. One more takes three times as long.
-    #[arg(long, default_value_t = 6)]
-    pub looks: usize,
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=12))]
+    pub looks: u8,
 }
 
 /// Runs the experiment and prints its tables as they are done.

@@ -1,6 +1,6 @@
 //! Hands out the URLs of a server that is in its turn, and takes back those that come back.
 
-use super::out::Place;
+use super::out::{Out, Place};
 use super::redistribute::Candidate;
 use super::soon::is_soon;
 use super::{Veuni, split};
@@ -41,9 +41,7 @@ impl Veuni {
                 return Ok(drawn);
             };
             if let Some(url) = stored_url(host.as_str(), &path) {
-                let (depth, revisit) = (record.depth, record.visits > 0);
-                self.out.insert(&url, record, block);
-                drawn.urls.push(DrawnUrl { url, depth, revisit });
+                give(url, record, block, &mut self.out, &mut drawn);
             }
         }
     }
@@ -59,10 +57,10 @@ impl Veuni {
         }
         while drawn.urls.len() < limit && seat.window.front().is_some_and(|first| first.due() <= now) {
             let first = seat.take_first(|first| stored_url(host, first.path()).zip(Some(first.record())));
-            let Some((url, record)) = first.flatten() else { continue };
-            let (depth, revisit) = (record.depth, record.visits > 0);
-            if !turn.aside.contains(&url) && self.out.insert(&url, record, Some(place)) {
-                drawn.urls.push(DrawnUrl { url, depth, revisit });
+            if let Some((url, record)) = first.flatten()
+                && !turn.aside.contains(&url)
+            {
+                give(url, record, Some(place), &mut self.out, drawn);
             }
         }
     }
@@ -154,6 +152,14 @@ impl Veuni {
                 turn.waiting.push(Reverse((Timestamp::EPOCH, seat.order, seat.ordinal)));
             }
         }
+    }
+}
+
+/// Hands a URL out, unless it is out already.
+fn give(url: CanonicalUrl, record: Record, block: Option<Place>, out: &mut Out, drawn: &mut Drawn) {
+    let (depth, revisit) = (record.depth, record.visits > 0);
+    if out.insert(&url, record, block) {
+        drawn.urls.push(DrawnUrl { url, depth, revisit });
     }
 }
 
