@@ -183,7 +183,7 @@ impl CanonicalUrl {
 
     fn path_start(&self) -> usize {
         let start = after_scheme(&self.0);
-        self.0.as_bytes()[start..].iter().position(|b| *b == b'/').map_or(self.0.len(), |at| start + at)
+        memchr::memchr(b'/', &self.0.as_bytes()[start..]).map_or(self.0.len(), |at| start + at)
     }
 }
 
@@ -321,6 +321,20 @@ impl Host {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Takes the path and query of a page of this host that were canonical when they were written to disk.
+    ///
+    /// They are checked again, as [`CanonicalUrl::from_stored`] does.
+    pub fn stored_page(&self, path_and_query: &str) -> Result<CanonicalUrl, UrlError> {
+        let len = self.0.len() + path_and_query.len();
+        let mut text = String::with_capacity(len);
+        text.push_str(&self.0);
+        text.push_str(path_and_query);
+        if path_and_query.starts_with('/') && is_plain(path_and_query) && len < URL_BYTES_MAX {
+            return Ok(CanonicalUrl(text.into()));
+        }
+        CanonicalUrl::from_stored(&text)
     }
 
     /// `http` or `https`.

@@ -10,6 +10,7 @@ use std::time::Duration;
 pub type Misfit = &'static str;
 
 /// Appends a number: seven bits a byte, the lowest first (LEB128).
+#[inline]
 pub fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -66,6 +67,7 @@ impl<'a> Bytes<'a> {
         self.rest.is_empty()
     }
 
+    #[inline]
     pub fn number(&mut self) -> Result<u64, Misfit> {
         // Nearly all numbers are small.
         if let [first, rest @ ..] = self.rest
@@ -74,6 +76,10 @@ impl<'a> Bytes<'a> {
             self.rest = rest;
             return Ok(u64::from(*first));
         }
+        self.long_number()
+    }
+
+    fn long_number(&mut self) -> Result<u64, Misfit> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -89,16 +95,19 @@ impl<'a> Bytes<'a> {
         Err("a number of more than 64 bits")
     }
 
+    #[inline]
     pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Misfit> {
         T::try_from(self.number()?).map_err(|_| "a number that is too large")
     }
 
+    #[inline]
     pub fn byte(&mut self) -> Result<u8, Misfit> {
         let (byte, rest) = self.rest.split_first().ok_or("bytes that end too early")?;
         self.rest = rest;
         Ok(*byte)
     }
 
+    #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], Misfit> {
         let (bytes, rest) = self.rest.split_at_checked(count).ok_or("bytes that end too early")?;
         self.rest = rest;

@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 impl Veuni {
     pub(super) fn hand_out(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error> {
         self.now = self.now.max(now);
+        self.asked = limit;
         self.collect()?;
         let hash = hash64(host.as_str().as_bytes());
         // Who holds a host of a block that is not in turn has it for what is in memory, and waits for no merge.
@@ -29,7 +30,7 @@ impl Veuni {
         self.hold(at, host);
         let mut drawn = Drawn::default();
         loop {
-            self.draw_window(at, host.as_str(), limit, now, &mut drawn);
+            self.draw_window(at, host, limit, now, &mut drawn);
             let ready = self.ready(at, host.as_str(), now, limit - drawn.urls.len());
             let ready = self.unless_damaged(at, ready)?.flatten();
             let next = ready.into_iter().chain(self.soon.next(host.as_str())).min();
@@ -40,24 +41,24 @@ impl Veuni {
             let Some((path, record, block)) = self.take_first(at, host.as_str(), now) else {
                 return Ok(drawn);
             };
-            if let Some(url) = stored_url(host.as_str(), &path) {
+            if let Ok(url) = host.stored_page(&path) {
                 give(url, record, block, &mut self.out, &mut drawn);
             }
         }
     }
 
     /// Draws what is ready of a server, all at once, where none of its pages is in memory for another reason.
-    fn draw_window(&mut self, at: usize, host: &str, limit: usize, now: Timestamp, drawn: &mut Drawn) {
+    fn draw_window(&mut self, at: usize, host: &Host, limit: usize, now: Timestamp, drawn: &mut Drawn) {
         let block = &mut self.blocks[at];
         let place = (block.number, block.generation);
         let Some(turn) = &mut block.turn else { return };
-        let Some(seat) = turn.seats.get_mut(host) else { return };
-        if self.soon.next(host).is_some() || !seat.returned.is_empty() {
+        let Some(seat) = turn.seats.get_mut(host.as_str()) else { return };
+        if self.soon.next(host.as_str()).is_some() || !seat.returned.is_empty() {
             return;
         }
         while drawn.urls.len() < limit && seat.window.front().is_some_and(|first| first.due() <= now) {
-            let first = seat.take_first(|first| stored_url(host, first.path()).zip(Some(first.record())));
-            if let Some((url, record)) = first.flatten()
+            let first = seat.take_first(|first| (host.stored_page(first.path()), first.record()));
+            if let Some((Ok(url), record)) = first
                 && !turn.aside.contains(&url)
             {
                 give(url, record, Some(place), &mut self.out, drawn);
@@ -161,9 +162,4 @@ fn give(url: CanonicalUrl, record: Record, block: Option<Place>, out: &mut Out, 
     if out.insert(&url, record, block) {
         drawn.urls.push(DrawnUrl { url, depth, revisit });
     }
-}
-
-/// The URL of a path that was canonical when it came in.
-fn stored_url(host: &str, path: &str) -> Option<CanonicalUrl> {
-    CanonicalUrl::from_stored(&[host, path].concat()).ok()
 }

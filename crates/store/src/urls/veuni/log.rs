@@ -337,18 +337,18 @@ impl Log {
         }
     }
 
-    /// Removes the files in which all batches are below this one.
-    pub fn trim(&mut self, needed: u64) -> Result<(), Error> {
+    /// Lets go of the files in which all batches are below this one; each with the file behind it, which carries the
+    /// watermark on and must be safe before the other goes.
+    pub fn trim(&mut self, needed: u64) -> Vec<(String, String)> {
+        let mut gone = Vec::new();
         while let [first, second, ..] = &self.segments[..]
             && second.first <= needed
-            // The file behind it carries the watermark on.
             && second.len > 0
         {
-            self.disk.sync(&second.file).map_err(Error::io("sync", &second.file))?;
-            self.disk.remove(&first.file).map_err(Error::io("remove", &first.file))?;
+            gone.push((first.file.clone(), second.file.clone()));
             self.segments.remove(0);
         }
-        Ok(())
+        gone
     }
 
     pub fn sync(&self) -> Result<(), Error> {

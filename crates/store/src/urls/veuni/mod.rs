@@ -25,6 +25,7 @@
 //! at once.
 
 mod block;
+mod broom;
 mod codec;
 mod draw;
 mod frame;
@@ -38,6 +39,7 @@ mod open;
 mod out;
 pub mod redistribute;
 mod repair;
+mod routes;
 mod run;
 pub mod schedule;
 mod soon;
@@ -53,6 +55,7 @@ mod tests;
 use super::{Counts, Drawn, Found, HostCounts, Record, UrlStore, Visit, Walk};
 use crate::Error;
 use block::BlockFile;
+use broom::Broom;
 use farol_base::disk::Disk;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
@@ -62,6 +65,7 @@ use log::Log;
 use manifest::Listed;
 use out::Out;
 use redistribute::{Breadth, Redistribution};
+use routes::Routes;
 use run::Run;
 use schedule::{Fifo, Schedule};
 use soon::Soon;
@@ -89,7 +93,7 @@ pub struct VeuniOptions {
     pub block_servers: u64,
     /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
     pub prescheduled: usize,
-    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.33.
+    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.4.
     pub pending_share: f64,
     /// Pending files may always be this large together. Default: 128 MiB.
     pub pending_min: u64,
@@ -108,7 +112,7 @@ impl Default for VeuniOptions {
             block_bytes: 32 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
-            pending_share: 0.33,
+            pending_share: 0.4,
             pending_min: 128 << 20,
             turns: 4,
             threads: 1,
@@ -224,13 +228,15 @@ pub struct Veuni {
     log: Log,
     /// In the order of their hashes; the first begins at 0.
     blocks: Vec<Block>,
-    /// Where each of them begins, close together: every URL that comes in is looked up here.
-    starts: Vec<u64>,
+    routes: Routes,
     numbers: Arc<AtomicU32>,
     jobs: Jobs,
+    broom: Broom,
     out: Out,
     soon: Soon,
     held: HashSet<Host>,
+    /// URLs that were asked for of the last host.
+    asked: usize,
     /// Block whose turn came last.
     last_turn: usize,
     /// The latest time that somebody told.
@@ -257,13 +263,12 @@ fn split(url: &CanonicalUrl) -> (&str, &str) {
 impl Veuni {
     /// The block of a server.
     fn route(&self, hash: u64) -> usize {
-        self.starts.partition_point(|from| *from <= hash) - 1
+        self.routes.of(hash)
     }
 
     /// Notes where blocks begin, after there are others.
-    fn mark_starts(&mut self) {
-        self.starts.clear();
-        self.starts.extend(self.blocks.iter().map(|block| block.from));
+    fn mark_routes(&mut self) {
+        self.routes = Routes::new(self.blocks.iter().map(|block| block.from));
     }
 
     fn stage_found(&mut self, host: &str, path: &str, depth: u16, hint: Option<Timestamp>, batch: u64) {

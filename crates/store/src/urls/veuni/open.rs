@@ -1,11 +1,13 @@
 //! Opens a store: which files are there, and what the log has beyond them.
 
 use super::block::BlockFile;
+use super::broom::Broom;
 use super::jobs::Jobs;
 use super::lately::Lately;
 use super::log::{Log, Op};
 use super::look::Damage;
 use super::out::Out;
+use super::routes::Routes;
 use super::run::{PendingFile, runs_of};
 use super::soon::Soon;
 use super::stage::{Spare, Stage};
@@ -66,6 +68,7 @@ impl Veuni {
         }
         remove_others(&*disk, &needed)?;
         let jobs = Jobs::new(options.threads);
+        let broom = Broom::new(disk.clone(), options.threads > 0);
         let lately = Lately::new(options.memory);
         // What the log has goes into the stages of a store that is whole but for its log.
         let empty = Log::open(Arc::new(farol_base::disk::Mem::new()), &mut |_, _| Ok(()))?.0;
@@ -74,18 +77,20 @@ impl Veuni {
             options,
             log: empty,
             blocks,
-            starts: Vec::new(),
+            routes: Routes::default(),
             numbers: Arc::new(AtomicU32::new(next)),
             jobs,
+            broom,
             out: Out::default(),
             soon: Soon::default(),
             held: HashSet::new(),
+            asked: 1,
             last_turn: 0,
             now: Timestamp::EPOCH,
             lately,
             trouble: None,
         };
-        store.mark_starts();
+        store.mark_routes();
         let mut host = String::new();
         let (log, cut) = Log::open(disk, &mut |batch, op| {
             store.replay(batch, op, &mut host);

@@ -12,7 +12,7 @@
 //! A server that does not fit into a piece goes on in the next, under its name again.
 
 use super::codec::{Bytes, Misfit, put, put_bytes, shared_bytes};
-use super::frame::{Frames, Squeeze, put_frame};
+use super::frame::{Frames, put_frame};
 use super::stage::{Event, Stage, StageReader};
 use crate::Error;
 use farol_base::disk::Disk;
@@ -72,7 +72,9 @@ impl Columns {
 pub struct RunBuilder<'a> {
     into: &'a mut Pieces,
     columns: Columns,
-    raw: Vec<u8>,
+    /// What stands before and behind the paths' own bytes, as a piece has it.
+    front: Vec<u8>,
+    rest: Vec<u8>,
     piece_first: u64,
     /// URLs of the open server in the open piece.
     count: u64,
@@ -87,7 +89,8 @@ impl<'a> RunBuilder<'a> {
         RunBuilder {
             into,
             columns: Columns::default(),
-            raw: Vec::new(),
+            front: Vec::new(),
+            rest: Vec::new(),
             piece_first: 0,
             count: 0,
             before: Vec::new(),
@@ -172,14 +175,19 @@ impl<'a> RunBuilder<'a> {
         if self.columns.servers.is_empty() {
             return Ok(());
         }
-        self.raw.clear();
-        for column in self.columns.all() {
-            put_bytes(&mut self.raw, column);
-            column.clear();
-        }
+        let Columns { servers, coding, own, flags, depths, events } = &self.columns;
+        // In parts of like bytes.
+        self.front.clear();
+        put_bytes(&mut self.front, servers);
+        put_bytes(&mut self.front, coding);
+        put(&mut self.front, own.len() as u64);
+        self.rest.clear();
+        [flags, depths, events].into_iter().for_each(|column| put_bytes(&mut self.rest, column));
         let Pieces { out, index } = &mut *self.into;
         index.push((self.piece_first, out.len() as u64));
-        put_frame(out, &self.raw, Squeeze::Lightly)
+        put_frame(out, &[&self.front, own, &self.rest])?;
+        self.columns.all().into_iter().for_each(Vec::clear);
+        Ok(())
     }
 
     pub fn finish(mut self) -> Result<(), Error> {
@@ -369,7 +377,11 @@ impl Incoming {
     pub fn sort(&mut self) {
         let texts = &self.texts;
         let path = |item: &IncomingItem| &texts[item.start as usize..(item.start + item.len) as usize];
-        self.items.sort_by(|a, b| a.head.cmp(&b.head).then_with(|| path(a).cmp(path(b))));
+        // Texts stand in the order in which they came. As in a stage: large numbers first, then what is equal in them.
+        self.items.sort_unstable_by_key(|item| u128::from(item.head) << 64 | u128::from(item.start));
+        for same in self.items.chunk_by_mut(|a, b| a.head == b.head).filter(|same| same.len() > 1) {
+            same.sort_by(|a, b| path(a).cmp(path(b)));
+        }
     }
 
     /// What came before, and what the block has, is void.

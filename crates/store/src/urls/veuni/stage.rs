@@ -365,7 +365,7 @@ impl Stage {
             self.bring_near(sorted, at, &mut near);
             let end = self.end_of_server(sorted, at);
             let notes = &sorted[at..end];
-            run.begin(notes[0].hash, self.host(&notes[0]), self.is_void(notes).is_some());
+            run.begin(notes[0].hash(), self.host(&notes[0]), self.is_void(notes).is_some());
             self.each_url(notes, |path, depth, visit_first, events| {
                 run.push(path, depth, visit_first, events)
             })?;
@@ -380,13 +380,16 @@ impl Stage {
         let mut sorted = self.spare.kept().sorted.pop().unwrap_or_default();
         sorted.reserve(self.len);
         for (place, note) in self.notes(Place::default()) {
-            sorted.push(Sorted { hash: note.hash, head: long_head_of(note.path), place });
+            sorted.push(Sorted::of(&note, place));
         }
-        sorted.sort_unstable_by(|a, b| {
-            let heads = (a.hash, a.head).cmp(&(b.hash, b.head));
-            let paths = || self.path(a.place).cmp(self.path(b.place));
-            heads.then_with(paths).then_with(|| a.place.cmp(&b.place))
-        });
+        // First by one large number, which the processor compares without guessing; then what is equal in it.
+        sorted.sort_unstable_by_key(|note| note.key);
+        for same in sorted.chunk_by_mut(|a, b| a.key == b.key).filter(|same| same.len() > 1) {
+            same.sort_unstable_by(|a, b| {
+                let paths = || self.path(a.place).cmp(self.path(b.place));
+                a.more.cmp(&b.more).then_with(paths).then_with(|| a.place.cmp(&b.place))
+            });
+        }
         InOrder { notes: sorted, spare: self.spare.clone() }
     }
 
@@ -403,8 +406,8 @@ impl Stage {
 
     /// Where the notes of the server end that begin at `at`.
     fn end_of_server(&self, sorted: &mut [Sorted], at: usize) -> usize {
-        let hash = sorted[at].hash;
-        let of_hash = sorted[at..].iter().take_while(|it| it.hash == hash).count();
+        let hash = sorted[at].hash();
+        let of_hash = sorted[at..].iter().take_while(|it| it.hash() == hash).count();
         let host = |it: &Sorted| self.note(it.place).host;
         let first = host(&sorted[at]);
         let of_host = sorted[at..at + of_hash].iter().take_while(|it| host(it) == first).count();
@@ -437,7 +440,7 @@ impl Stage {
     ) -> Result<(), E> {
         let void = self.is_void(notes);
         let (mut places, mut at, mut near) = (Vec::new(), 0, AT_A_TIME);
-        for of_path in notes.chunk_by(|a, b| a.head == b.head && self.path(a.place) == self.path(b.place)) {
+        for of_path in notes.chunk_by(|a, b| a.is_like(b) && self.path(a.place) == self.path(b.place)) {
             self.bring_near(notes, at, &mut near);
             at += of_path.len();
             if let [only] = of_path {
@@ -482,7 +485,7 @@ impl StageReader {
     /// Hash and host of the next server.
     pub fn peek(&self) -> Option<(u64, &str)> {
         let first = self.sorted.notes.get(self.at)?;
-        Some((first.hash, self.stage.host(first)))
+        Some((first.hash(), self.stage.host(first)))
     }
 
     /// Adds the URLs of the next server to what came in before.
@@ -511,10 +514,27 @@ impl StageReader {
 /// A note on its way into a run.
 #[derive(Debug)]
 struct Sorted {
-    hash: u64,
-    /// The first bytes of its path, which settle most comparisons without looking at it.
-    head: [u64; 2],
+    /// The server's hash, then the first bytes of the path.
+    key: u128,
+    /// The path's next bytes. With those of the key they settle most comparisons without looking at it.
+    more: u64,
     place: Place,
+}
+
+impl Sorted {
+    fn of(note: &Note<'_>, place: Place) -> Sorted {
+        let key = u128::from(note.hash) << 64 | u128::from(head_of(note.path));
+        Sorted { key, more: head_of(note.path.get(8..).unwrap_or_default()), place }
+    }
+
+    fn hash(&self) -> u64 {
+        (self.key >> 64) as u64
+    }
+
+    /// Whether the paths begin alike, of one server.
+    fn is_like(&self, other: &Sorted) -> bool {
+        self.key == other.key && self.more == other.more
+    }
 }
 
 /// All that came for one URL.
@@ -535,11 +555,6 @@ pub fn head_of(path: &[u8]) -> u64 {
     let count = rest.len().min(8);
     head[..count].copy_from_slice(&rest[..count]);
     u64::from_be_bytes(head)
-}
-
-/// Twice as many of them.
-fn long_head_of(path: &[u8]) -> [u64; 2] {
-    [head_of(path), head_of(path.get(8..).unwrap_or_default())]
 }
 
 #[cfg(test)]

@@ -283,7 +283,8 @@ impl Veuni {
                 if let Some(turn) = &mut self.blocks[at].turn {
                     turn.sit(ordinal, order, server);
                 }
-                let ready = self.ready(at, host.as_str(), now, 1);
+                // As many are made ready as will be asked for: each time a server is gone through as a whole.
+                let ready = self.ready(at, host.as_str(), now, self.asked);
                 match self.unless_damaged(at, ready)?.flatten() {
                     Some(ready) if ready <= now => {
                         self.hold(at, &host);

@@ -61,7 +61,8 @@ impl Veuni {
         if self.log.last_bytes() > LOG_FILE_BYTES {
             self.log.roll();
         }
-        self.trim_log()
+        self.trim_log();
+        Ok(())
     }
 
     /// Tries again, a while after something went wrong.
@@ -123,7 +124,8 @@ impl Veuni {
                     Ok(()) => self.blocks[at].rest = Rest { since: Instant::now(), took },
                     Err(error) => self.failed(at, error),
                 }
-                self.trim_log()
+                self.trim_log();
+                Ok(())
             }
             Done::Written { number, upto, result } => {
                 let Some(at) = self.blocks.iter().position(|block| block.number == number) else {
@@ -203,12 +205,9 @@ impl Veuni {
         parts.reverse();
         let count = parts.len();
         self.blocks.splice(at..=at, parts);
-        self.mark_starts();
+        self.mark_routes();
         for file in old_files.into_iter().flatten() {
-            if let Err(error) = self.disk.remove(&file) {
-                // Opening again will remove it.
-                tracing::warn!(file, error = %error, "an old file of the URL store stays for now");
-            }
+            self.broom.remove(file, None);
         }
         self.count_held(at..at + count);
         // A block in turn stays so, with what is new.
@@ -362,16 +361,20 @@ impl Veuni {
         }
         // All of it has found its place.
         self.log.roll();
-        self.trim_log()
+        self.trim_log();
+        self.broom.wait();
+        Ok(())
     }
 
     /// Removes files of the log that nobody needs.
-    fn trim_log(&mut self) -> Result<(), Error> {
+    fn trim_log(&mut self) {
         let stages = self.blocks.iter().flat_map(|block| {
             [block.stage.first_batch, block.frozen.as_ref().map_or(u64::MAX, |stage| stage.first_batch)]
         });
         let needed = stages.min().unwrap_or(u64::MAX);
-        self.log.trim(needed.min(self.log.next))
+        for (file, follower) in self.log.trim(needed.min(self.log.next)) {
+            self.broom.remove(file, Some(follower));
+        }
     }
 
     /// Whether a block may be merged because the crawl asks for it.

@@ -40,6 +40,8 @@ pub struct PieceBuilder {
     depths: Vec<u8>,
     visits: Vec<u8>,
     before: Vec<u8>,
+    /// Number of URLs and front coding, as they are handed over.
+    front: Vec<u8>,
 }
 
 impl PieceBuilder {
@@ -69,23 +71,22 @@ impl PieceBuilder {
         self.count += 1;
     }
 
-    /// Writes the piece, and begins the next.
-    pub fn finish(&mut self, raw: &mut Vec<u8>) {
-        raw.clear();
-        put(raw, u64::from(self.count));
-        for column in [&self.coding, &self.own] {
-            put(raw, column.len() as u64);
-            raw.extend_from_slice(column);
-        }
-        raw.extend_from_slice(&self.states);
-        put(raw, self.depths.len() as u64);
-        raw.extend_from_slice(&self.depths);
-        raw.extend_from_slice(&self.visits);
+    /// Hands over the piece, in parts of like bytes, and begins the next.
+    pub fn finish<T>(&mut self, take: impl FnOnce([&[u8]; 4]) -> T) -> T {
+        self.front.clear();
+        put(&mut self.front, u64::from(self.count));
+        put(&mut self.front, self.coding.len() as u64);
+        self.front.extend_from_slice(&self.coding);
+        put(&mut self.front, self.own.len() as u64);
+        put(&mut self.states, self.depths.len() as u64);
+        self.states.extend_from_slice(&self.depths);
+        let taken = take([&self.front, &self.own, &self.states, &self.visits]);
         self.count = 0;
         for column in [&mut self.coding, &mut self.own, &mut self.states, &mut self.depths, &mut self.visits]
         {
             column.clear();
         }
+        taken
     }
 }
 
@@ -225,8 +226,7 @@ mod tests {
                 }
                 builder.push(&Entry { path, depth: *depth, state: *state, visits }, at % 7 == 0);
             }
-            let mut raw = Vec::new();
-            builder.finish(&mut raw);
+            let mut raw = builder.finish(|parts| parts.concat());
             prop_assert_eq!(builder.len(), 0);
             let mut reader = PieceReader::default();
             reader.open(&mut raw).unwrap();

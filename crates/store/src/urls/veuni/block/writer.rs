@@ -7,7 +7,7 @@ use super::{
 };
 use crate::Error;
 use crate::urls::veuni::codec::{put, state_of, visits_of};
-use crate::urls::veuni::frame::{Squeeze, put_frame};
+use crate::urls::veuni::frame::put_frame;
 use crate::urls::{HostCounts, State};
 use farol_base::disk::Disk;
 use std::sync::Arc;
@@ -25,7 +25,6 @@ pub struct BlockWriter {
     /// Bytes that went to the disk.
     written: u64,
     piece: PieceBuilder,
-    raw: Vec<u8>,
     /// Where each piece starts, and where the last one ends.
     pieces: Vec<u64>,
     server: Option<Server>,
@@ -55,7 +54,6 @@ impl BlockWriter {
             buffer,
             written: 0,
             piece: PieceBuilder::default(),
-            raw: Vec::new(),
             pieces: vec![HEADER_BYTES as u64],
             server: None,
             in_prescheduled: false,
@@ -144,8 +142,7 @@ impl BlockWriter {
         if self.piece.len() == 0 {
             return Ok(());
         }
-        self.piece.finish(&mut self.raw);
-        put_frame(&mut self.buffer, &self.raw, Squeeze::Well)?;
+        self.piece.finish(|parts| put_frame(&mut self.buffer, &parts))?;
         self.pieces.push(self.bytes());
         if self.buffer.len() >= BUFFER_BYTES { self.write() } else { Ok(()) }
     }
@@ -163,7 +160,7 @@ impl BlockWriter {
         let mut pages = Vec::with_capacity(self.pages.len());
         for (hash, page) in std::mem::take(&mut self.pages) {
             pages.push((hash, self.bytes()));
-            put_frame(&mut self.buffer, &page, Squeeze::Well)?;
+            put_frame(&mut self.buffer, &[&page])?;
             if self.buffer.len() >= BUFFER_BYTES {
                 self.write()?;
             }
@@ -180,7 +177,7 @@ impl BlockWriter {
         }
         // Footers of very large blocks are cut into pieces that a reader believes.
         for part in raw.chunks(1 << 20) {
-            put_frame(&mut self.buffer, part, Squeeze::Well)?;
+            put_frame(&mut self.buffer, &[part])?;
         }
         let trailer = footer.to_le_bytes();
         self.buffer.extend_from_slice(&trailer);
