@@ -1,13 +1,15 @@
 //! Does a crawl keep its pace as it comes to know millions of URLs?
 //!
-//! The pace of a shared machine moves by more than what is looked for. So a crawl is judged in three ways: its last
-//! minute by its first; by the first minute of another crawl that starts from nothing right after it; and each beside what
-//! a page cost the Web's own process at that time, which does not know how long the crawl has been going on.
+//! The pace of a shared machine moves by more than what is looked for. So the last minute of a crawl is not only held
+//! against its first: another crawl starts from nothing and has its first minute in turns with one more of the long
+//! crawl, a few seconds each while the other stands still, so that both meet the same machine. Beside each stands what
+//! a page cost the Web's own process, which does not know how long a crawl has been going on.
 
 use super::Running;
 use crate::Error;
 use crate::urls::meter::Watch;
 use crate::web::{LogSink, Server, WebConfig, serve};
+use rustix::process::{Pid, Signal, kill_process};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,6 +36,9 @@ pub struct SteadyArgs {
     pub data: PathBuf,
 }
 
+/// So long one crawl goes on while the other stands still.
+const TURN: Duration = Duration::from_secs(5);
+
 /// Requests and CPU seconds at an instant.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
@@ -41,6 +46,53 @@ struct Mark {
     requests: u64,
     crawler: f64,
     web: f64,
+}
+
+impl Mark {
+    fn now(crawler: &mut Running, server: &Server, web: &Watch) -> Result<Mark, Error> {
+        if let Ok(Some(status)) = crawler.0.try_wait() {
+            return Err(Error::Input(format!("farol ended early ({status})")));
+        }
+        Ok(Mark {
+            at: Instant::now(),
+            requests: server.counts().requests,
+            crawler: cpu_secs(crawler.0.id()),
+            web: web.lap().process.as_secs_f64(),
+        })
+    }
+}
+
+/// What happened in some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    secs: f64,
+    pages: f64,
+    crawler: f64,
+    web: f64,
+}
+
+impl Sum {
+    fn add(&mut self, from: &Mark, to: &Mark) {
+        self.secs += to.at.duration_since(from.at).as_secs_f64();
+        self.pages += (to.requests - from.requests) as f64;
+        self.crawler += to.crawler - from.crawler;
+        self.web += to.web - from.web;
+    }
+
+    fn pace(&self) -> f64 {
+        self.pages / self.secs
+    }
+
+    fn print(&self, name: &str) {
+        println!(
+            "| {name} | {:.0} | {:.0} | {:.3} | {:.3} | {:.2} |",
+            self.secs,
+            self.pace(),
+            1e3 * self.crawler / self.pages,
+            1e3 * self.web / self.pages,
+            self.crawler / self.web,
+        );
+    }
 }
 
 /// Runs both crawls and prints the table.
@@ -68,26 +120,63 @@ pub fn run(args: &SteadyArgs) -> Result<(), Error> {
 
 fn both(args: &SteadyArgs, server: &Server) -> Result<(), Error> {
     let minute = Duration::from_secs(args.minute);
-    let long = args.data.join("long");
-    let mut crawler = start(args, server, &long)?;
-    let mut marks = watch(&mut crawler, server, Duration::from_secs(args.seconds))?;
-    drop(crawler);
-    let first = row("first minute", &marks, |mark, began| mark.at <= began + minute);
-    let end = marks[marks.len() - 1].at;
-    row("between", &marks, |mark, began| mark.at >= began + minute && mark.at + minute <= end);
-    let last = row("last minute", &marks, |mark, _| mark.at + minute >= end);
-    // The disk is still busy with what was written; leave it no time to rest.
-    let mut crawler = start(args, server, &args.data.join("fresh"))?;
-    marks = watch(&mut crawler, server, minute)?;
-    drop(crawler);
-    let fresh = row("first minute of a crawl after it", &marks, |_, _| true);
-    let known = known(args, &long);
+    let folder = args.data.join("long");
+    let mut long = start(args, server, &folder)?;
+    let marks = watch(&mut long, server, Duration::from_secs(args.seconds))?;
+    let (began, end) = (marks[0].at, marks[marks.len() - 1].at);
+    let first = between(&marks, |mark| mark.at <= began + minute);
+    first.print("first minute");
+    between(&marks, |mark| mark.at >= began + minute && mark.at + minute <= end).print("between");
+    let last = between(&marks, |mark| mark.at + minute >= end);
+    last.print("last minute");
+    let fresh_folder = args.data.join("fresh");
+    let (mut fresh, [of_fresh, of_long]) = in_turns(args, server, &mut long, &fresh_folder, minute)?;
+    of_long.print("one more minute, in turns with");
+    of_fresh.print("the first minute of another crawl");
+    for crawler in [&mut fresh, &mut long] {
+        let _ = crawler.0.kill();
+        let _ = crawler.0.wait();
+    }
     println!(
-        "\nURLs known at the end: {known}. Last minute to first: {:+.1} %; to the crawl after it: {:+.1} %.",
-        100.0 * (last / first - 1.0),
-        100.0 * (last / fresh - 1.0)
+        "\nURLs known at the end: {} and {}. Last minute to first: {:+.1} %; in turns: {:+.1} %, by CPU time per page beside the Web's {:+.1} %.",
+        known(args, &folder),
+        known(args, &fresh_folder),
+        100.0 * (last.pace() / first.pace() - 1.0),
+        100.0 * (of_long.pace() / of_fresh.pace() - 1.0),
+        100.0 * (of_long.crawler / of_long.web / (of_fresh.crawler / of_fresh.web) - 1.0),
     );
     Ok(())
+}
+
+/// Starts another crawl and lets both have a minute, in turns; answers with it, and with what happened to it and to the
+/// long one.
+fn in_turns(
+    args: &SteadyArgs,
+    server: &Server,
+    long: &mut Running,
+    folder: &Path,
+    minute: Duration,
+) -> Result<(Running, [Sum; 2]), Error> {
+    send(long, Signal::STOP)?;
+    let (mut fresh, web) = (start(args, server, folder)?, Watch::start());
+    // As with the long one: what a start costs does not count.
+    std::thread::sleep(Duration::from_secs(1));
+    let mut sums = [Sum::default(); 2];
+    while sums[1].secs < minute.as_secs_f64() {
+        for (crawler, sum) in [&mut fresh, &mut *long].into_iter().zip(&mut sums) {
+            send(crawler, Signal::CONT)?;
+            let from = Mark::now(crawler, server, &web)?;
+            std::thread::sleep(TURN);
+            sum.add(&from, &Mark::now(crawler, server, &web)?);
+            send(crawler, Signal::STOP)?;
+        }
+    }
+    Ok((fresh, sums))
+}
+
+fn send(crawler: &Running, signal: Signal) -> Result<(), Error> {
+    let id = Pid::from_child(&crawler.0);
+    kill_process(id, signal).map_err(|error| Error::Input(format!("a crawl could not be held: {error}")))
 }
 
 fn start(args: &SteadyArgs, server: &Server, folder: &Path) -> Result<Running, Error> {
@@ -101,18 +190,10 @@ fn start(args: &SteadyArgs, server: &Server, folder: &Path) -> Result<Running, E
 
 /// Marks once a second for so long.
 fn watch(crawler: &mut Running, server: &Server, span: Duration) -> Result<Vec<Mark>, Error> {
-    let (web, mut marks) = (Watch::start(), Vec::new());
+    let (web, mut marks) = (Watch::start(), Vec::<Mark>::new());
     loop {
         std::thread::sleep(Duration::from_secs(1));
-        if let Ok(Some(status)) = crawler.0.try_wait() {
-            return Err(Error::Input(format!("farol ended early ({status})")));
-        }
-        let mark = Mark {
-            at: Instant::now(),
-            requests: server.counts().requests,
-            crawler: cpu_secs(crawler.0.id()),
-            web: web.lap().process.as_secs_f64(),
-        };
+        let mark = Mark::now(crawler, server, &web)?;
         marks.push(mark);
         if mark.at.duration_since(marks[0].at) >= span {
             return Ok(marks);
@@ -120,20 +201,14 @@ fn watch(crawler: &mut Running, server: &Server, span: Duration) -> Result<Vec<M
     }
 }
 
-/// Prints what happened between the first and the last of some marks; answers with pages per second.
-fn row(name: &str, marks: &[Mark], which: impl Fn(&Mark, Instant) -> bool) -> f64 {
-    let some: Vec<&Mark> = marks.iter().filter(|mark| which(mark, marks[0].at)).collect();
-    let [first, .., last] = some[..] else { return f64::NAN };
-    let (secs, pages) =
-        (last.at.duration_since(first.at).as_secs_f64(), (last.requests - first.requests) as f64);
-    println!(
-        "| {name} | {secs:.0} | {:.0} | {:.3} | {:.3} | {:.2} |",
-        pages / secs,
-        1e3 * (last.crawler - first.crawler) / pages,
-        1e3 * (last.web - first.web) / pages,
-        (last.crawler - first.crawler) / (last.web - first.web),
-    );
-    pages / secs
+/// What happened between the first and the last of some marks.
+fn between(marks: &[Mark], which: impl Fn(&Mark) -> bool) -> Sum {
+    let mut sum = Sum::default();
+    let some: Vec<&Mark> = marks.iter().filter(|mark| which(mark)).collect();
+    if let [first, .., last] = some[..] {
+        sum.add(first, last);
+    }
+    sum
 }
 
 /// CPU seconds of another process so far.

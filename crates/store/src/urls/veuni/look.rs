@@ -1,7 +1,8 @@
 //! Answers about what is known.
 
+use super::incoming::Incoming;
 use super::merge::settle;
-use super::run::{Incoming, Item, RunReader};
+use super::run::{Item, RunReader};
 use super::turn::text;
 use super::{Veuni, split};
 use crate::Error;

@@ -6,8 +6,9 @@
 
 use super::block::{BlockFile, BlockId, BlockWriter, Cursor, Entry, Group, Server};
 use super::codec::{due_of, put_visits, state_byte, state_of, visits_of};
+use super::incoming::{Came, Incoming};
 use super::redistribute::{Candidate, Redistribution};
-use super::run::{Came, Incoming, RunReader};
+use super::run::RunReader;
 use super::stage::Event;
 use crate::Error;
 use crate::urls::{Record, State};
@@ -251,9 +252,15 @@ impl Merge {
         writer: &mut BlockWriter,
     ) -> Result<(), Error> {
         self.bring_in(remaining)?;
+        // What was pre-scheduled can be handed out, and what was found now too: only a visit can end that.
+        let all_stay = remaining.len == 0 && !self.incoming.has_events();
         let chosen = &mut self.chosen;
         let sources = (&mut self.others, prescheduled, &self.few, &self.incoming, &self.taken[..]);
         in_order(sources, &mut self.visits, &mut |entry, _| {
+            if all_stay {
+                debug_assert_ne!(ready(entry)?, Timestamp::NEVER);
+                return writer.push(entry, true);
+            }
             if ready(entry)? == Timestamp::NEVER {
                 return writer.push(entry, false);
             }

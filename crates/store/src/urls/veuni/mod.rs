@@ -29,6 +29,7 @@ mod broom;
 mod codec;
 mod draw;
 mod frame;
+mod incoming;
 mod jobs;
 mod lately;
 mod log;
@@ -93,7 +94,7 @@ pub struct VeuniOptions {
     pub block_servers: u64,
     /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
     pub prescheduled: usize,
-    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.4.
+    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.5.
     pub pending_share: f64,
     /// Pending files may always be this large together. Default: 128 MiB.
     pub pending_min: u64,
@@ -112,7 +113,7 @@ impl Default for VeuniOptions {
             block_bytes: 32 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
-            pending_share: 0.4,
+            pending_share: 0.5,
             pending_min: 128 << 20,
             turns: 4,
             threads: 1,

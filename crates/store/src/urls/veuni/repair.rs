@@ -3,8 +3,9 @@
 //! What came in for such a block and is not damaged stays, but for visits that the archive has: reading the archive
 //! again brings those, and each must count once.
 
+use super::incoming::Incoming;
 use super::manifest::{self, Listed};
-use super::run::{Incoming, RunReader};
+use super::run::RunReader;
 use super::stage::{Event, Stage};
 use super::upkeep::write_run;
 use super::{Block, Veuni};

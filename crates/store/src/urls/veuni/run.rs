@@ -13,6 +13,7 @@
 
 use super::codec::{Bytes, Misfit, put, put_bytes, shared_bytes};
 use super::frame::{Frames, put_frame};
+use super::incoming::Incoming;
 use super::stage::{Event, Stage, StageReader};
 use crate::Error;
 use farol_base::disk::Disk;
@@ -27,11 +28,11 @@ const HEAD_BYTES: usize = 4 + 8 + 4 + 8 + 4;
 /// A piece is closed when its raw bytes reach this.
 const RAW_BYTES: usize = 64 << 10;
 
-const FORGOTTEN: u8 = 1;
+pub(super) const FORGOTTEN: u8 = 1;
 
-const HAS_DEPTH: u8 = 1;
-const VISIT_FIRST: u8 = 2;
-const HAS_EVENTS: u8 = 4;
+pub(super) const HAS_DEPTH: u8 = 1;
+pub(super) const VISIT_FIRST: u8 = 2;
+pub(super) const HAS_EVENTS: u8 = 4;
 
 /// What came in for one URL.
 #[derive(Clone, Debug, PartialEq)]
@@ -321,145 +322,6 @@ fn read_run(disk: &Arc<dyn Disk>, file: &str, at: u64, len: u64) -> Result<Next,
     Ok(Next::Whole(Run { upto, index, end, is_urgent: true }))
 }
 
-/// What came in for one server, from one run or more, in their order.
-#[derive(Debug, Default)]
-pub struct Incoming {
-    texts: Vec<u8>,
-    items: Vec<IncomingItem>,
-    events: Vec<Event>,
-    /// What the block has of the server is void.
-    pub forgotten: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct IncomingItem {
-    head: u64,
-    start: u32,
-    len: u32,
-    depth: u16,
-    visit_first: bool,
-    first_event: u32,
-    events: u32,
-}
-
-/// One of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Came<'a> {
-    pub path: &'a [u8],
-    pub depth: u16,
-    pub visit_first: bool,
-    pub events: &'a [Event],
-}
-
-impl Incoming {
-    pub fn clear(&mut self) {
-        self.texts.clear();
-        self.items.clear();
-        self.events.clear();
-        self.forgotten = false;
-    }
-
-    pub fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    pub fn get(&self, at: usize) -> Came<'_> {
-        let item = &self.items[at];
-        Came {
-            path: &self.texts[item.start as usize..(item.start + item.len) as usize],
-            depth: item.depth,
-            visit_first: item.visit_first,
-            events: &self.events[item.first_event as usize..(item.first_event + item.events) as usize],
-        }
-    }
-
-    /// Puts them in the order of their paths; those of one path stay in the order in which they came.
-    pub fn sort(&mut self) {
-        let texts = &self.texts;
-        let path = |item: &IncomingItem| &texts[item.start as usize..(item.start + item.len) as usize];
-        // Texts stand in the order in which they came. As in a stage: large numbers first, then what is equal in them.
-        self.items.sort_unstable_by_key(|item| u128::from(item.head) << 64 | u128::from(item.start));
-        for same in self.items.chunk_by_mut(|a, b| a.head == b.head).filter(|same| same.len() > 1) {
-            same.sort_by(|a, b| path(a).cmp(path(b)));
-        }
-    }
-
-    /// What came before, and what the block has, is void.
-    pub fn forget(&mut self) {
-        self.clear();
-        self.forgotten = true;
-    }
-
-    /// Adds a URL with what happened to it, as [`Event::read`] reads it.
-    pub fn push(
-        &mut self,
-        path: &[u8],
-        depth: u16,
-        visit_first: bool,
-        events: &[&[u8]],
-    ) -> Result<(), Misfit> {
-        let first_event = self.events.len() as u32;
-        for event in events {
-            let mut bytes = Bytes::of(event);
-            let kind = bytes.byte()?;
-            self.events.push(Event::read(&mut bytes, kind)?);
-        }
-        let start = self.texts.len();
-        self.texts.extend_from_slice(path);
-        self.add(start, depth, visit_first, first_event);
-        Ok(())
-    }
-
-    /// Adds a URL whose path is what `texts` has from `start` on.
-    fn add(&mut self, start: usize, depth: u16, visit_first: bool, first_event: u32) {
-        let path = &self.texts[start..];
-        let (head, start, len) = (super::stage::head_of(path), start as u32, path.len() as u32);
-        let events = self.events.len() as u32 - first_event;
-        self.items.push(IncomingItem { head, start, len, depth, visit_first, first_event, events });
-    }
-
-    /// Reads the URLs of a server off a piece.
-    fn read(&mut self, flags: u8, count: u64, piece: &mut Piece) -> Result<(), Misfit> {
-        if flags & FORGOTTEN != 0 {
-            self.forget();
-        }
-        let Piece { raw, coding, own, flags, depths, events, .. } = piece;
-        let column = |place: &Range<usize>| Bytes::of(&raw[place.clone()]);
-        let (mut coding_left, mut own_left, mut flags_left) = (column(coding), column(own), column(flags));
-        let (mut depths_left, mut events_left) = (column(depths), column(events));
-        let mut path_start = self.texts.len();
-        let mut path_end = path_start;
-        for _ in 0..count {
-            let (shared, own): (usize, usize) = (coding_left.small()?, coding_left.small()?);
-            let own = own_left.take(own)?;
-            if shared > path_end - path_start {
-                return Err("a path that shares more than there is");
-            }
-            let start = self.texts.len();
-            self.texts.extend_from_within(path_start..path_start + shared);
-            self.texts.extend_from_slice(own);
-            (path_start, path_end) = (start, self.texts.len());
-            let flags = flags_left.byte()?;
-            let depth = if flags & HAS_DEPTH != 0 { depths_left.small()? } else { u16::MAX };
-            let first_event = self.events.len() as u32;
-            let mut more = flags & HAS_EVENTS != 0;
-            while more {
-                match events_left.byte()? {
-                    0 => more = false,
-                    kind => self.events.push(Event::read(&mut events_left, kind)?),
-                }
-            }
-            self.add(start, depth, flags & VISIT_FIRST != 0, first_event);
-        }
-        coding.start = coding.end - coding_left.len();
-        own.start = own.end - own_left.len();
-        flags.start = flags.end - flags_left.len();
-        depths.start = depths.end - depths_left.len();
-        events.start = events.end - events_left.len();
-        Ok(())
-    }
-}
-
 /// Reads what came in, server by server: a run of a file, or a stage.
 pub enum RunReader {
     File(Box<FileReader>),
@@ -498,14 +360,14 @@ impl RunReader {
 
 /// A piece that is being read: its bytes, and what is left of each column.
 #[derive(Debug, Default)]
-struct Piece {
-    raw: Vec<u8>,
+pub(super) struct Piece {
+    pub raw: Vec<u8>,
     servers: Range<usize>,
-    coding: Range<usize>,
-    own: Range<usize>,
-    flags: Range<usize>,
-    depths: Range<usize>,
-    events: Range<usize>,
+    pub coding: Range<usize>,
+    pub own: Range<usize>,
+    pub flags: Range<usize>,
+    pub depths: Range<usize>,
+    pub events: Range<usize>,
 }
 
 impl Piece {

@@ -4,7 +4,8 @@
 //! a file. The log has it all as well, so nothing is lost with the process. Takes 17 bytes per note besides the URL.
 
 use super::codec::{Bytes, Misfit, put, put_visit, visit_of};
-use super::run::{Incoming, Item, RunBuilder};
+use super::incoming::Incoming;
+use super::run::{Item, RunBuilder};
 use super::{AT_A_TIME, touch};
 use crate::Error;
 use crate::urls::Visit;
