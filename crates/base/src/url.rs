@@ -472,6 +472,27 @@ mod tests {
     }
 
     #[test]
+    fn a_stored_page_is_read_as_its_whole_text_would_be() {
+        let host = Host::parse("http://h.example:81").unwrap();
+        let too_long = format!("/{}", "x".repeat(URL_BYTES_MAX));
+        for path in [
+            "/",
+            "/a/b.html?c=d",
+            "/caf%C3%A9",
+            "/a/../b",
+            "/a//b",
+            "",
+            "x",
+            ".org/",
+            "/a?utm_source=x",
+            &too_long,
+        ] {
+            let whole = CanonicalUrl::from_stored(&format!("{}{path}", host.as_str()));
+            assert_eq!(host.stored_page(path).ok(), whole.ok(), "{path}");
+        }
+    }
+
+    #[test]
     fn one_spelling_for_one_page() {
         check("http://h/a/../b?x#y", "http://h/b?x"); // Dot segments and fragment go.
         check("HTTP://H:80", "http://h/"); // Case and default port go, the root path stays.

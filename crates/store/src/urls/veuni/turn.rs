@@ -1,7 +1,7 @@
 //! A block's turn: its servers that have something to hand out, and how far each has got.
 //!
-//! Takes 24 bytes per server that waits, some 300 bytes per server that was asked, and up to 64 URLs for each that is
-//! held. All of it is made anew when the block is merged.
+//! Takes 24 bytes per server that waits, some 300 bytes per server that was asked, and for each that is held up to 64
+//! URLs, or as many as are asked for at a time. All of it is made anew when the block is merged.
 
 use super::Veuni;
 use super::block::{BlockFile, Cursor, Entry, Server};
