@@ -1,8 +1,10 @@
 //! Drives one store through the cycles of a load, and measures each cycle.
 //!
 //! Seconds are wall time inside the store's calls (take, visited, found, flush), so that a merge counts whether it runs
-//! in a call or steals the processor from it in the background. CPU seconds are those of the whole process without the
-//! time in which this thread made URLs; a store's background threads count.
+//! in a call or steals the processor from it in the background. What it does in the background while this thread makes
+//! URLs does not count there, as it would not in a crawl, which has other work all the time; so it is told apart. CPU
+//! seconds are those of the whole process without the time in which this thread made URLs; a store's background threads
+//! count.
 
 use super::load::{BATCH, Load, LoadConfig};
 use super::meter::{Lap, Watch, folder_bytes, memory, written};
@@ -59,6 +61,9 @@ pub struct Cycle {
     pub flush_seconds: f64,
     pub cpu_seconds: f64,
     pub generator_seconds: f64,
+    /// Of the CPU seconds, those beside the generator.
+    #[serde(default)]
+    pub beside_seconds: f64,
     pub taken: u64,
     pub found: u64,
     /// As the store says; one that merges late is behind.
@@ -201,6 +206,7 @@ fn one_cycle(
     cycle.seconds = cycle.take_seconds + cycle.visited_seconds + cycle.found_seconds + cycle.flush_seconds;
     cycle.taken = taken.len() as u64;
     cycle.generator_seconds = made.wall.as_secs_f64();
+    cycle.beside_seconds = made.process.saturating_sub(made.thread).as_secs_f64();
     cycle.cpu_seconds = whole.lap().process.saturating_sub(made.thread).as_secs_f64();
     Ok((cycle, taken))
 }
@@ -212,6 +218,7 @@ fn making(made: &mut Lap, work: impl FnOnce() -> Result<(), Error>) -> Result<()
     let lap = watch.lap();
     made.wall += lap.wall;
     made.thread += lap.thread;
+    made.process += lap.process;
     Ok(())
 }
 

@@ -70,8 +70,11 @@ impl Run {
     }
 }
 
-fn mean(cycles: &[Cycle]) -> f64 {
-    cycles.iter().map(|cycle| cycle.seconds).sum::<f64>() / cycles.len().max(1) as f64
+/// A figure of a cycle.
+type Of = fn(&Cycle) -> f64;
+
+fn mean(cycles: &[Cycle], of: Of) -> f64 {
+    cycles.iter().map(of).sum::<f64>() / cycles.len().max(1) as f64
 }
 
 /// All runs, ready to be printed as Markdown.
@@ -131,7 +134,7 @@ impl Report {
         writeln!(
             f,
             "\n## CPU seconds per cycle\n\nOf the whole process without the generator. A store that works in the background \
-             while the generator runs shows it here and not above."
+             while the generator runs shows it here and not above; how much that is stands below."
         )?;
         self.header(f, "M URLs known")?;
         for row in self.rows() {
@@ -174,18 +177,21 @@ impl Report {
             }
             writeln!(f)?;
         }
-        write!(f, "| all cycles that both ran | |")?;
-        for run in &self.runs {
-            let both = run.cycles.len().min(first.cycles.len());
-            cell(f, Some(mean(&run.cycles[..both]) / mean(&first.cycles[..both])), 2)?;
+        for (name, of) in [
+            ("all cycles that both ran", (|cycle| cycle.seconds) as Of),
+            ("the same with the generator's time on both sides", |cycle| {
+                cycle.seconds + cycle.generator_seconds
+            }),
+            ("the same in CPU seconds", |cycle| cycle.cpu_seconds),
+        ] {
+            write!(f, "| {name} | |")?;
+            for run in &self.runs {
+                let both = run.cycles.len().min(first.cycles.len());
+                cell(f, Some(mean(&run.cycles[..both], of) / mean(&first.cycles[..both], of)), 2)?;
+            }
+            writeln!(f)?;
         }
-        write!(f, "\n| the same in CPU seconds | |")?;
-        for run in &self.runs {
-            let both = run.cycles.len().min(first.cycles.len());
-            let cpu = |run: &Run| run.cycles[..both].iter().map(|cycle| cycle.cpu_seconds).sum::<f64>();
-            cell(f, Some(cpu(run) / cpu(first)), 2)?;
-        }
-        writeln!(f)
+        Ok(())
     }
 
     fn summary(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,13 +207,22 @@ impl Report {
         each(f, "known at the end, M", 2, &|run| Some(run.known() / 1e6))?;
         each(f, "store, s", 1, &|run| Some(run.total(|cycle| cycle.seconds)))?;
         each(f, "store, CPU s", 1, &|run| Some(run.total(|cycle| cycle.cpu_seconds)))?;
+        each(f, "of it beside the generator, CPU s", 1, &|run| {
+            Some(run.total(|cycle| cycle.beside_seconds))
+        })?;
         each(f, "slowest cycle, s", 2, &|run| run.cycles.iter().map(|c| c.seconds).max_by(f64::total_cmp))?;
         each(f, "settling at the end, s", 2, &|run| run.end.as_ref().map(|end| end.settle_seconds))?;
         each(f, "generator, s (not counted)", 1, &|run| Some(run.total(|cycle| cycle.generator_seconds)))?;
-        each(f, "last ten cycles / cycles 41 to 50", 2, &|run| {
-            let last = run.cycles.len().checked_sub(WINDOW).filter(|start| *start >= 50)?;
-            Some(mean(&run.cycles[last..]) / mean(&run.cycles[40..50]))
-        })?;
+        for (name, of) in [
+            ("last ten cycles / cycles 41 to 50", (|cycle| cycle.seconds) as Of),
+            ("the same of CPU seconds", |cycle| cycle.cpu_seconds),
+            ("the same of the generator: the machine's pace", |cycle| cycle.generator_seconds),
+        ] {
+            each(f, name, 2, &|run| {
+                let last = run.cycles.len().checked_sub(WINDOW).filter(|start| *start >= 50)?;
+                Some(mean(&run.cycles[last..], of) / mean(&run.cycles[40..50], of))
+            })?;
+        }
         each(f, "checks/s at 100 M", 0, &|run| {
             let count = run.cycles_at(100.0)?;
             let cycle = &run.cycles[count - 1];
@@ -238,7 +253,7 @@ impl Report {
         let rate = |run: &Run, count: usize| {
             let pages = run.start.as_ref()?.load.collected as f64;
             let other = OTHER_WORK_SECS * pages / 1e5;
-            Some(pages / (other + mean(run.cycles.get(..count)?)))
+            Some(pages / (other + mean(run.cycles.get(..count)?, |cycle| cycle.seconds)))
         };
         write!(f, "| first cycle |")?;
         self.runs.iter().try_for_each(|run| cell(f, rate(run, 1), 2))?;

@@ -84,6 +84,13 @@ pub trait UrlStore: Send {
     /// now on. Takes time in proportion to the answer.
     fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error>;
 
+    /// Held hosts that have something to draw now and had not when they were drawn from last: links that were found
+    /// meanwhile. Whoever holds them and waits for a later page need not wait. Each is named once; a store whose
+    /// [`draw`](UrlStore::draw) is never behind what was found has nothing to say here.
+    fn woken(&mut self) -> Vec<Host> {
+        Vec::new()
+    }
+
     /// Ends the hold on a host; it comes up again as soon as it has something to draw.
     fn let_go(&mut self, host: &Host);
 

@@ -412,7 +412,10 @@ impl Core {
         if room == 0 {
             return Ok(());
         }
-        for host in self.keep.urls.hosts_due(now, room.min(HOSTS_PER_TURN))? {
+        let mut hosts = self.keep.urls.hosts_due(now, room.min(HOSTS_PER_TURN))?;
+        // Those that sleep until a later page is due have new ones now.
+        hosts.extend(self.keep.urls.woken());
+        for host in hosts {
             let known = self.keep.urls.host_counts(&host).map_or(0, |counts| counts.known);
             let memory = self.keep.hosts.enter(&host, known)?;
             if self.frontier.add_host(now, &host, memory) == Added::Full {

@@ -236,6 +236,8 @@ pub struct Veuni {
     out: Out,
     soon: Soon,
     held: HashSet<Host>,
+    /// Of these, those for which a turn that began since has something.
+    woken: HashSet<Host>,
     /// URLs that were asked for of the last host.
     asked: usize,
     /// Block whose turn came last.
@@ -355,6 +357,10 @@ impl UrlStore for Veuni {
 
     fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error> {
         self.hosts_ready(now, limit)
+    }
+
+    fn woken(&mut self) -> Vec<Host> {
+        self.woken.drain().collect()
     }
 
     fn let_go(&mut self, host: &Host) {

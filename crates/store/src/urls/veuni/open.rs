@@ -84,6 +84,7 @@ impl Veuni {
             out: Out::default(),
             soon: Soon::default(),
             held: HashSet::new(),
+            woken: HashSet::new(),
             asked: 1,
             last_turn: 0,
             now: Timestamp::EPOCH,

@@ -117,3 +117,32 @@ fn new_urls_come_up_once_and_known_ones_do_not() {
     assert!(store.get(&url("http://h/c")).unwrap().is_some());
     assert!(store.get(&url("http://h/d")).unwrap().is_none());
 }
+
+#[test]
+fn who_holds_a_host_is_told_of_links_that_were_found_meanwhile() {
+    let mut store = open(&Mem::new(), options());
+    store.found(&[found("http://h/a", 1), found("http://g/", 1)]).unwrap();
+    store.flush().unwrap();
+    assert_eq!(store.hosts_due(NOW, 9).unwrap().len(), 2);
+    let host = url("http://h/").host();
+    assert_eq!(texts(&store.draw(&host, 9, NOW).unwrap()), ["http://h/a"]);
+    store.visited(&url("http://h/a"), &page(NOW + Duration::from_secs(300))).unwrap();
+    store.flush().unwrap();
+    let later = NOW + Duration::from_secs(1);
+    let drawn = store.draw(&host, 9, later).unwrap();
+    assert_eq!((drawn.urls.len(), drawn.next_due), (0, Some(NOW + Duration::from_secs(300))));
+    store.woken();
+    store.found(&[found("http://h/new", 2)]).unwrap();
+    store.flush().unwrap();
+    // Nobody else gets the host, and its holder is told once.
+    assert!(!store.hosts_due(later, 9).unwrap().contains(&host));
+    assert!(store.woken().contains(&host));
+    assert_eq!(store.woken(), []);
+    assert_eq!(texts(&store.draw(&host, 9, later).unwrap()), ["http://h/new"]);
+    // What was let go comes up by itself.
+    store.found(&[found("http://h/newer", 2)]).unwrap();
+    store.flush().unwrap();
+    store.let_go(&host);
+    assert_eq!(store.hosts_due(later, 9).unwrap(), std::slice::from_ref(&host));
+    assert!(!store.woken().contains(&host));
+}

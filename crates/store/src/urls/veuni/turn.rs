@@ -277,7 +277,8 @@ impl Veuni {
                 let Some(server) = self.unless_damaged(at, server)?.flatten() else { continue };
                 let Ok(host) = Host::parse(&server.host) else { continue };
                 if self.held.contains(&host) {
-                    // It comes up again when it is let go.
+                    // It comes up again when it is let go; meanwhile its holder is told.
+                    self.woken.insert(host);
                     continue;
                 }
                 if let Some(turn) = &mut self.blocks[at].turn {
@@ -464,6 +465,7 @@ impl Veuni {
         if !self.held.remove(host) {
             return;
         }
+        self.woken.remove(host);
         self.soon.set_held(host.as_str(), false);
         let at = self.route(hash64(host.as_str().as_bytes()));
         let block = &mut self.blocks[at];
