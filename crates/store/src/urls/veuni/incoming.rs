@@ -28,6 +28,9 @@ struct IncomingItem {
     events: u32,
 }
 
+/// What each takes besides its path.
+pub const ITEM_BYTES: usize = size_of::<IncomingItem>();
+
 /// One of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Came<'a> {

@@ -94,7 +94,8 @@ pub struct VeuniOptions {
     pub block_servers: u64,
     /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
     pub prescheduled: usize,
-    /// Pending files may be this large for each byte of blocks before blocks are merged to shrink them. Default: 0.5.
+    /// Pending files, with what will go there from memory, may be this large for each byte of blocks before blocks are
+    /// merged to shrink them. Default: 0.6.
     pub pending_share: f64,
     /// Pending files may always be this large together. Default: 128 MiB.
     pub pending_min: u64,
@@ -113,7 +114,7 @@ impl Default for VeuniOptions {
             block_bytes: 32 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
-            pending_share: 0.5,
+            pending_share: 0.6,
             pending_min: 128 << 20,
             turns: 4,
             threads: 1,
@@ -278,7 +279,7 @@ impl Veuni {
         let hash = hash64(host.as_bytes());
         let at = self.route(hash);
         let stage = &mut self.blocks[at].stage;
-        stage.found(hash, host, path, depth, hint);
+        stage.found(host, path, depth, hint);
         stage.first_batch = stage.first_batch.min(batch);
     }
 
@@ -286,7 +287,7 @@ impl Veuni {
         let hash = hash64(host.as_bytes());
         let at = self.route(hash);
         let stage = &mut self.blocks[at].stage;
-        stage.visited(hash, host, path, visit);
+        stage.visited(host, path, visit);
         stage.first_batch = stage.first_batch.min(batch);
     }
 
@@ -294,7 +295,7 @@ impl Veuni {
         let hash = hash64(host.as_bytes());
         let at = self.route(hash);
         let stage = &mut self.blocks[at].stage;
-        stage.forget(hash, host);
+        stage.forget(host);
         stage.first_batch = stage.first_batch.min(batch);
     }
 

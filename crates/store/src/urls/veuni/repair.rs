@@ -80,26 +80,26 @@ impl Veuni {
 /// Takes over what a run has, but for visits that are in the archive.
 fn keep(reader: &mut RunReader, into: &mut Stage) -> Result<(), Error> {
     into.first_batch = 0;
-    while let Some((hash, host)) = reader.peek() {
+    while let Some((_, host)) = reader.peek() {
         let host = host.to_string();
         let mut incoming = Incoming::default();
         reader.read_server(&mut incoming)?;
         if incoming.forgotten {
-            into.forget(hash, &host);
+            into.forget(&host);
         }
         for at in 0..incoming.len() {
             let came = incoming.get(at);
             let Ok(path) = std::str::from_utf8(came.path) else { continue };
             if came.depth != u16::MAX {
-                into.found(hash, &host, path, came.depth, None);
+                into.found(&host, path, came.depth, None);
             }
             for event in came.events {
                 match event {
-                    Event::Hint(hint) => into.found(hash, &host, path, u16::MAX, Some(*hint)),
+                    Event::Hint(hint) => into.found(&host, path, u16::MAX, Some(*hint)),
                     Event::Visit(visit)
                         if matches!(visit.outcome, VisitOutcome::Failed | VisitOutcome::Refused) =>
                     {
-                        into.visited(hash, &host, path, visit);
+                        into.visited(&host, path, visit);
                     }
                     Event::Visit(_) => {}
                 }

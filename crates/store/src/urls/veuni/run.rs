@@ -13,7 +13,7 @@
 
 use super::codec::{Bytes, Misfit, put, put_bytes, shared_bytes};
 use super::frame::{Frames, put_frame};
-use super::incoming::Incoming;
+use super::incoming::{ITEM_BYTES, Incoming};
 use super::stage::{Event, Stage, StageReader};
 use crate::Error;
 use farol_base::disk::Disk;
@@ -49,6 +49,8 @@ pub struct Item {
 pub struct Pieces {
     out: Vec<u8>,
     index: Vec<(u64, u64)>,
+    /// What the server that has most takes in memory when it is merged.
+    largest: u64,
 }
 
 /// The columns of a piece.
@@ -79,6 +81,8 @@ pub struct RunBuilder<'a> {
     piece_first: u64,
     /// URLs of the open server in the open piece.
     count: u64,
+    /// What the open server takes in memory when it is merged, with what stands in pieces before.
+    bytes: u64,
     before: Vec<u8>,
     hash: u64,
     host: String,
@@ -94,6 +98,7 @@ impl<'a> RunBuilder<'a> {
             rest: Vec::new(),
             piece_first: 0,
             count: 0,
+            bytes: 0,
             before: Vec::new(),
             hash: 0,
             host: String::new(),
@@ -107,6 +112,7 @@ impl<'a> RunBuilder<'a> {
         self.host.clear();
         self.host.push_str(host);
         self.server_flags = if forgotten { FORGOTTEN } else { 0 };
+        self.bytes = 0;
         self.before.clear();
     }
 
@@ -137,6 +143,7 @@ impl<'a> RunBuilder<'a> {
         self.before.truncate(shared);
         self.before.extend_from_slice(&path[shared..]);
         self.count += 1;
+        self.bytes += (ITEM_BYTES + path.len()) as u64;
         if self.is_full() {
             self.close_server();
             self.close_piece()?;
@@ -152,6 +159,7 @@ impl<'a> RunBuilder<'a> {
     /// Ends a server.
     pub fn end(&mut self) -> Result<(), Error> {
         self.close_server();
+        self.into.largest = self.into.largest.max(self.bytes);
         if self.is_full() { self.close_piece() } else { Ok(()) }
     }
 
@@ -184,7 +192,7 @@ impl<'a> RunBuilder<'a> {
         put(&mut self.front, own.len() as u64);
         self.rest.clear();
         [flags, depths, events].into_iter().for_each(|column| put_bytes(&mut self.rest, column));
-        let Pieces { out, index } = &mut *self.into;
+        let Pieces { out, index, .. } = &mut *self.into;
         index.push((self.piece_first, out.len() as u64));
         put_frame(out, &[&self.front, own, &self.rest])?;
         self.columns.all().into_iter().for_each(Vec::clear);
@@ -204,15 +212,17 @@ pub struct Run {
     pub index: Vec<(u64, u64)>,
     /// Behind its last byte.
     pub end: u64,
+    /// What the server that has most takes in memory when it is merged, near enough.
+    pub largest: u64,
     /// As of a stage; not known of one that an earlier process wrote.
     pub is_urgent: bool,
 }
 
-impl Run {
-    /// What it takes in memory, near enough, before paths are whole again.
-    pub fn raw_bytes(&self) -> u64 {
-        (self.index.len() * RAW_BYTES) as u64
-    }
+/// The same of a run that an earlier process wrote: a server that fills pieces is the first in each but one of them, and
+/// takes three times their bytes when its paths are whole.
+fn largest_of(index: &[(u64, u64)]) -> u64 {
+    let pieces = index.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max().unwrap_or(0);
+    (3 * (pieces + 1) * RAW_BYTES) as u64
 }
 
 thread_local! {
@@ -228,10 +238,11 @@ pub fn append_run(disk: &dyn Disk, file: &str, stage: &Stage, upto: u64, offset:
     ROOM.with_borrow_mut(|pieces| {
         pieces.out.clear();
         pieces.index.clear();
+        pieces.largest = 0;
         let mut builder = RunBuilder::new(pieces);
         stage.write(&mut builder)?;
         builder.finish()?;
-        let Pieces { out, index } = pieces;
+        let Pieces { out, index, largest } = pieces;
         let mut head = Vec::with_capacity(HEAD_BYTES + 16 * index.len() + 4);
         head.extend_from_slice(MAGIC);
         head.extend_from_slice(&upto.to_le_bytes());
@@ -250,7 +261,8 @@ pub fn append_run(disk: &dyn Disk, file: &str, stage: &Stage, upto: u64, offset:
         out.clear();
         out.shrink_to(ROOM_BYTES);
         let index = index.iter().map(|(first, start)| (*first, start + pieces_at)).collect();
-        Ok(Run { upto, index, end: pieces_at + bytes, is_urgent: stage.is_urgent })
+        let (end, largest, is_urgent) = (pieces_at + bytes, *largest, stage.is_urgent);
+        Ok(Run { upto, index, end, largest, is_urgent })
     })
 }
 
@@ -319,7 +331,8 @@ fn read_run(disk: &Arc<dyn Disk>, file: &str, at: u64, len: u64) -> Result<Next,
         let first = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
         index.push((first, pieces_at + numbers.fixed().map(u64::from_le_bytes).unwrap_or(0)));
     }
-    Ok(Next::Whole(Run { upto, index, end, is_urgent: true }))
+    let largest = largest_of(&index);
+    Ok(Next::Whole(Run { upto, index, end, largest, is_urgent: true }))
 }
 
 /// Reads what came in, server by server: a run of a file, or a stage.
@@ -478,12 +491,12 @@ mod tests {
         for number in 0..20_000 {
             let host = if number % 3 == 0 { "http://small" } else { "http://large" };
             let path = format!("/{}/{number}", "x".repeat(number % 60));
-            stage.found(hash64(host.as_bytes()), host, &path, (number % 7) as u16, None);
+            stage.found(host, &path, (number % 7) as u16, None);
         }
         let mut hosts = ["http://small", "http://large"].map(|host| (hash64(host.as_bytes()), host));
         hosts.sort_unstable();
         let large = hash64(b"http://large");
-        stage.found(large, "http://large", "/a", 1, Some(Timestamp::from_secs(5)));
+        stage.found("http://large", "/a", 1, Some(Timestamp::from_secs(5)));
         let mem: Arc<dyn Disk> = Arc::new(Mem::new());
         let run = append_run(&*mem, "p", &stage, 77, 0).unwrap();
         append_run(&*mem, "p", &stage, 78, run.end).unwrap();
@@ -519,7 +532,7 @@ mod tests {
         let mut stage = Stage::default();
         for number in 0..20_000 {
             let host = format!("http://host-{number}.example");
-            stage.forget(hash64(host.as_bytes()), &host);
+            stage.forget(&host);
         }
         let mem: Arc<dyn Disk> = Arc::new(Mem::new());
         let run = append_run(&*mem, "p", &stage, 1, 0).unwrap();

@@ -1,7 +1,7 @@
 //! What came in for a block and is in no file of it yet: in memory, in the order in which it came.
 //!
 //! Noting something is one append; sorting, and putting together what came for one URL, is left to whoever writes it to
-//! a file. The log has it all as well, so nothing is lost with the process. Takes 17 bytes per note besides the URL.
+//! a file. The log has it all as well, so nothing is lost with the process. Takes 6 bytes per note besides the URL.
 
 use super::codec::{Bytes, Misfit, put, put_visit, visit_of};
 use super::incoming::Incoming;
@@ -18,14 +18,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const CHUNK_BYTES: usize = 64 << 10;
 /// Memory for sorting up to so many notes, 8 MiB, is kept.
 const SORTED_KEPT: usize = 256 << 10;
-/// Server's hash, what it is, bytes of host, path and event, depth.
-const HEAD_BYTES: usize = 8 + 1 + 2 + 2 + 2 + 2;
+/// Depth, bytes of the host with what the note is, bytes of the path; then, where there is an event, its bytes. The server's
+/// hash is made again from its name where it is needed: memory is dearer.
+const HEAD_BYTES: usize = 2 + 2 + 2;
+const EVENT_HEAD_BYTES: usize = 2;
+
+/// In the highest bits of a host's length, which no host's name reaches.
+const FORGET: u16 = 1 << 15;
+const HAS_EVENT: u16 = 1 << 14;
+const HOST_BYTES: u16 = HAS_EVENT - 1;
 
 /// So much of a note is read at least: its head, and most of its URL.
-const NEAR_BYTES: usize = 72;
-
-const NOTE: u8 = 0;
-const FORGET: u8 = 1;
+const NEAR_BYTES: usize = 64;
 
 /// What happened to a URL, in order.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +101,8 @@ pub struct Stage {
     spare: Spare,
     len: usize,
     bytes: u64,
+    /// The hash of a server's name.
+    hash: fn(&[u8]) -> u64,
     /// Where the notes of a URL are; made when the first is asked for.
     index: Mutex<Index>,
     event: Vec<u8>,
@@ -123,7 +129,6 @@ struct Place {
 /// Something that came in.
 #[derive(Clone, Copy, Debug)]
 struct Note<'a> {
-    hash: u64,
     is_forget: bool,
     /// Depth at which it was found; `u16::MAX` where it was not.
     depth: u16,
@@ -154,6 +159,7 @@ impl Stage {
             spare,
             len: 0,
             bytes: 0,
+            hash: hash64,
             index: Mutex::default(),
             event: Vec::new(),
             first_batch: u64::MAX,
@@ -161,9 +167,16 @@ impl Stage {
         }
     }
 
+    /// An empty one of its kind.
+    fn another(&self) -> Stage {
+        let mut another = Stage::new(self.spare.clone());
+        another.hash = self.hash;
+        another
+    }
+
     /// Leaves an empty stage behind.
     pub fn take(&mut self) -> Stage {
-        let empty = Stage::new(self.spare.clone());
+        let empty = self.another();
         std::mem::replace(self, empty)
     }
 
@@ -182,49 +195,48 @@ impl Stage {
     }
 
     /// Notes that a URL was found.
-    pub fn found(&mut self, hash: u64, host: &str, path: &str, depth: u16, hint: Option<Timestamp>) {
+    pub fn found(&mut self, host: &str, path: &str, depth: u16, hint: Option<Timestamp>) {
         let mut event = std::mem::take(&mut self.event);
         event.clear();
         if let Some(hint) = hint {
             event.push(HINT);
             put(&mut event, hint.as_millis());
         }
-        self.push(hash, NOTE, depth, host.as_bytes(), path.as_bytes(), &event);
+        self.push(false, depth, host.as_bytes(), path.as_bytes(), &event);
         self.event = event;
     }
 
-    pub fn visited(&mut self, hash: u64, host: &str, path: &str, visit: &Visit) {
+    pub fn visited(&mut self, host: &str, path: &str, visit: &Visit) {
         let mut event = std::mem::take(&mut self.event);
         event.clear();
         event.push(VISIT);
         put_visit(&mut event, visit);
-        self.push(hash, NOTE, u16::MAX, host.as_bytes(), path.as_bytes(), &event);
+        self.push(false, u16::MAX, host.as_bytes(), path.as_bytes(), &event);
         self.event = event;
         self.is_urgent = true;
     }
 
     /// Voids all that was known of a server.
-    pub fn forget(&mut self, hash: u64, host: &str) {
-        self.push(hash, FORGET, u16::MAX, host.as_bytes(), &[], &[]);
+    pub fn forget(&mut self, host: &str) {
+        self.push(true, u16::MAX, host.as_bytes(), &[], &[]);
         self.is_urgent = true;
     }
 
-    fn push(&mut self, hash: u64, kind: u8, depth: u16, host: &[u8], path: &[u8], event: &[u8]) {
-        let bytes = HEAD_BYTES + host.len() + path.len() + event.len();
+    fn push(&mut self, is_forget: bool, depth: u16, host: &[u8], path: &[u8], event: &[u8]) {
+        debug_assert!(host.len() <= usize::from(HOST_BYTES));
+        let event_head = if event.is_empty() { 0 } else { EVENT_HEAD_BYTES };
+        let bytes = HEAD_BYTES + event_head + host.len() + path.len() + event.len();
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < bytes) {
             let spare = if bytes <= CHUNK_BYTES { self.spare.kept().chunks.pop() } else { None };
             self.chunks.push(spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES.max(bytes))));
         }
         let Some(chunk) = self.chunks.last_mut() else { return };
-        let mut head = [0; HEAD_BYTES];
-        head[..8].copy_from_slice(&hash.to_le_bytes());
-        head[8] = kind;
-        for (at, number) in
-            [depth, host.len() as u16, path.len() as u16, event.len() as u16].iter().enumerate()
-        {
-            head[9 + 2 * at..11 + 2 * at].copy_from_slice(&number.to_le_bytes());
+        let marks = u16::from(is_forget) * FORGET | u16::from(!event.is_empty()) * HAS_EVENT;
+        let head = [depth, host.len() as u16 | marks, path.len() as u16].map(u16::to_le_bytes);
+        chunk.extend_from_slice(head.as_flattened());
+        if !event.is_empty() {
+            chunk.extend_from_slice(&(event.len() as u16).to_le_bytes());
         }
-        chunk.extend_from_slice(&head);
         chunk.extend_from_slice(host);
         chunk.extend_from_slice(path);
         chunk.extend_from_slice(event);
@@ -235,25 +247,25 @@ impl Stage {
     fn note(&self, place: Place) -> Note<'_> {
         let bytes = &self.chunks[place.chunk as usize][place.offset as usize..];
         let number = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let (host, path, event) = (number(11) as usize, number(13) as usize, number(15) as usize);
-        let rest = &bytes[HEAD_BYTES..HEAD_BYTES + host + path + event];
+        let marks = number(2);
+        let (host, path) = (usize::from(marks & HOST_BYTES), usize::from(number(4)));
+        let has_event = marks & HAS_EVENT != 0;
+        let event = if has_event { usize::from(number(HEAD_BYTES)) } else { 0 };
+        let start = HEAD_BYTES + usize::from(has_event) * EVENT_HEAD_BYTES;
+        let rest = &bytes[start..start + host + path + event];
         Note {
-            hash: u64::from_le_bytes(std::array::from_fn(|at| bytes[at])),
-            is_forget: bytes[8] == FORGET,
-            depth: number(9),
+            is_forget: marks & FORGET != 0,
+            depth: number(0),
             host: &rest[..host],
             path: &rest[host..host + path],
             event: &rest[host + path..],
-            end: place.offset + (HEAD_BYTES + rest.len()) as u32,
+            end: place.offset + (start + rest.len()) as u32,
         }
     }
 
     /// The path alone, for comparisons.
     fn path(&self, place: Place) -> &[u8] {
-        let bytes = &self.chunks[place.chunk as usize][place.offset as usize..];
-        let number = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
-        let start = HEAD_BYTES + number(11);
-        &bytes[start..start + number(13)]
+        self.note(place).path
     }
 
     /// All notes from a place on, in the order in which they came.
@@ -276,11 +288,8 @@ impl Stage {
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let Index { places, upto } = &mut *index;
         for (place, note) in self.notes(*upto) {
-            places.insert_unique(
-                url_hash(note.hash, note.path),
-                (url_hash(note.hash, note.path), place),
-                |it| it.0,
-            );
+            let hash = url_hash((self.hash)(note.host), note.path);
+            places.insert_unique(hash, (hash, place), |it| it.0);
             *upto = Place { chunk: place.chunk, offset: note.end };
         }
         let of_url = |path: &[u8]| -> Vec<Place> {
@@ -335,9 +344,9 @@ impl Stage {
 
     /// Moves all servers from this hash on into another stage.
     pub fn split_off(&mut self, from: u64) -> Stage {
-        let (old, mut other) = (self.take(), Stage::new(self.spare.clone()));
+        let (old, mut other) = (self.take(), self.another());
         for (_, note) in old.notes(Place::default()) {
-            if note.hash < from { &mut *self } else { &mut other }.adopt(&note);
+            if (old.hash)(note.host) < from { &mut *self } else { &mut other }.adopt(&note);
         }
         for part in [self, &mut other] {
             part.first_batch = if part.is_empty() { u64::MAX } else { old.first_batch };
@@ -352,8 +361,7 @@ impl Stage {
     }
 
     fn adopt(&mut self, note: &Note<'_>) {
-        let kind = if note.is_forget { FORGET } else { NOTE };
-        self.push(note.hash, kind, note.depth, note.host, note.path, note.event);
+        self.push(note.is_forget, note.depth, note.host, note.path, note.event);
         self.is_urgent |= note.is_forget || note.event.first() == Some(&VISIT);
     }
 
@@ -381,7 +389,7 @@ impl Stage {
         let mut sorted = self.spare.kept().sorted.pop().unwrap_or_default();
         sorted.reserve(self.len);
         for (place, note) in self.notes(Place::default()) {
-            sorted.push(Sorted::of(&note, place));
+            sorted.push(Sorted::of((self.hash)(note.host), note.path, place));
         }
         // First by one large number, which the processor compares without guessing; then what is equal in it.
         sorted.sort_unstable_by_key(|note| note.key);
@@ -523,9 +531,9 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn of(note: &Note<'_>, place: Place) -> Sorted {
-        let key = u128::from(note.hash) << 64 | u128::from(head_of(note.path));
-        Sorted { key, more: head_of(note.path.get(8..).unwrap_or_default()), place }
+    fn of(server: u64, path: &[u8], place: Place) -> Sorted {
+        let key = u128::from(server) << 64 | u128::from(head_of(path));
+        Sorted { key, more: head_of(path.get(8..).unwrap_or_default()), place }
     }
 
     fn hash(&self) -> u64 {
@@ -564,21 +572,22 @@ mod tests {
 
     #[test]
     fn what_came_for_a_url_comes_together() {
-        let mut stage = Stage::default();
-        stage.found(1, "http://h", "/a", 3, None);
-        stage.found(1, "http://h", "/a", 2, None);
-        stage.found(1, "http://h", "/a", 9, Some(Timestamp::EPOCH));
         // Another host with the same hash, and another hash with the same path.
-        stage.found(1, "http://g", "/a", 1, None);
-        stage.found(2, "http://f", "/a", 1, None);
+        let mut stage = Stage::default();
+        stage.hash = |host| if host == b"http://f" { 2 } else { 1 };
+        stage.found("http://h", "/a", 3, None);
+        stage.found("http://h", "/a", 2, None);
+        stage.found("http://h", "/a", 9, Some(Timestamp::EPOCH));
+        stage.found("http://g", "/a", 1, None);
+        stage.found("http://f", "/a", 1, None);
         let (forgotten, item) = stage.get(1, "http://h", "/a");
         assert!(!forgotten);
         let hinted = Item { depth: 2, visit_first: false, events: vec![Event::Hint(Timestamp::EPOCH)] };
         assert_eq!(item, Some(hinted));
-        stage.forget(1, "http://h");
+        stage.forget("http://h");
         assert_eq!(stage.get(1, "http://h", "/a"), (true, None));
         assert!(stage.get(1, "http://g", "/a").1.is_some());
-        stage.found(1, "http://h", "/a", 7, None);
+        stage.found("http://h", "/a", 7, None);
         assert_eq!(stage.get(1, "http://h", "/a").1.map(|item| item.depth), Some(7));
         let other = stage.split_off(2);
         assert_eq!((stage.len(), other.len()), (6, 1));

@@ -25,10 +25,14 @@ const REST: u32 = 8;
 const REST_AFTER_TROUBLE: Duration = Duration::from_secs(1);
 /// Blocks up to this size are merged by whoever asks: it takes a few milliseconds.
 const SHORT_BYTES: u64 = 256 << 10;
-/// So much may always wait in the pending file of a block, however little memory there is.
-const WAITS_MIN: u64 = 1 << 20;
+/// So much may always wait for one server, however little memory there is.
+const FOR_ONE_MIN: u64 = 1 << 20;
+/// This part of the memory for what comes in may always be filled by what waits for one server.
+const FOR_ONE_SHARE: u64 = 4;
 /// When memory is full, this part of it is made free.
 const ROOM_SHARE: u64 = 8;
+/// A note in memory takes so many times what it will take in a pending file.
+const STAGED_PER_PENDING: u64 = 4;
 /// The log goes on in a new file at this size.
 const LOG_FILE_BYTES: u64 = 32 << 20;
 
@@ -88,6 +92,12 @@ impl Veuni {
     fn pending_max(&self) -> u64 {
         let (_, all) = self.pending_total();
         self.options.pending_min.max((all as f64 * self.options.pending_share) as u64)
+    }
+
+    /// What waits and nobody merges, wherever it waits, in bytes of pending files.
+    fn waiting_bytes(&self) -> u64 {
+        let idle = self.blocks.iter().filter(|block| !block.is_busy);
+        idle.map(Block::pending_bytes).sum::<u64>() + self.staged_bytes() / STAGED_PER_PENDING
     }
 
     fn is_overfull(&self) -> bool {
@@ -241,13 +251,14 @@ impl Veuni {
     }
 
     /// Writes what is in memory of a block to its pending file, or merges it where it is much for its block, or where so
-    /// much waits that a merge could not hold it: what came in for one server is in memory at once, and all of it may be
-    /// for one.
+    /// much waits for one server that a merge could not hold it: what came in for a server is in memory at once.
     fn write_stage(&mut self, at: usize) -> Result<(), Error> {
         let block = &self.blocks[at];
-        let waits: u64 = block.runs.iter().map(Run::raw_bytes).sum();
-        let is_much =
-            block.stage.len() as u64 * 2 >= block.known() || waits >= self.options.memory.max(WAITS_MIN);
+        let for_one: u64 = block.runs.iter().map(|run| run.largest).sum();
+        // A merge for the sake of memory should not rewrite far more than came in; but memory has an end.
+        let memory = self.options.memory;
+        let for_one_max = block.bytes().clamp(memory / FOR_ONE_SHARE, memory).max(FOR_ONE_MIN);
+        let is_much = block.stage.len() as u64 * 2 >= block.known() || for_one >= for_one_max;
         match &block.damage {
             None if is_much => self.start_merge(at)?,
             // Nothing is written behind a damage: what stands there would be cut off.
@@ -320,9 +331,7 @@ impl Veuni {
     /// Merges blocks whose pending files are large, the largest first.
     fn shrink_pending(&mut self) -> Result<(), Error> {
         while self.trouble.is_none() {
-            let busy: u64 = self.blocks.iter().filter(|block| block.is_busy).map(Block::pending_bytes).sum();
-            let (pending, _) = self.pending_total();
-            if pending - busy <= self.pending_max()
+            if self.waiting_bytes() <= self.pending_max()
                 || self.jobs.running > self.options.threads
                 || !self.log.batch.is_empty()
             {
