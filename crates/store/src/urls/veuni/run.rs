@@ -221,8 +221,8 @@ pub struct Run {
 /// The same of a run that an earlier process wrote: a server that fills pieces is the first in each but one of them, and
 /// takes three times their bytes when its paths are whole.
 fn largest_of(index: &[(u64, u64)]) -> u64 {
-    let pieces = index.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max().unwrap_or(0);
-    (3 * (pieces + 1) * RAW_BYTES) as u64
+    let first_in = index.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max().unwrap_or(0);
+    (3 * (first_in + 1).min(index.len()) * RAW_BYTES) as u64
 }
 
 thread_local! {

@@ -231,7 +231,7 @@ impl Stage {
             self.chunks.push(spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES.max(bytes))));
         }
         let Some(chunk) = self.chunks.last_mut() else { return };
-        let marks = u16::from(is_forget) * FORGET | u16::from(!event.is_empty()) * HAS_EVENT;
+        let marks = (u16::from(is_forget) * FORGET) | (u16::from(!event.is_empty()) * HAS_EVENT);
         let head = [depth, host.len() as u16 | marks, path.len() as u16].map(u16::to_le_bytes);
         chunk.extend_from_slice(head.as_flattened());
         if !event.is_empty() {
