@@ -113,6 +113,38 @@ impl Record {
     }
 }
 
+/// A record in little room: before the first visit there is nothing but a depth.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slim {
+    depth: u16,
+    visited: Option<Box<Record>>,
+}
+
+impl Slim {
+    /// What is known of a URL that was never visited.
+    pub fn found_at(depth: u16) -> Slim {
+        Slim { depth, visited: None }
+    }
+
+    pub fn of(record: Record) -> Slim {
+        let found = Slim::found_at(record.depth);
+        if record.state == State::Known { found } else { Slim { visited: Some(Box::new(record)), ..found } }
+    }
+
+    pub fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    /// When it is due again; `None` before the first visit.
+    pub fn due(&self) -> Option<Timestamp> {
+        self.visited.as_ref().filter(|record| record.visits > 0).map(|record| record.due)
+    }
+
+    pub fn into_record(self) -> Record {
+        self.visited.map_or(Record { depth: self.depth, ..Record::default() }, |record| *record)
+    }
+}
+
 fn state_after(outcome: VisitOutcome) -> State {
     match outcome {
         VisitOutcome::Page | VisitOutcome::Unchanged => State::Collected,
@@ -173,6 +205,17 @@ pub struct Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slim_record_loses_nothing() {
+        let found = Record { depth: 7, ..Record::default() };
+        assert_eq!((Slim::of(found.clone()), Slim::found_at(7).due()), (Slim::found_at(7), None));
+        assert_eq!(Slim::found_at(7).into_record(), found);
+        let failed = Record { state: State::Failed, visits: 2, due: Timestamp::from_secs(9), ..found };
+        let slim = Slim::of(failed.clone());
+        assert_eq!((slim.depth(), slim.due()), (7, Some(Timestamp::from_secs(9))));
+        assert_eq!(slim.into_record(), failed);
+    }
 
     fn check(outcomes: &[VisitOutcome], want: State, failures: u8) {
         let mut record = Record::default();

@@ -5,7 +5,8 @@ use super::redistribute::Candidate;
 use super::soon::is_soon;
 use super::{Veuni, split};
 use crate::Error;
-use crate::urls::{Drawn, DrawnUrl, Record, Visit};
+use crate::urls::record::Slim;
+use crate::urls::{Drawn, DrawnUrl, Visit};
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
@@ -38,11 +39,11 @@ impl Veuni {
                 drawn.next_due = next.map(|next| next.max(now));
                 return Ok(drawn);
             }
-            let Some((path, record, block)) = self.take_first(at, host.as_str(), now) else {
+            let Some((path, known, block)) = self.take_first(at, host.as_str(), now) else {
                 return Ok(drawn);
             };
             if let Ok(url) = host.stored_page(&path) {
-                give(url, record, block, &mut self.out, &mut drawn);
+                give(url, known, block, &mut self.out, &mut drawn);
             }
         }
     }
@@ -57,11 +58,11 @@ impl Veuni {
             return;
         }
         while drawn.urls.len() < limit && seat.window.front().is_some_and(|first| first.due() <= now) {
-            let first = seat.take_first(|first| (host.stored_page(first.path()), first.record()));
-            if let Some((Ok(url), record)) = first
+            let first = seat.take_first(|first| (host.stored_page(first.path()), first.take_known()));
+            if let Some((Ok(url), known)) = first
                 && !turn.aside.contains(&url)
             {
-                give(url, record, Some(place), &mut self.out, drawn);
+                give(url, known, Some(place), &mut self.out, drawn);
             }
         }
     }
@@ -78,17 +79,12 @@ impl Veuni {
 
     /// Takes the page of a server that comes first, of those that its turn has made ready and those in memory; with the
     /// block that it is from.
-    fn take_first(
-        &mut self,
-        at: usize,
-        host: &str,
-        now: Timestamp,
-    ) -> Option<(String, Record, Option<Place>)> {
+    fn take_first(&mut self, at: usize, host: &str, now: Timestamp) -> Option<(String, Slim, Option<Place>)> {
         let block = &mut self.blocks[at];
         let place = (block.number, block.generation);
         let mut seat = block.turn.as_mut().and_then(|turn| turn.seats.get_mut(host));
-        if let Some((path, record, place)) = seat.as_mut().and_then(|seat| seat.returned.pop()) {
-            return Some((path, record, Some(place)));
+        if let Some((path, known, place)) = seat.as_mut().and_then(|seat| seat.returned.pop()) {
+            return Some((path, known, Some(place)));
         }
         let of_turn = seat.as_ref().and_then(|seat| seat.window.front()).filter(|ready| ready.due() <= now);
         let of_soon = self.soon.first(host).filter(|(_, record)| record.due <= now).map(|(path, record)| {
@@ -99,10 +95,10 @@ impl Veuni {
         match of_soon {
             Some((key, path)) if of_turn.is_none_or(|ready| key <= ready.key) => {
                 let record = self.soon.take(host, &path)?;
-                Some((path.to_string(), record, None))
+                Some((path.to_string(), Slim::of(record), None))
             }
             _ => {
-                let first = seat?.take_first(|first| (first.path().to_string(), first.record()))?;
+                let first = seat?.take_first(|first| (first.path().to_string(), first.take_known()))?;
                 Some((first.0, first.1, Some(place)))
             }
         }
@@ -113,8 +109,9 @@ impl Veuni {
         let (host, path) = split(url);
         let out = self.out.remove(url);
         let from = out.as_ref().and_then(|out| out.block);
-        let before = out.map(|out| out.record).or_else(|| self.soon.take(host, path));
-        let is_kept = before.filter(|_| is_soon(visit)).is_some_and(|mut record| {
+        let before = out.map(|out| out.known).or_else(|| self.soon.take(host, path).map(Slim::of));
+        let is_kept = before.filter(|_| is_soon(visit)).is_some_and(|known| {
+            let mut record = known.into_record();
             record.visit(visit);
             self.soon.keep(host, path, record, self.held.contains(&url.host()))
         });
@@ -134,7 +131,9 @@ impl Veuni {
         let hash = hash64(host.as_bytes());
         let at = self.route(hash);
         let is_held = self.held.contains(&url.host());
-        let Some(place) = out.block else { return self.soon.put(host, path, out.record, is_held) };
+        let Some(place) = out.block else {
+            return self.soon.put(host, path, out.known.into_record(), is_held);
+        };
         let block = &mut self.blocks[at];
         block.resume = None;
         // Without a turn it stands among the others when the next one begins.
@@ -148,7 +147,7 @@ impl Veuni {
             turn.sit(ordinal, 0, server);
         }
         if let Some(seat) = turn.seats.get_mut(host) {
-            seat.returned.push((path.to_string(), out.record, place));
+            seat.returned.push((path.to_string(), out.known, place));
             if !is_held {
                 turn.waiting.push(Reverse((Timestamp::EPOCH, seat.order, seat.ordinal)));
             }
@@ -157,9 +156,9 @@ impl Veuni {
 }
 
 /// Hands a URL out, unless it is out already.
-fn give(url: CanonicalUrl, record: Record, block: Option<Place>, out: &mut Out, drawn: &mut Drawn) {
-    let (depth, revisit) = (record.depth, record.visits > 0);
-    if out.insert(&url, record, block) {
+fn give(url: CanonicalUrl, known: Slim, block: Option<Place>, out: &mut Out, drawn: &mut Drawn) {
+    let (depth, revisit) = (known.depth(), known.due().is_some());
+    if out.insert(&url, known, block) {
         drawn.urls.push(DrawnUrl { url, depth, revisit });
     }
 }

@@ -30,7 +30,7 @@ impl Veuni {
     /// What is known of a URL, with what came in for it since its block was written.
     pub(super) fn look_up(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error> {
         if let Some(out) = self.out.get(url) {
-            return Ok(Some(out.record.clone()));
+            return Ok(Some(out.known.clone().into_record()));
         }
         let (host, path) = split(url);
         let hash = hash64(host.as_bytes());

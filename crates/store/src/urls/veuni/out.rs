@@ -1,9 +1,9 @@
 //! URLs that were handed out and have not come back, with what was known of them.
 //!
 //! Whoever visits one asks what it was like before; the answer is here, without a look into a block. Bounded by what
-//! the frontier holds: some 250 bytes per URL.
+//! the frontier holds: some 130 bytes per URL, and as many again where it was visited before.
 
-use crate::urls::Record;
+use crate::urls::record::Slim;
 use farol_base::CanonicalUrl;
 use farol_base::fingerprint::hash64;
 use hashbrown::HashTable;
@@ -15,7 +15,7 @@ pub type Place = (u32, u64);
 #[derive(Debug)]
 pub struct OutUrl {
     url: CanonicalUrl,
-    pub record: Record,
+    pub known: Slim,
     /// The block from which it was handed out; `None` where it was kept in memory.
     pub block: Option<Place>,
 }
@@ -39,11 +39,11 @@ impl Out {
     }
 
     /// Notes that a URL is out; says whether it was not before.
-    pub fn insert(&mut self, url: &CanonicalUrl, record: Record, block: Option<Place>) -> bool {
+    pub fn insert(&mut self, url: &CanonicalUrl, known: Slim, block: Option<Place>) -> bool {
         match self.urls.entry(hash(url), |out| out.url == *url, |out| hash(&out.url)) {
             Entry::Occupied(_) => false,
             Entry::Vacant(vacant) => {
-                vacant.insert(OutUrl { url: url.clone(), record, block });
+                vacant.insert(OutUrl { url: url.clone(), known, block });
                 true
             }
         }

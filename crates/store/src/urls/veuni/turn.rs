@@ -10,7 +10,7 @@ use super::out::Place;
 use super::redistribute::Redistribution;
 use super::schedule::{Facts, Schedule};
 use crate::Error;
-use crate::urls::Record;
+use crate::urls::record::Slim;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
@@ -51,7 +51,7 @@ pub struct Seat {
     /// Nothing comes after the window.
     is_last_window: bool,
     /// Given back, with the block from which each was handed out first.
-    pub(super) returned: Vec<(String, Record, Place)>,
+    pub(super) returned: Vec<(String, Slim, Place)>,
 }
 
 /// A URL that can be handed out.
@@ -59,30 +59,26 @@ pub struct Seat {
 pub struct Ready {
     pub key: u64,
     path: Vec<u8>,
-    depth: u16,
-    /// What its visits left behind.
-    visited: Option<Box<Record>>,
+    known: Slim,
 }
 
 impl Ready {
     fn of(key: u64, entry: &Entry<'_>) -> Result<Ready, Error> {
-        let visited = if entry.state == 0 { None } else { Some(Box::new(record_of(entry)?)) };
-        Ok(Ready { key, path: entry.path.to_vec(), depth: entry.depth, visited })
+        let known = if entry.state == 0 { Slim::found_at(entry.depth) } else { Slim::of(record_of(entry)?) };
+        Ok(Ready { key, path: entry.path.to_vec(), known })
     }
 
     pub fn due(&self) -> Timestamp {
-        self.visited.as_ref().filter(|record| record.visits > 0).map_or(Timestamp::EPOCH, |record| record.due)
+        self.known.due().unwrap_or(Timestamp::EPOCH)
     }
 
     pub fn path(&self) -> &str {
         text(&self.path)
     }
 
-    pub fn record(&mut self) -> Record {
-        match self.visited.take() {
-            Some(record) => *record,
-            None => Record { depth: self.depth, ..Record::default() },
-        }
+    /// Takes what is known of it.
+    pub fn take_known(&mut self) -> Slim {
+        std::mem::take(&mut self.known)
     }
 }
 

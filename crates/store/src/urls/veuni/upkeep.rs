@@ -29,6 +29,8 @@ const SHORT_BYTES: u64 = 256 << 10;
 const FOR_ONE_MIN: u64 = 1 << 20;
 /// This part of the memory for what comes in may always be filled by what waits for one server.
 const FOR_ONE_SHARE: u64 = 4;
+/// Once so many notes wait in memory, and are more than twice of what their block has, it is merged at once.
+const EARLY_NOTES_MIN: u64 = 64 << 10;
 /// When memory is full, this part of it is made free.
 const ROOM_SHARE: u64 = 8;
 /// A note in memory takes so many times what it will take in a pending file.
@@ -51,6 +53,7 @@ impl Veuni {
         if staged > self.options.memory {
             self.write_stages()?;
         }
+        self.merge_early()?;
         self.shrink_pending()?;
         // Whoever brings more than can be put away waits.
         while self.jobs.running > 0 && self.is_overfull() {
@@ -326,6 +329,27 @@ impl Veuni {
         };
         self.jobs.start(Box::new(job), short);
         if short { self.collect() } else { Ok(()) }
+    }
+
+    /// Merges blocks that have next to nothing beside what is in memory: a crawl that has just begun will soon ask for it,
+    /// and it costs little, as less than half as much is rewritten as came in.
+    fn merge_early(&mut self) -> Result<(), Error> {
+        let is_due = |block: &Block| {
+            let notes = block.stage.len() as u64;
+            notes >= EARLY_NOTES_MIN
+                && notes > 2 * block.known()
+                && !block.is_busy
+                && block.damage.is_none()
+                && block.runs.is_empty()
+        };
+        while self.trouble.is_none()
+            && self.log.batch.is_empty()
+            && self.jobs.running < self.options.threads
+            && let Some(at) = self.blocks.iter().position(is_due)
+        {
+            self.start_merge(at)?;
+        }
+        Ok(())
     }
 
     /// Merges blocks whose pending files are large, the largest first.

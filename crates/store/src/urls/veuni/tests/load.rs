@@ -39,6 +39,25 @@ fn a_huge_server_stays_in_one_block_and_all_of_it_comes_up_once() {
 }
 
 #[test]
+fn what_a_crawl_finds_first_is_merged_before_it_asks() {
+    let mut store = open(&Mem::new(), VeuniOptions { threads: 1, ..options() });
+    let mut bring = |store: &mut Veuni, pages: std::ops::Range<u64>| {
+        let batch: Vec<Found> = pages.map(|page| found_url(page % 50, page)).collect();
+        store.found(&batch).unwrap();
+        store.flush().unwrap();
+    };
+    bring(&mut store, 0..60_000);
+    assert!(!store.wait().unwrap(), "few notes wait for somebody who asks, or for memory to fill up");
+    bring(&mut store, 60_000..70_000);
+    assert!(store.wait().unwrap());
+    assert_eq!(store.counts().known, 70_000);
+    // As much again is no reason to rewrite what there is.
+    bring(&mut store, 70_000..200_000);
+    assert!(!store.wait().unwrap());
+    assert_eq!(store.counts().known, 70_000);
+}
+
+#[test]
 fn what_waits_for_a_huge_server_is_never_more_than_memory_holds() {
     // Pending files may be as large as they like, but one server's must fit into a merge.
     let memory = 1 << 20;
