@@ -342,16 +342,21 @@ impl Stage {
         together
     }
 
-    /// Moves all servers from this hash on into another stage.
-    pub fn split_off(&mut self, from: u64) -> Stage {
-        let (old, mut other) = (self.take(), self.another());
-        for (_, note) in old.notes(Place::default()) {
-            if (old.hash)(note.host) < from { &mut *self } else { &mut other }.adopt(&note);
+    /// Deals everything out by server, in one pass: a stage for those before the first of these hashes, then one for those
+    /// from each of them on.
+    pub fn deal(self, froms: &[u64]) -> Vec<Stage> {
+        if froms.is_empty() {
+            return vec![self];
         }
-        for part in [self, &mut other] {
-            part.first_batch = if part.is_empty() { u64::MAX } else { old.first_batch };
+        let mut parts: Vec<Stage> = (0..=froms.len()).map(|_| self.another()).collect();
+        for (_, note) in self.notes(Place::default()) {
+            let hash = (self.hash)(note.host);
+            parts[froms.partition_point(|from| *from <= hash)].adopt(&note);
         }
-        other
+        for part in parts.iter_mut().filter(|part| !part.is_empty()) {
+            part.first_batch = self.first_batch;
+        }
+        parts
     }
 
     /// Takes in what another stage, later than this one, has.
@@ -580,6 +585,7 @@ mod tests {
         stage.found("http://h", "/a", 9, Some(Timestamp::EPOCH));
         stage.found("http://g", "/a", 1, None);
         stage.found("http://f", "/a", 1, None);
+        stage.first_batch = 4;
         let (forgotten, item) = stage.get(1, "http://h", "/a");
         assert!(!forgotten);
         let hinted = Item { depth: 2, visit_first: false, events: vec![Event::Hint(Timestamp::EPOCH)] };
@@ -589,8 +595,9 @@ mod tests {
         assert!(stage.get(1, "http://g", "/a").1.is_some());
         stage.found("http://h", "/a", 7, None);
         assert_eq!(stage.get(1, "http://h", "/a").1.map(|item| item.depth), Some(7));
-        let other = stage.split_off(2);
-        assert_eq!((stage.len(), other.len()), (6, 1));
-        assert!(stage.get(1, "http://h", "/a").0 && stage.is_urgent && !other.is_urgent);
+        let [first, other, none] = &stage.deal(&[2, 3])[..] else { panic!("three parts") };
+        assert_eq!((first.len(), other.len(), none.len()), (6, 1, 0));
+        assert!(first.get(1, "http://h", "/a").0 && first.is_urgent && !other.is_urgent);
+        assert_eq!((other.first_batch, none.first_batch), (4, u64::MAX));
     }
 }

@@ -203,20 +203,19 @@ impl Veuni {
         let old = &mut self.blocks[at];
         let old_files = [old.file.as_ref().map(|file| file.file.clone()), Some(old.pending_file())];
         let was_in_turn = old.turn.is_some() || old.wants_turn;
-        let mut stage = old.stage.take();
-        let mut parts: Vec<Block> = Vec::with_capacity(files.len());
-        for (part, file) in files.into_iter().enumerate().rev() {
-            let from = if part == 0 { from } else { file.id.from };
+        let froms: Vec<u64> = files.iter().skip(1).map(|file| file.id.from).collect();
+        let stages = old.stage.take().deal(&froms);
+        let count = files.len();
+        let mut parts: Vec<Block> = Vec::with_capacity(count);
+        for ((file, stage), from) in files.into_iter().zip(stages).zip([from].into_iter().chain(froms)) {
             let mut block = Block::new(file.id.number, file.id.generation, from);
-            block.stage = if part == 0 { stage.take() } else { stage.split_off(from) };
+            block.stage = stage;
             block.upto = file.id.upto;
             block.merged = self.now;
             block.file = Some(file);
             (block.has_file, block.rebuilding) = (true, rebuilding);
             parts.push(block);
         }
-        parts.reverse();
-        let count = parts.len();
         self.blocks.splice(at..=at, parts);
         self.mark_routes();
         for file in old_files.into_iter().flatten() {
