@@ -41,7 +41,7 @@ fn a_huge_server_stays_in_one_block_and_all_of_it_comes_up_once() {
 #[test]
 fn what_a_crawl_finds_first_is_merged_before_it_asks() {
     let mut store = open(&Mem::new(), VeuniOptions { threads: 1, ..options() });
-    let mut bring = |store: &mut Veuni, pages: std::ops::Range<u64>| {
+    let bring = |store: &mut Veuni, pages: std::ops::Range<u64>| {
         let batch: Vec<Found> = pages.map(|page| found_url(page % 50, page)).collect();
         store.found(&batch).unwrap();
         store.flush().unwrap();
