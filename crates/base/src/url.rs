@@ -14,7 +14,9 @@
 //! The order of query parameters, a trailing slash and the case of the path stay: they can mean something.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use url::Url;
 
 /// Longest URL that is kept; longer ones are refused. Servers and sitemaps agree on about this size.
@@ -56,8 +58,12 @@ pub const SESSIONS: &[&str] =
 ///
 /// It can only come from [`CanonicalUrl::parse`] or [`CanonicalUrl::join`], so two of them name the same page
 /// exactly when their texts are equal.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CanonicalUrl(Box<str>);
+#[derive(Clone)]
+pub struct CanonicalUrl {
+    text: Box<str>,
+    /// Bytes of scheme, host name and port; whoever wants the host need not look for its end again.
+    host_bytes: u16,
+}
 
 /// Why a text is not a URL that can be crawled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,7 +107,7 @@ impl CanonicalUrl {
     /// Prepares to read many references against this URL.
     pub fn to_base(&self) -> BaseUrl {
         // A canonical URL is always a valid URL, so the fallback is never reached.
-        let url = Url::parse(&self.0).or_else(|_| Url::parse("http://invalid.invalid/"));
+        let url = Url::parse(&self.text).or_else(|_| Url::parse("http://invalid.invalid/"));
         BaseUrl::new(url.expect("a constant URL is valid"))
     }
 
@@ -135,7 +141,13 @@ impl CanonicalUrl {
         if text.len() > URL_BYTES_MAX {
             return Err(UrlError::TooLong);
         }
-        Ok(CanonicalUrl(text.into()))
+        Ok(Self::of(text, path_start))
+    }
+
+    /// Takes a text that is canonical; its host, as `host_str` has it, ends there.
+    fn of(text: String, host_bytes: usize) -> CanonicalUrl {
+        debug_assert!(text.len() <= URL_BYTES_MAX && text.as_bytes().get(host_bytes) == Some(&b'/'));
+        CanonicalUrl { text: text.into(), host_bytes: host_bytes as u16 }
     }
 
     /// Takes a text that was canonical when it was written to disk.
@@ -143,16 +155,16 @@ impl CanonicalUrl {
     /// The text is checked again, because a file can be damaged: anything that is not canonical is an error.
     pub fn from_stored(text: &str) -> Result<CanonicalUrl, UrlError> {
         let url = CanonicalUrl::parse(text)?;
-        if &*url.0 == text { Ok(url) } else { Err(UrlError::NoHost) }
+        if &*url.text == text { Ok(url) } else { Err(UrlError::NoHost) }
     }
 
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Scheme, host name and port as text, without the slash that follows: `https://example.org:8443`.
     pub fn host_str(&self) -> &str {
-        &self.0[..self.path_start()]
+        &self.text[..self.path_start()]
     }
 
     /// The host this page lives on.
@@ -162,7 +174,7 @@ impl CanonicalUrl {
 
     /// Path and query: `/a/b?c=d`. Starts with a slash.
     pub fn path_and_query(&self) -> &str {
-        &self.0[self.path_start()..]
+        &self.text[self.path_start()..]
     }
 
     /// Path alone: `/a/b`.
@@ -178,30 +190,57 @@ impl CanonicalUrl {
 
     /// Names the page by a fixed-size id.
     pub fn id(&self) -> crate::PageId {
-        crate::PageId::of(&self.0)
+        crate::PageId::of(&self.text)
     }
 
     fn path_start(&self) -> usize {
-        let start = after_scheme(&self.0);
-        memchr::memchr(b'/', &self.0.as_bytes()[start..]).map_or(self.0.len(), |at| start + at)
+        usize::from(self.host_bytes)
+    }
+}
+
+// The text is all that counts: where its host ends follows from it.
+
+impl PartialEq for CanonicalUrl {
+    fn eq(&self, other: &CanonicalUrl) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for CanonicalUrl {}
+
+impl PartialOrd for CanonicalUrl {
+    fn partial_cmp(&self, other: &CanonicalUrl) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for CanonicalUrl {
+    fn cmp(&self, other: &CanonicalUrl) -> Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl Hash for CanonicalUrl {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
     }
 }
 
 impl Borrow<str> for CanonicalUrl {
     fn borrow(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
 impl fmt::Display for CanonicalUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
 impl fmt::Debug for CanonicalUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -220,7 +259,7 @@ impl BaseUrl {
         // A page in the same folder spells the folder; where there is none, no reference takes the short way.
         let page = url.join("x").ok().and_then(|page| CanonicalUrl::from_url(page).ok());
         let host_bytes = page.as_ref().map_or(0, |page| page.path_start());
-        let folder = page.map_or(String::new(), |page| page.0[..page.0.len() - 1].to_string());
+        let folder = page.map_or(String::new(), |page| page.text[..page.text.len() - 1].to_string());
         BaseUrl { url, folder, host_bytes }
     }
 
@@ -257,7 +296,7 @@ impl BaseUrl {
         }
         let start = if first == b'/' { &self.folder[..self.host_bytes] } else { &self.folder };
         let fits = start.len() + reference.len() <= URL_BYTES_MAX;
-        fits.then(|| CanonicalUrl([start, reference].concat().into()))
+        fits.then(|| CanonicalUrl::of([start, reference].concat(), self.host_bytes))
     }
 }
 
@@ -301,7 +340,8 @@ fn plain_absolute(text: &str) -> Option<CanonicalUrl> {
         return None;
     }
     let slash = if path.is_empty() { "/" } else { "" };
-    (text.len() < URL_BYTES_MAX).then(|| CanonicalUrl([text, slash].concat().into()))
+    let host_bytes = text.len() - path.len();
+    (text.len() < URL_BYTES_MAX).then(|| CanonicalUrl::of([text, slash].concat(), host_bytes))
 }
 
 /// Where the host name starts: there are only `http://` and `https://`.
@@ -332,7 +372,7 @@ impl Host {
         text.push_str(&self.0);
         text.push_str(path_and_query);
         if path_and_query.starts_with('/') && is_plain(path_and_query) && len < URL_BYTES_MAX {
-            return Ok(CanonicalUrl(text.into()));
+            return Ok(CanonicalUrl::of(text, self.0.len()));
         }
         CanonicalUrl::from_stored(&text)
     }

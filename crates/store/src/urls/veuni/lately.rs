@@ -1,22 +1,44 @@
 //! URLs that were found a moment ago, so that the many links to the same pages need not be noted again.
 //!
-//! Remembers a URL by 112 bits of a fingerprint under a key that is drawn at random: for a thousand million URLs
-//! checked against a million remembered the chance that one is mistaken is below 10⁻¹⁸, and nobody can aim at it. What is
-//! forgotten, because another took its place, is only noted once more.
+//! Remembers a URL by 64 bits of a fingerprint under a key that is drawn at random, at a place that other bits of it
+//! name: of 2 × 10¹⁸ URLs that are checked one is mistaken for another, and nobody can aim at it. What is forgotten,
+//! because another took its place, is only noted once more.
 
 use farol_base::fingerprint::keyed128;
 use std::hash::{BuildHasher, RandomState};
 
-/// Depth, in the lowest bits of what is remembered.
-const DEPTH: u128 = 0xFFFF;
+/// URLs that share a place: a new one takes that of the oldest.
+const WAYS: usize = 7;
 
-/// URLs that share a place: a new one comes first, and the last one goes.
-const WAYS: usize = 4;
+/// URLs found at this depth or a greater one are always noted.
+const DEEP: u8 = u8::MAX;
 
 /// A line of the processor's cache.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Place([u128; WAYS]);
+struct Place {
+    tags: [u64; WAYS],
+    /// Depth at which each was found.
+    depths: [u8; WAYS],
+    oldest: u8,
+}
+
+const NOTHING: Place = Place { tags: [0; WAYS], depths: [0; WAYS], oldest: 0 };
+
+impl Place {
+    /// Which of its URLs has this tag. Looks at all of them: where it stands cannot be guessed.
+    fn way_of(&self, tag: u64) -> Option<usize> {
+        let hits = (0..WAYS).fold(0u32, |hits, way| hits | u32::from(self.tags[way] == tag) << way);
+        (hits != 0).then(|| hits.trailing_zeros() as usize)
+    }
+}
+
+/// A URL's fingerprint: which place, and by what it is known there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Print {
+    place: u64,
+    tag: u64,
+}
 
 #[derive(Debug)]
 pub struct Lately {
@@ -29,47 +51,48 @@ impl Lately {
     pub fn new(bytes: u64) -> Lately {
         let places = (bytes / size_of::<Place>() as u64).max(256);
         let places = 1usize << places.ilog2();
-        Lately { places: vec![Place([0; WAYS]); places].into_boxed_slice(), key: random() }
+        Lately { places: vec![NOTHING; places].into_boxed_slice(), key: random() }
     }
 
     /// The fingerprint by which a URL is remembered.
-    pub fn print(&self, url: &str) -> u128 {
-        keyed128(url.as_bytes(), self.key)
+    pub fn print(&self, url: &str) -> Print {
+        let print = keyed128(url.as_bytes(), self.key);
+        Print { place: (print >> 64) as u64, tag: print as u64 }
     }
 
-    fn at(&self, print: u128) -> usize {
-        (print >> 64) as usize & (self.places.len() - 1)
+    fn at(&self, print: Print) -> usize {
+        print.place as usize & (self.places.len() - 1)
     }
 
     /// Has the processor fetch all that these URLs may be remembered at, before they are asked for one by one.
-    pub fn touch(&self, prints: impl Iterator<Item = u128>) {
-        let slots = prints.map(|print| self.places[self.at(print)].0[0] as u64);
-        std::hint::black_box(slots.fold(0, |all, slot| all ^ slot));
-    }
-
-    /// What is remembered of a URL, its depth in the lowest bits.
-    fn slot(&self, print: u128) -> Option<u128> {
-        let Place(slots) = &self.places[self.at(print)];
-        slots.iter().copied().find(|slot| (slot ^ print) <= DEPTH)
+    pub fn touch(&self, prints: &[Print]) {
+        let tags = prints.iter().map(|print| self.places[self.at(*print)].tags[0]);
+        std::hint::black_box(tags.fold(0, |all, tag| all ^ tag));
     }
 
     /// Whether a URL was found lately.
-    pub fn has(&self, print: u128) -> bool {
-        self.slot(print).is_some()
+    pub fn has(&self, print: Print) -> bool {
+        self.places[self.at(print)].way_of(print.tag).is_some()
     }
 
     /// Whether a URL was found lately at this depth or a smaller one.
-    pub fn has_at(&self, print: u128, depth: u16) -> bool {
-        self.slot(print).is_some_and(|slot| (slot & DEPTH) <= u128::from(depth))
+    pub fn has_at(&self, print: Print, depth: u16) -> bool {
+        let place = &self.places[self.at(print)];
+        let before = place.way_of(print.tag).map(|way| place.depths[way]);
+        before.is_some_and(|before| before != DEEP && u16::from(before) <= depth)
     }
 
-    /// Remembers a URL, in the place of what is known of it at a greater depth.
-    pub fn remember(&mut self, print: u128, depth: u16) {
+    /// Remembers that a URL was found, at a smaller depth than before where it was.
+    pub fn remember(&mut self, print: Print, depth: u16) {
         let at = self.at(print);
-        let Place(slots) = &mut self.places[at];
-        let old = slots.iter().position(|slot| (slot ^ print) <= DEPTH).unwrap_or(WAYS - 1);
-        slots.copy_within(..old, 1);
-        slots[0] = (print & !DEPTH) | u128::from(depth);
+        let place = &mut self.places[at];
+        let way = place.way_of(print.tag).unwrap_or_else(|| {
+            let oldest = usize::from(place.oldest);
+            place.oldest = ((oldest + 1) % WAYS) as u8;
+            oldest
+        });
+        place.tags[way] = print.tag;
+        place.depths[way] = depth.min(u16::from(DEEP)) as u8;
     }
 
     /// Forgets everything.
@@ -101,14 +124,27 @@ mod tests {
     }
 
     #[test]
+    fn far_from_the_seeds_a_url_is_known_and_noted_all_the_same() {
+        let mut lately = Lately::new(0);
+        let print = lately.print("http://h/a");
+        for depth in [255, 256, u16::MAX] {
+            lately.remember(print, depth);
+            assert!(lately.has(print) && !lately.has_at(print, 254) && !lately.has_at(print, u16::MAX));
+        }
+        lately.remember(print, 254);
+        assert!(lately.has_at(print, 254) && lately.has_at(print, u16::MAX) && !lately.has_at(print, 253));
+    }
+
+    #[test]
     fn the_newest_of_a_place_stay() {
         let mut lately = Lately::new(0);
-        let prints = [1u128, 2, 3, 4, 5, 6].map(|number| number << 16);
-        prints.iter().take(5).for_each(|print| lately.remember(*print, 0));
-        assert_eq!(prints.map(|print| lately.has(print)), [false, true, true, true, true, false]);
-        // One that is known comes to the front, and pushes nothing out.
-        lately.remember(prints[1], 0);
-        lately.remember(prints[5], 0);
-        assert_eq!(prints.map(|print| lately.has(print)), [false, true, false, true, true, true]);
+        let prints: Vec<Print> = (1..=9).map(|tag| Print { place: 3, tag }).collect();
+        let known = |lately: &Lately| prints.iter().map(|print| lately.has(*print)).collect::<Vec<bool>>();
+        prints.iter().take(8).for_each(|print| lately.remember(*print, 0));
+        assert_eq!(known(&lately), [false, true, true, true, true, true, true, true, false]);
+        // One that is known pushes nothing out.
+        lately.remember(prints[4], 0);
+        lately.remember(prints[8], 0);
+        assert_eq!(known(&lately), [false, false, true, true, true, true, true, true, true]);
     }
 }

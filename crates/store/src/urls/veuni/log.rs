@@ -7,11 +7,13 @@ use super::codec::{Bytes, Misfit, put, put_bytes, put_visit, visit_of};
 use crate::urls::Visit;
 use crate::{Cut, Error};
 use farol_base::disk::Disk;
-use farol_base::{PagePosition, Timestamp};
+use farol_base::{CanonicalUrl, PagePosition, Timestamp};
+use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"FAROLLOG";
-const VERSION: u32 = 1;
+/// Version 1 knew no whole URLs. Its files are read, and not appended to.
+const VERSION: u32 = 2;
 /// Magic, version, first batch, watermark (file, offset), checksum of these.
 const HEADER_BYTES: usize = 8 + 4 + 8 + 4 + 8 + 4;
 /// Length and checksum of the rest, number.
@@ -25,6 +27,7 @@ const HINT: u8 = 3;
 const VISIT: u8 = 4;
 const FORGET: u8 = 5;
 const MARK: u8 = 6;
+const URL: u8 = 7;
 
 /// Something that came in, for the host named last.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,12 +45,13 @@ pub enum Op<'a> {
 pub struct Batch {
     /// Room for the head, then what came in.
     bytes: Vec<u8>,
-    host: String,
+    /// Where the host that was named last stands in it; at the beginning none was.
+    host: Range<usize>,
 }
 
 impl Default for Batch {
     fn default() -> Batch {
-        Batch { bytes: vec![0; BATCH_HEAD_BYTES], host: String::new() }
+        Batch { bytes: vec![0; BATCH_HEAD_BYTES], host: 0..0 }
     }
 }
 
@@ -62,26 +66,45 @@ impl Batch {
 
     fn clear(&mut self) {
         self.bytes.truncate(BATCH_HEAD_BYTES);
-        self.host.clear();
+        self.host = 0..0;
     }
 
     fn host(&mut self, host: &str) {
-        if self.host != host {
-            self.host.clear();
-            self.host.push_str(host);
+        if !self.is_host(host) {
             self.bytes.push(HOST);
             put_bytes(&mut self.bytes, host.as_bytes());
+            self.host = self.bytes.len() - host.len()..self.bytes.len();
         }
     }
 
-    pub fn found(&mut self, host: &str, path: &str, depth: u16, hint: Option<Timestamp>) {
-        self.host(host);
-        self.bytes.push(if hint.is_some() { HINT } else { FOUND });
-        put_bytes(&mut self.bytes, path.as_bytes());
-        put(&mut self.bytes, u64::from(depth));
+    pub fn found(&mut self, url: &CanonicalUrl, depth: u16, hint: Option<Timestamp>) {
+        let host = url.host_str();
         if let Some(hint) = hint {
-            put(&mut self.bytes, hint.as_millis());
+            self.host(host);
+            self.path(HINT, url);
+            put(&mut self.bytes, u64::from(depth));
+            return put(&mut self.bytes, hint.as_millis());
         }
+        if self.is_host(host) {
+            self.path(FOUND, url);
+        } else {
+            self.bytes.push(URL);
+            put(&mut self.bytes, host.len() as u64);
+            put_bytes(&mut self.bytes, url.as_str().as_bytes());
+            let start = self.bytes.len() - url.as_str().len();
+            self.host = start..start + host.len();
+        }
+        put(&mut self.bytes, u64::from(depth));
+    }
+
+    fn path(&mut self, what: u8, url: &CanonicalUrl) {
+        self.bytes.push(what);
+        put_bytes(&mut self.bytes, url.path_and_query().as_bytes());
+    }
+
+    /// Whether this host was named last.
+    fn is_host(&self, host: &str) -> bool {
+        self.bytes[self.host.clone()] == *host.as_bytes()
     }
 
     pub fn visited(&mut self, host: &str, path: &str, visit: &Visit) {
@@ -113,6 +136,14 @@ fn read_ops(
         let op = match bytes.byte()? {
             HOST => Op::Host(bytes.text()?),
             FOUND => Op::Found { path: bytes.text()?, depth: bytes.small()? },
+            URL => {
+                let (host, url) = (bytes.small()?, bytes.text()?);
+                let (host, path) = url.split_at_checked(host).ok_or("a host longer than its URL")?;
+                if let Err(error) = take(Op::Host(host)) {
+                    return Ok(Err(error));
+                }
+                Op::Found { path, depth: bytes.small()? }
+            }
             HINT => {
                 let (path, depth) = (bytes.text()?, bytes.small()?);
                 Op::Hint { path, depth, at: Timestamp::from_millis(bytes.number()?) }
@@ -135,6 +166,7 @@ struct Segment {
     file: String,
     first: u64,
     len: u64,
+    version: u32,
 }
 
 /// The log.
@@ -177,6 +209,12 @@ impl Log {
         for (at, file) in files.iter().enumerate() {
             cut = log.read(file, at + 1 == files.len(), take)?;
         }
+        // A file is named after its first batch: the one that follows an old file without any needs another name.
+        if let Some(last) = log.segments.last()
+            && last.version != VERSION
+        {
+            log.next = log.next.max(last.first + 1);
+        }
         Ok((log, cut))
     }
 
@@ -195,11 +233,11 @@ impl Log {
         let (mut good, mut head) = (0, [0; HEADER_BYTES]);
         let read = self.disk.read_at(file, 0, &mut head).map_err(Error::io("read", file))?;
         if read == HEADER_BYTES {
-            let (first, watermark) = read_header(file, &head)?;
+            let (version, first, watermark) = read_header(file, &head)?;
             self.next = self.next.max(first);
             self.watermark = self.watermark.max(watermark);
             good = HEADER_BYTES as u64;
-            self.segments.push(Segment { file: file.to_string(), first, len: good });
+            self.segments.push(Segment { file: file.to_string(), first, len: good, version });
         } else if !last {
             return Err(damaged(read as u64, "the file ends too early"));
         }
@@ -281,7 +319,7 @@ impl Log {
 
     fn write_batch(&mut self) -> Result<Option<u64>, Error> {
         let number = self.next;
-        if self.segments.is_empty() {
+        if self.segments.last().is_none_or(|segment| segment.version != VERSION) {
             self.begin_segment();
         }
         let Some(segment) = self.segments.last_mut() else { return Ok(None) };
@@ -316,7 +354,12 @@ impl Log {
     }
 
     fn begin_segment(&mut self) {
-        self.segments.push(Segment { file: file_name(self.next), first: self.next, len: 0 });
+        self.segments.push(Segment {
+            file: file_name(self.next),
+            first: self.next,
+            len: 0,
+            version: VERSION,
+        });
     }
 
     /// Begins a new file, so that older ones can go. Where that fails the old one is written on.
@@ -384,12 +427,12 @@ fn header(first: u64, watermark: PagePosition) -> Vec<u8> {
     header
 }
 
-fn read_header(file: &str, head: &[u8; HEADER_BYTES]) -> Result<(u64, PagePosition), Error> {
+fn read_header(file: &str, head: &[u8; HEADER_BYTES]) -> Result<(u32, u64, PagePosition), Error> {
     if &head[..8] != MAGIC {
         return Err(Error::NotOurs { file: file.to_string() });
     }
     let version = u32::from_le_bytes(std::array::from_fn(|i| head[8 + i]));
-    if version != VERSION {
+    if !(1..=VERSION).contains(&version) {
         return Err(Error::Version { file: file.to_string(), found: version, known: VERSION });
     }
     if crc32fast::hash(&head[..HEADER_BYTES - 4]).to_le_bytes() != head[HEADER_BYTES - 4..] {
@@ -402,5 +445,60 @@ fn read_header(file: &str, head: &[u8; HEADER_BYTES]) -> Result<(u64, PagePositi
     let first = u64::from_le_bytes(std::array::from_fn(|i| head[12 + i]));
     let file_number = u32::from_le_bytes(std::array::from_fn(|i| head[20 + i]));
     let offset = u64::from_le_bytes(std::array::from_fn(|i| head[24 + i]));
-    Ok((first, PagePosition { file: file_number, offset }))
+    Ok((version, first, PagePosition { file: file_number, offset }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_base::disk::Mem;
+
+    /// A file as version 1 wrote it: with a batch, or none.
+    fn old_file(first: u64, ops: &[u8]) -> Vec<u8> {
+        let mut file = header(first, PagePosition { file: 3, offset: 77 });
+        file[8..12].copy_from_slice(&1u32.to_le_bytes());
+        let crc = crc32fast::hash(&file[..HEADER_BYTES - 4]).to_le_bytes();
+        file[HEADER_BYTES - 4..].copy_from_slice(&crc);
+        if !ops.is_empty() {
+            let body = [&first.to_le_bytes(), ops].concat();
+            file.extend_from_slice(&(body.len() as u32).to_le_bytes());
+            file.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
+            file.extend_from_slice(&body);
+        }
+        file
+    }
+
+    fn open(disk: &Arc<Mem>) -> (Log, Vec<String>) {
+        let mut ops = Vec::new();
+        let mut take = |number: u64, op: Op<'_>| {
+            ops.push(format!("{number} {op:?}"));
+            Ok(())
+        };
+        let (log, cut) = Log::open(disk.clone(), &mut take).unwrap();
+        assert!(cut.is_none());
+        (log, ops)
+    }
+
+    #[test]
+    fn files_of_the_version_before_are_read_and_left_as_they_are() {
+        let old = [r#"5 Host("http://h")"#, r#"5 Found { path: "/a", depth: 2 }"#];
+        let new =
+            [r#"Host("http://g")"#, r#"Found { path: "/b", depth: 1 }"#, r#"Found { path: "/c", depth: 9 }"#];
+        for (ops, old) in [(&b"\x01\x08http://h\x02\x02/a\x02"[..], &old[..]), (&b""[..], &[][..])] {
+            let disk = Arc::new(Mem::new());
+            let before = old_file(5, ops);
+            disk.append(&file_name(5), &before).unwrap();
+            let (mut log, read) = open(&disk);
+            assert_eq!((read, log.watermark.offset), (old.iter().map(|op| op.to_string()).collect(), 77));
+            for (url, depth) in [("http://g/b", 1), ("http://g/c", 9)] {
+                log.batch.found(&CanonicalUrl::parse(url).unwrap(), depth, None);
+            }
+            assert_eq!(log.write().unwrap(), Some(6));
+            assert_eq!(disk.len(&file_name(5)).unwrap(), Some(before.len() as u64));
+            let (log, read) = open(&disk);
+            let new = new.iter().map(|op| format!("6 {op}"));
+            assert_eq!(read, old.iter().map(|op| op.to_string()).chain(new).collect::<Vec<String>>());
+            assert_eq!((log.watermark.offset, log.next), (77, 7));
+        }
+    }
 }

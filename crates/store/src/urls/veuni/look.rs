@@ -76,7 +76,7 @@ impl Veuni {
     pub(super) fn forget(&mut self, host: &Host) -> Result<u64, Error> {
         UrlStore::settle(self)?;
         let known = UrlStore::host_counts(self, host).map_or(0, |counts| counts.known);
-        self.stage_forget(host.as_str(), self.log.next);
+        self.stage_of(host.as_str(), self.log.next).forget(host.as_str());
         self.log.batch.forget(host.as_str());
         self.lately.forget();
         self.out.forget_host(host.as_str());

@@ -10,7 +10,8 @@ use super::out::Out;
 use super::routes::Routes;
 use super::run::{PendingFile, runs_of};
 use super::soon::Soon;
-use super::stage::{Spare, Stage};
+use super::spare::Spare;
+use super::stage::Stage;
 use super::{Block, Veuni, VeuniOptions, manifest};
 use crate::{Cut, Error};
 use farol_base::Timestamp;
@@ -77,13 +78,14 @@ impl Veuni {
             options,
             log: empty,
             blocks,
+            spare,
             routes: Routes::default(),
             numbers: Arc::new(AtomicU32::new(next)),
             jobs,
             broom,
             out: Out::default(),
             soon: Soon::default(),
-            held: HashSet::new(),
+            held: HashSet::default(),
             woken: HashSet::new(),
             asked: 1,
             last_turn: 0,
@@ -114,10 +116,10 @@ impl Veuni {
             return;
         }
         match op {
-            Op::Found { path, depth } => self.stage_found(host, path, depth, None, batch),
-            Op::Hint { path, depth, at } => self.stage_found(host, path, depth, Some(at), batch),
-            Op::Visit { path, visit } => self.stage_visited(host, path, &visit, batch),
-            Op::Forget => self.stage_forget(host, batch),
+            Op::Found { path, depth } => self.stage_of(host, batch).found(host, path, depth, None),
+            Op::Hint { path, depth, at } => self.stage_of(host, batch).found(host, path, depth, Some(at)),
+            Op::Visit { path, visit } => self.stage_of(host, batch).visited(host, path, &visit),
+            Op::Forget => self.stage_of(host, batch).forget(host),
             Op::Host(_) | Op::Mark(_) => {}
         }
     }

@@ -6,18 +6,15 @@
 use super::codec::{Bytes, Misfit, put, put_visit, visit_of};
 use super::incoming::Incoming;
 use super::run::{Item, RunBuilder};
-use super::{AT_A_TIME, touch};
+use super::spare::Spare;
+use super::touch;
 use crate::Error;
 use crate::urls::Visit;
-use farol_base::Timestamp;
 use farol_base::fingerprint::hash64;
+use farol_base::{CanonicalUrl, Timestamp};
 use hashbrown::HashTable;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Memory is taken in pieces of this size: nothing is ever moved as a stage grows.
-const CHUNK_BYTES: usize = 64 << 10;
-/// Memory for sorting up to so many notes, 8 MiB, is kept.
-const SORTED_KEPT: usize = 256 << 10;
 /// Depth, bytes of the host with what the note is, bytes of the path; then, where there is an event, its bytes. The server's
 /// hash is made again from its name where it is needed: memory is dearer.
 const HEAD_BYTES: usize = 2 + 2 + 2;
@@ -28,6 +25,8 @@ const FORGET: u16 = 1 << 15;
 const HAS_EVENT: u16 = 1 << 14;
 const HOST_BYTES: u16 = HAS_EVENT - 1;
 
+/// Notes that are brought near at a time.
+const AT_A_TIME: usize = 32;
 /// So much of a note is read at least: its head, and most of its URL.
 const NEAR_BYTES: usize = 64;
 
@@ -53,31 +52,6 @@ impl Event {
     }
 }
 
-/// Memory that no stage uses now: what was taken once is not given back to the system and asked for again.
-#[derive(Clone, Debug, Default)]
-pub struct Spare(Arc<Mutex<Kept>>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    chunks: Vec<Vec<u8>>,
-    sorted: Vec<Vec<Sorted>>,
-}
-
-impl Spare {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn give(&self, chunks: &mut Vec<Vec<u8>>) {
-        let usual = chunks.drain(..).filter(|chunk| chunk.capacity() == CHUNK_BYTES);
-        let empty = usual.map(|mut chunk| {
-            chunk.clear();
-            chunk
-        });
-        self.kept().chunks.extend(empty);
-    }
-}
-
 /// Notes in order, in memory that is kept for the next.
 #[derive(Debug)]
 struct InOrder {
@@ -87,10 +61,7 @@ struct InOrder {
 
 impl Drop for InOrder {
     fn drop(&mut self) {
-        if self.notes.capacity() <= SORTED_KEPT {
-            self.notes.clear();
-            self.spare.kept().sorted.push(std::mem::take(&mut self.notes));
-        }
+        self.spare.give_sorted(std::mem::take(&mut self.notes));
     }
 }
 
@@ -106,6 +77,8 @@ pub struct Stage {
     /// Where the notes of a URL are; made when the first is asked for.
     index: Mutex<Index>,
     event: Vec<u8>,
+    /// Notes of visits.
+    visits: Vec<Place>,
     /// Number of the log's batch that the first of it stands in.
     pub first_batch: u64,
     /// Whether there is something among it without which the block must not be handed out: visits, forgotten hosts.
@@ -162,6 +135,7 @@ impl Stage {
             hash: hash64,
             index: Mutex::default(),
             event: Vec::new(),
+            visits: Vec::new(),
             first_batch: u64::MAX,
             is_urgent: false,
         }
@@ -196,14 +170,27 @@ impl Stage {
 
     /// Notes that a URL was found.
     pub fn found(&mut self, host: &str, path: &str, depth: u16, hint: Option<Timestamp>) {
+        let event = self.event_of(hint);
+        self.push(false, depth, [host.as_bytes(), path.as_bytes()], host.len(), &event);
+        self.event = event;
+    }
+
+    /// As above, of a URL in one piece.
+    pub fn found_url(&mut self, url: &CanonicalUrl, depth: u16, hint: Option<Timestamp>) {
+        let event = self.event_of(hint);
+        self.push(false, depth, [url.as_str().as_bytes()], url.host_str().len(), &event);
+        self.event = event;
+    }
+
+    /// A hint as an event, in memory that is used over and over.
+    fn event_of(&mut self, hint: Option<Timestamp>) -> Vec<u8> {
         let mut event = std::mem::take(&mut self.event);
         event.clear();
         if let Some(hint) = hint {
             event.push(HINT);
             put(&mut event, hint.as_millis());
         }
-        self.push(false, depth, host.as_bytes(), path.as_bytes(), &event);
-        self.event = event;
+        event
     }
 
     pub fn visited(&mut self, host: &str, path: &str, visit: &Visit) {
@@ -211,34 +198,45 @@ impl Stage {
         event.clear();
         event.push(VISIT);
         put_visit(&mut event, visit);
-        self.push(false, u16::MAX, host.as_bytes(), path.as_bytes(), &event);
+        self.push(false, u16::MAX, [host.as_bytes(), path.as_bytes()], host.len(), &event);
         self.event = event;
         self.is_urgent = true;
     }
 
     /// Voids all that was known of a server.
     pub fn forget(&mut self, host: &str) {
-        self.push(true, u16::MAX, host.as_bytes(), &[], &[]);
+        self.push(true, u16::MAX, [host.as_bytes()], host.len(), &[]);
         self.is_urgent = true;
     }
 
-    fn push(&mut self, is_forget: bool, depth: u16, host: &[u8], path: &[u8], event: &[u8]) {
-        debug_assert!(host.len() <= usize::from(HOST_BYTES));
+    /// Appends a note; the texts, one after the other, are the URL, whose first `host_bytes` are its host.
+    fn push<const N: usize>(
+        &mut self,
+        is_forget: bool,
+        depth: u16,
+        texts: [&[u8]; N],
+        host_bytes: usize,
+        event: &[u8],
+    ) {
+        debug_assert!(host_bytes <= usize::from(HOST_BYTES));
         let event_head = if event.is_empty() { 0 } else { EVENT_HEAD_BYTES };
-        let bytes = HEAD_BYTES + event_head + host.len() + path.len() + event.len();
+        let text_bytes: usize = texts.iter().map(|text| text.len()).sum();
+        let bytes = HEAD_BYTES + event_head + text_bytes + event.len();
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < bytes) {
-            let spare = if bytes <= CHUNK_BYTES { self.spare.kept().chunks.pop() } else { None };
-            self.chunks.push(spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES.max(bytes))));
+            self.chunks.push(self.spare.chunk(bytes));
         }
-        let Some(chunk) = self.chunks.last_mut() else { return };
+        let at = self.chunks.len() - 1;
+        let chunk = &mut self.chunks[at];
+        if event.first() == Some(&VISIT) {
+            self.visits.push(Place { chunk: at as u32, offset: chunk.len() as u32 });
+        }
         let marks = (u16::from(is_forget) * FORGET) | (u16::from(!event.is_empty()) * HAS_EVENT);
-        let head = [depth, host.len() as u16 | marks, path.len() as u16].map(u16::to_le_bytes);
+        let head = [depth, host_bytes as u16 | marks, (text_bytes - host_bytes) as u16].map(u16::to_le_bytes);
         chunk.extend_from_slice(head.as_flattened());
         if !event.is_empty() {
             chunk.extend_from_slice(&(event.len() as u16).to_le_bytes());
         }
-        chunk.extend_from_slice(host);
-        chunk.extend_from_slice(path);
+        texts.iter().for_each(|text| chunk.extend_from_slice(text));
         chunk.extend_from_slice(event);
         self.len += 1;
         self.bytes += bytes as u64;
@@ -324,8 +322,8 @@ impl Stage {
 
     /// URLs that were visited, by host and path; one that was visited twice comes twice.
     pub fn visited_urls(&self) -> impl Iterator<Item = String> {
-        let visits = self.notes(Place::default()).filter(|(_, note)| note.event.first() == Some(&VISIT));
-        visits.map(|(_, note)| String::from_utf8_lossy(&[note.host, note.path].concat()).into_owned())
+        let notes = self.visits.iter().map(|place| self.note(*place));
+        notes.map(|note| String::from_utf8_lossy(&[note.host, note.path].concat()).into_owned())
     }
 
     /// What came for one URL, from its notes in order.
@@ -366,7 +364,7 @@ impl Stage {
     }
 
     fn adopt(&mut self, note: &Note<'_>) {
-        self.push(note.is_forget, note.depth, note.host, note.path, note.event);
+        self.push(note.is_forget, note.depth, [note.host, note.path], note.host.len(), note.event);
         self.is_urgent |= note.is_forget || note.event.first() == Some(&VISIT);
     }
 
@@ -391,7 +389,7 @@ impl Stage {
 
     /// All notes by server and path; those of one path in the order in which they came.
     fn sorted(&self) -> InOrder {
-        let mut sorted = self.spare.kept().sorted.pop().unwrap_or_default();
+        let mut sorted = self.spare.for_sorting();
         sorted.reserve(self.len);
         for (place, note) in self.notes(Place::default()) {
             sorted.push(Sorted::of((self.hash)(note.host), note.path, place));
@@ -527,7 +525,7 @@ impl StageReader {
 
 /// A note on its way into a run.
 #[derive(Debug)]
-struct Sorted {
+pub struct Sorted {
     /// The server's hash, then the first bytes of the path.
     key: u128,
     /// The path's next bytes. With those of the key they settle most comparisons without looking at it.

@@ -11,7 +11,7 @@ use super::redistribute::Redistribution;
 use super::schedule::{Facts, Schedule};
 use crate::Error;
 use crate::urls::record::Slim;
-use farol_base::fingerprint::hash64;
+use farol_base::fingerprint::{Keyed, hash64};
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -29,10 +29,10 @@ type Waiting = Reverse<(Timestamp, u64, u32)>;
 pub struct Turn {
     pub(super) file: Arc<BlockFile>,
     pub(super) waiting: BinaryHeap<Waiting>,
-    pub(super) seats: HashMap<Box<str>, Seat>,
+    pub(super) seats: HashMap<Box<str>, Seat, Keyed>,
     /// URLs that may stand among the pre-scheduled ones and are not to be handed out from there: visited without
     /// having been handed out in this turn, or handed out before it and given back.
-    pub(super) aside: HashSet<CanonicalUrl>,
+    pub(super) aside: HashSet<CanonicalUrl, Keyed>,
     /// The page of the directory that was read last.
     page: Option<(u32, Vec<Server>)>,
     cursor: Cursor,
@@ -105,8 +105,8 @@ impl Turn {
         Ok(Turn {
             file: file.clone(),
             waiting: BinaryHeap::from(waiting),
-            seats: HashMap::new(),
-            aside: HashSet::new(),
+            seats: HashMap::default(),
+            aside: HashSet::default(),
             page: None,
             cursor: file.cursor(32 << 10),
         })

@@ -33,6 +33,8 @@ const FOR_ONE_SHARE: u64 = 4;
 const EARLY_NOTES_MIN: u64 = 64 << 10;
 /// When memory is full, this part of it is made free.
 const ROOM_SHARE: u64 = 8;
+/// When less than this part of the memory for what comes in is at hand, twice as much is made.
+const SPARE_SHARE: u64 = 16;
 /// A note in memory takes so many times what it will take in a pending file.
 const STAGED_PER_PENDING: u64 = 4;
 /// The log goes on in a new file at this size.
@@ -53,6 +55,7 @@ impl Veuni {
         if staged > self.options.memory {
             self.write_stages()?;
         }
+        self.make_spare(staged);
         self.merge_early()?;
         self.shrink_pending()?;
         // Whoever brings more than can be put away waits.
@@ -79,6 +82,17 @@ impl Veuni {
         };
         if self.trouble.is_some() && !self.blocks.iter().any(lately) {
             self.trouble = None;
+        }
+    }
+
+    /// Has memory made for what comes in next, once much comes.
+    fn make_spare(&mut self, staged: u64) {
+        let ready = self.options.memory / SPARE_SHARE;
+        if self.jobs.has_threads() && staged > ready && self.spare.wants_to_grow(ready) {
+            let spare = self.spare.clone();
+            // A few times in a store's life. Where there is no thread to be had, memory comes when it is needed.
+            let grow = move || spare.grow(2 * ready);
+            let _ = std::thread::Builder::new().name("urls-spare".to_string()).spawn(grow);
         }
     }
 
