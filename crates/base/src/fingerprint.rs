@@ -36,6 +36,11 @@ pub fn hash64(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
+/// A key for a table in memory, drawn at random.
+pub fn random_key() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
 /// A 128-bit fingerprint that only those who have the key can make: for tables in memory, with a key drawn at random.
 pub fn keyed128(bytes: &[u8], key: u64) -> u128 {
     xxh3_128_with_seed(bytes, key)
@@ -47,7 +52,7 @@ pub struct Keyed(u64);
 
 impl Default for Keyed {
     fn default() -> Keyed {
-        Keyed(RandomState::new().hash_one(0))
+        Keyed(random_key())
     }
 }
 

@@ -4,9 +4,10 @@
 //! Cost: 16 bytes and a tag byte per page in a table between 7/16 and 7/8 full: 20 to 39 bytes per *source* page.
 //! Pages that are only linked to cost nothing here; the rank table has 13 bytes for each page known to it.
 
+use farol_base::fingerprint::random_key;
 use farol_base::random::mix;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
 
 /// Where the newest record of a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ pub(crate) struct Seed(u64);
 
 impl Default for Seed {
     fn default() -> Seed {
-        Seed(RandomState::new().hash_one(0u8))
+        Seed(random_key())
     }
 }
 

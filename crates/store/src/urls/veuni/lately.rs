@@ -4,8 +4,7 @@
 //! name: of 2 × 10¹⁸ URLs that are checked one is mistaken for another, and nobody can aim at it. What is forgotten,
 //! because another took its place, is only noted once more.
 
-use farol_base::fingerprint::keyed128;
-use std::hash::{BuildHasher, RandomState};
+use farol_base::fingerprint::{keyed128, random_key};
 
 /// URLs that share a place: a new one takes that of the oldest.
 const WAYS: usize = 7;
@@ -51,7 +50,7 @@ impl Lately {
     pub fn new(bytes: u64) -> Lately {
         let places = (bytes / size_of::<Place>() as u64).max(256);
         let places = 1usize << places.ilog2();
-        Lately { places: vec![NOTHING; places].into_boxed_slice(), key: random() }
+        Lately { places: vec![NOTHING; places].into_boxed_slice(), key: random_key() }
     }
 
     /// The fingerprint by which a URL is remembered.
@@ -97,12 +96,8 @@ impl Lately {
 
     /// Forgets everything.
     pub fn forget(&mut self) {
-        self.key = random();
+        self.key = random_key();
     }
-}
-
-fn random() -> u64 {
-    RandomState::new().hash_one(0)
 }
 
 #[cfg(test)]

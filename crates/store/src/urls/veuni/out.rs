@@ -1,11 +1,12 @@
 //! URLs that were handed out and have not come back, with what was known of them.
 //!
-//! Whoever visits one asks what it was like before; the answer is here, without a look into a block. Bounded by what
-//! the frontier holds: some 130 bytes per URL, and as many again where it was visited before.
+//! Whoever visits one asks what it was like before; the answer is here, without a look into a block. A URL is known by 128
+//! bits of a fingerprint under a key that is drawn at random, so that it need not be kept a second time: two that share it
+//! will not be met. Bounded by what the frontier holds: some 90 bytes per URL, and 130 more where it was visited before.
 
 use crate::urls::record::Slim;
 use farol_base::CanonicalUrl;
-use farol_base::fingerprint::hash64;
+use farol_base::fingerprint::{hash64, keyed128, random_key};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
@@ -14,47 +15,86 @@ pub type Place = (u32, u64);
 
 #[derive(Debug)]
 pub struct OutUrl {
-    url: CanonicalUrl,
+    print: u128,
+    /// Hash of its host.
+    host: u64,
     pub known: Slim,
     /// The block from which it was handed out; `None` where it was kept in memory.
     pub block: Option<Place>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Out {
     urls: HashTable<OutUrl>,
+    key: u64,
 }
 
-fn hash(url: &CanonicalUrl) -> u64 {
-    hash64(url.as_str().as_bytes())
+impl Default for Out {
+    fn default() -> Out {
+        Out { urls: HashTable::new(), key: random_key() }
+    }
 }
 
 impl Out {
+    fn print(&self, url: &str) -> u128 {
+        keyed128(url.as_bytes(), self.key)
+    }
+
+    fn find(&self, url: &str) -> Option<&OutUrl> {
+        let print = self.print(url);
+        self.urls.find(print as u64, |out| out.print == print)
+    }
+
     pub fn get(&self, url: &CanonicalUrl) -> Option<&OutUrl> {
-        self.urls.find(hash(url), |out| out.url == *url)
+        self.find(url.as_str())
     }
 
     pub fn has(&self, url: &str) -> bool {
-        self.urls.find(hash64(url.as_bytes()), |out| out.url.as_str() == url).is_some()
+        self.find(url).is_some()
     }
 
     /// Notes that a URL is out; says whether it was not before.
     pub fn insert(&mut self, url: &CanonicalUrl, known: Slim, block: Option<Place>) -> bool {
-        match self.urls.entry(hash(url), |out| out.url == *url, |out| hash(&out.url)) {
+        let print = self.print(url.as_str());
+        match self.urls.entry(print as u64, |out| out.print == print, |out| out.print as u64) {
             Entry::Occupied(_) => false,
             Entry::Vacant(vacant) => {
-                vacant.insert(OutUrl { url: url.clone(), known, block });
+                let host = hash64(url.host_str().as_bytes());
+                vacant.insert(OutUrl { print, host, known, block });
                 true
             }
         }
     }
 
     pub fn remove(&mut self, url: &CanonicalUrl) -> Option<OutUrl> {
-        self.urls.find_entry(hash(url), |out| out.url == *url).ok().map(|entry| entry.remove().0)
+        let print = self.print(url.as_str());
+        self.urls.find_entry(print as u64, |out| out.print == print).ok().map(|entry| entry.remove().0)
     }
 
     /// Drops the URLs of a host.
     pub fn forget_host(&mut self, host: &str) {
-        self.urls.retain(|out| out.url.host_str() != host);
+        let host = hash64(host.as_bytes());
+        self.urls.retain(|out| out.host != host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_out_once_until_it_comes_back_or_its_host_is_forgotten() {
+        let url = |text: &str| CanonicalUrl::parse(text).unwrap();
+        let (mut out, a, b, other) =
+            (Out::default(), url("http://h/a"), url("http://h/b"), url("http://g/a"));
+        for url in [&a, &b, &other] {
+            assert!(!out.has(url.as_str()));
+            assert!(out.insert(url, Slim::found_at(3), Some((1, 2))));
+            assert!(!out.insert(url, Slim::found_at(9), None));
+        }
+        assert_eq!(out.get(&a).map(|out| (out.known.depth(), out.block)), Some((3, Some((1, 2)))));
+        assert!(out.remove(&a).is_some() && out.remove(&a).is_none() && out.has("http://h/b"));
+        out.forget_host("http://h");
+        assert!(out.get(&b).is_none() && out.has("http://g/a"));
     }
 }
