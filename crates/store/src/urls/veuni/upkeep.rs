@@ -33,7 +33,7 @@ const FOR_ONE_SHARE: u64 = 4;
 const EARLY_NOTES_MIN: u64 = 64 << 10;
 /// When memory is full, this part of it is made free.
 const ROOM_SHARE: u64 = 8;
-/// When less than this part of the memory for what comes in is at hand, twice as much is made.
+/// When less than this part of the memory for what comes in is at hand, as much is made.
 const SPARE_SHARE: u64 = 16;
 /// A note in memory takes so many times what it will take in a pending file.
 const STAGED_PER_PENDING: u64 = 4;
@@ -91,7 +91,7 @@ impl Veuni {
         if self.jobs.has_threads() && staged > ready && self.spare.wants_to_grow(ready) {
             let spare = self.spare.clone();
             // A few times in a store's life. Where there is no thread to be had, memory comes when it is needed.
-            let grow = move || spare.grow(2 * ready);
+            let grow = move || spare.grow(ready);
             let _ = std::thread::Builder::new().name("urls-spare".to_string()).spawn(grow);
         }
     }
