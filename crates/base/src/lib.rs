@@ -9,6 +9,7 @@
 
 pub mod disk;
 pub mod fingerprint;
+pub mod host;
 pub mod language;
 pub mod page;
 pub mod query;
@@ -17,8 +18,9 @@ pub mod time;
 pub mod url;
 
 pub use fingerprint::{ContentHash, PageId};
+pub use host::Host;
 pub use language::Language;
 pub use page::{Document, Link, PagePosition};
 pub use random::{Random, Seeded};
 pub use time::{Clock, ManualClock, SystemClock, Timestamp};
-pub use url::{CanonicalUrl, Host, UrlError};
+pub use url::{CanonicalUrl, UrlError};

@@ -1,4 +1,4 @@
-//! URLs in one spelling each, and the hosts they live on.
+//! URLs in one spelling each.
 //!
 //! [`CanonicalUrl::parse`] reads by the WHATWG standard and then applies these rules, in this order, so that
 //! the usual spellings of one page become one text:
@@ -13,6 +13,7 @@
 //!
 //! The order of query parameters, a trailing slash and the case of the path stay: they can mean something.
 
+use crate::Host;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -145,7 +146,7 @@ impl CanonicalUrl {
     }
 
     /// Takes a text that is canonical; its host, as `host_str` has it, ends there.
-    fn of(text: String, host_bytes: usize) -> CanonicalUrl {
+    pub(crate) fn of(text: String, host_bytes: usize) -> CanonicalUrl {
         debug_assert!(text.len() <= URL_BYTES_MAX && text.as_bytes().get(host_bytes) == Some(&b'/'));
         CanonicalUrl { text: text.into(), host_bytes: host_bytes as u16 }
     }
@@ -169,7 +170,7 @@ impl CanonicalUrl {
 
     /// The host this page lives on.
     pub fn host(&self) -> Host {
-        Host(self.host_str().into())
+        Host::of(self.host_str())
     }
 
     /// Path and query: `/a/b?c=d`. Starts with a slash.
@@ -302,7 +303,7 @@ impl BaseUrl {
 
 /// Whether a path with its query has nothing that the standard or our rules would change: no escapes, neither dot
 /// segments nor empty ones, no parameters that go.
-fn is_plain(path_and_query: &str) -> bool {
+pub(crate) fn is_plain(path_and_query: &str) -> bool {
     let mut before = 0;
     for (at, byte) in path_and_query.bytes().enumerate() {
         match byte {
@@ -342,98 +343,6 @@ fn plain_absolute(text: &str) -> Option<CanonicalUrl> {
     let slash = if path.is_empty() { "/" } else { "" };
     let host_bytes = text.len() - path.len();
     (text.len() < URL_BYTES_MAX).then(|| CanonicalUrl::of([text, slash].concat(), host_bytes))
-}
-
-/// Where the host name starts: there are only `http://` and `https://`.
-fn after_scheme(canonical: &str) -> usize {
-    if canonical.as_bytes().get(4) == Some(&b':') { 7 } else { 8 }
-}
-
-/// The server of a page: scheme, host name and port (`http://example.org`, `https://example.org:8443`).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Host(Box<str>);
-
-impl Host {
-    /// Reads a host from any of its URLs.
-    pub fn parse(text: &str) -> Result<Host, UrlError> {
-        CanonicalUrl::parse(text).map(|url| url.host())
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Takes the path and query of a page of this host that were canonical when they were written to disk.
-    ///
-    /// They are checked again, as [`CanonicalUrl::from_stored`] does.
-    pub fn stored_page(&self, path_and_query: &str) -> Result<CanonicalUrl, UrlError> {
-        let len = self.0.len() + path_and_query.len();
-        let mut text = String::with_capacity(len);
-        text.push_str(&self.0);
-        text.push_str(path_and_query);
-        if path_and_query.starts_with('/') && is_plain(path_and_query) && len < URL_BYTES_MAX {
-            return Ok(CanonicalUrl::of(text, self.0.len()));
-        }
-        CanonicalUrl::from_stored(&text)
-    }
-
-    /// `http` or `https`.
-    pub fn scheme(&self) -> &str {
-        self.0.split_once(':').map_or("", |(scheme, _)| scheme)
-    }
-
-    pub fn is_tls(&self) -> bool {
-        self.scheme() == "https"
-    }
-
-    /// Host name (or address, IPv6 in brackets) without port.
-    pub fn name(&self) -> &str {
-        let authority = self.authority();
-        match authority.rfind(':') {
-            Some(at) if !authority[at..].contains(']') => &authority[..at],
-            _ => authority,
-        }
-    }
-
-    /// Port, the scheme's default where none is written.
-    pub fn port(&self) -> u16 {
-        let authority = self.authority();
-        let written = authority.rfind(':').and_then(|at| authority[at + 1..].parse().ok());
-        written.unwrap_or(if self.is_tls() { 443 } else { 80 })
-    }
-
-    /// Host name with its port where that is not the default, as it stands in a `Host:` header.
-    pub fn authority(&self) -> &str {
-        self.0.get(after_scheme(&self.0)..).unwrap_or_default()
-    }
-
-    /// The part of the name that somebody registered, by the public suffix list: `b.co.uk` of `a.b.co.uk`.
-    ///
-    /// Addresses and names without a public suffix stand for themselves.
-    pub fn registrable_domain(&self) -> &str {
-        let name = self.name();
-        if name.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok() {
-            return name;
-        }
-        psl::domain_str(name).unwrap_or(name)
-    }
-
-    /// The URL of a path on this host.
-    pub fn url(&self, path_and_query: &str) -> Result<CanonicalUrl, UrlError> {
-        CanonicalUrl::parse(&format!("{}{path_and_query}", self.0))
-    }
-}
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 /// Applies rules 5 to 7 to everything from the path on.
@@ -511,25 +420,10 @@ mod tests {
         assert_eq!(url.as_deref(), Ok(want), "{input}");
     }
 
-    #[test]
-    fn a_stored_page_is_read_as_its_whole_text_would_be() {
-        let host = Host::parse("http://h.example:81").unwrap();
-        let too_long = format!("/{}", "x".repeat(URL_BYTES_MAX));
-        for path in [
-            "/",
-            "/a/b.html?c=d",
-            "/caf%C3%A9",
-            "/a/../b",
-            "/a//b",
-            "",
-            "x",
-            ".org/",
-            "/a?utm_source=x",
-            &too_long,
-        ] {
-            let whole = CanonicalUrl::from_stored(&format!("{}{path}", host.as_str()));
-            assert_eq!(host.stored_page(path).ok(), whole.ok(), "{path}");
-        }
+    /// Whether its host ends where looking for the end would find it.
+    fn knows_its_host(url: &CanonicalUrl) -> bool {
+        let (scheme, rest) = url.as_str().split_once("://").unwrap();
+        url.host_str() == format!("{scheme}://{}", rest.split('/').next().unwrap())
     }
 
     #[test]
@@ -577,17 +471,6 @@ mod tests {
     }
 
     #[test]
-    fn a_host_knows_its_parts() {
-        let host = Host::parse("https://a.b.co.uk:8443/x").unwrap();
-        assert_eq!((host.scheme(), host.name(), host.port()), ("https", "a.b.co.uk", 8443));
-        assert_eq!((host.authority(), host.registrable_domain()), ("a.b.co.uk:8443", "b.co.uk"));
-        let six = Host::parse("http://[::1]/").unwrap();
-        assert_eq!((six.name(), six.port(), six.registrable_domain()), ("[::1]", 80, "[::1]"));
-        assert_eq!(Host::parse("http://site7.test/").unwrap().registrable_domain(), "site7.test");
-        assert_eq!(Host::parse("http://localhost:81/").unwrap().port(), 81);
-    }
-
-    #[test]
     fn a_url_knows_its_parts() {
         let url = CanonicalUrl::parse("http://h:81/a/b?c=d").unwrap();
         assert_eq!((url.host_str(), url.path(), url.query()), ("http://h:81", "/a/b", Some("c=d")));
@@ -601,7 +484,7 @@ mod tests {
             if let Ok(url) = CanonicalUrl::parse(&text) {
                 let again = CanonicalUrl::parse(url.as_str());
                 prop_assert_eq!(Ok(&url), again.as_ref());
-                prop_assert!(url.path_and_query().starts_with('/'));
+                prop_assert!(url.path_and_query().starts_with('/') && knows_its_host(&url));
                 let rebuilt = url.host().url(url.path_and_query());
                 prop_assert_eq!(rebuilt.as_ref(), Ok(&url));
             }
@@ -609,7 +492,7 @@ mod tests {
 
         #[test]
         fn no_text_breaks_it(text in ".{0,200}") {
-            let _ = CanonicalUrl::parse(&text);
+            prop_assert!(CanonicalUrl::parse(&text).iter().all(knows_its_host));
         }
 
         #[test]
@@ -619,6 +502,7 @@ mod tests {
             let base = CanonicalUrl::parse("https://h/a/b").unwrap();
             let url = Url::parse(base.as_str()).unwrap();
             let long = url.join(&text).map_err(UrlError::Syntax).and_then(CanonicalUrl::from_url);
+            prop_assert!(base.join(&text).iter().chain(&long).all(knows_its_host), "{}", text);
             prop_assert_eq!(base.join(&text), long, "{}", text);
             prop_assert_eq!(CanonicalUrl::parse(&text), CanonicalUrl::parse_any(&text), "{}", text);
         }
@@ -631,6 +515,7 @@ mod tests {
             let Ok(url) = Url::parse(&base) else { return Ok(()) };
             let short = BaseUrl::new(url.clone());
             let long = url.join(&reference).map_err(UrlError::Syntax).and_then(CanonicalUrl::from_url);
+            prop_assert!(short.join(&reference).iter().chain(&long).all(knows_its_host), "{} on {}", reference, base);
             prop_assert_eq!(short.join(&reference), long, "{} on {}", reference, base);
         }
     }
