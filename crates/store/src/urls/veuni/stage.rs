@@ -200,13 +200,11 @@ impl Stage {
         put_visit(&mut event, visit);
         self.push(false, u16::MAX, [host.as_bytes(), path.as_bytes()], host.len(), &event);
         self.event = event;
-        self.is_urgent = true;
     }
 
     /// Voids all that was known of a server.
     pub fn forget(&mut self, host: &str) {
         self.push(true, u16::MAX, [host.as_bytes()], host.len(), &[]);
-        self.is_urgent = true;
     }
 
     /// Appends a note; the texts, one after the other, are the URL, whose first `host_bytes` are its host.
@@ -227,7 +225,9 @@ impl Stage {
         }
         let at = self.chunks.len() - 1;
         let chunk = &mut self.chunks[at];
-        if event.first() == Some(&VISIT) {
+        let is_visit = event.first() == Some(&VISIT);
+        self.is_urgent |= is_forget || is_visit;
+        if is_visit {
             self.visits.push(Place { chunk: at as u32, offset: chunk.len() as u32 });
         }
         let marks = (u16::from(is_forget) * FORGET) | (u16::from(!event.is_empty()) * HAS_EVENT);
@@ -365,7 +365,6 @@ impl Stage {
 
     fn adopt(&mut self, note: &Note<'_>) {
         self.push(note.is_forget, note.depth, [note.host, note.path], note.host.len(), note.event);
-        self.is_urgent |= note.is_forget || note.event.first() == Some(&VISIT);
     }
 
     /// Writes everything as a run: servers in the order of their hashes, their URLs in that of their paths.
