@@ -1,13 +1,12 @@
 //! A folder of the machine's own disk.
 
 use super::{Disk, check_name};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Files kept open at a time, for reading and for appending each; the next one closes all the others.
@@ -24,14 +23,9 @@ pub struct File {
 #[derive(Debug, Default)]
 struct Open {
     readers: HashMap<String, Arc<fs::File>>,
-    writers: HashMap<String, Arc<Writer>>,
-}
-
-#[derive(Debug)]
-struct Writer {
-    file: fs::File,
-    /// The folder's entry for this file may not be on the disk yet.
-    fresh: AtomicBool,
+    writers: HashMap<String, Arc<fs::File>>,
+    /// Files, open or not, whose entries in the folder are on the disk.
+    listed: HashSet<String>,
 }
 
 impl File {
@@ -69,15 +63,14 @@ impl File {
         Ok(file)
     }
 
-    fn writer(&self, name: &str, create: bool) -> io::Result<Arc<Writer>> {
+    fn writer(&self, name: &str, create: bool) -> io::Result<Arc<fs::File>> {
         check_name(name)?;
         let mut open = self.open();
         if let Some(writer) = open.writers.get(name) {
             return Ok(writer.clone());
         }
         let file = fs::OpenOptions::new().append(true).create(create).open(self.folder.join(name))?;
-        // Whether the entry is new is not known after a restart, so the first sync always syncs the folder.
-        let writer = Arc::new(Writer { file, fresh: AtomicBool::new(true) });
+        let writer = Arc::new(file);
         if open.writers.len() >= OPEN_MAX {
             open.writers.clear();
         }
@@ -89,6 +82,7 @@ impl File {
         let mut open = self.open();
         open.readers.remove(name);
         open.writers.remove(name);
+        open.listed.remove(name);
     }
 
     fn sync_folder(&self) -> io::Result<()> {
@@ -99,7 +93,7 @@ impl File {
 impl Disk for File {
     fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let writer = self.writer(name, true)?;
-        (&writer.file).write_all(bytes)
+        (&*writer).write_all(bytes)
     }
 
     fn read_at(&self, name: &str, offset: u64, into: &mut [u8]) -> io::Result<usize> {
@@ -127,18 +121,19 @@ impl Disk for File {
 
     fn truncate(&self, name: &str, len: u64) -> io::Result<()> {
         let writer = self.writer(name, false)?;
-        if writer.file.metadata()?.len() > len {
-            writer.file.set_len(len)?;
+        if writer.metadata()?.len() > len {
+            writer.set_len(len)?;
         }
         Ok(())
     }
 
     fn sync(&self, name: &str) -> io::Result<()> {
         let writer = self.writer(name, false)?;
-        writer.file.sync_data()?;
-        if writer.fresh.load(Ordering::Relaxed) {
+        writer.sync_data()?;
+        // Whether an entry is new is not known after a restart, so the first sync always syncs the folder.
+        if !self.open().listed.contains(name) {
             self.sync_folder()?;
-            writer.fresh.store(false, Ordering::Relaxed);
+            self.open().listed.insert(name.to_string());
         }
         Ok(())
     }
@@ -146,7 +141,7 @@ impl Disk for File {
     fn rest(&self, name: &str, upto: u64) {
         let (Ok(writer), Some(len)) = (self.writer(name, false), NonZeroU64::new(upto)) else { return };
         // Some file systems do not know the hint, and none needs it.
-        let _ = rustix::fs::fadvise(&writer.file, 0, Some(len), rustix::fs::Advice::DontNeed);
+        let _ = rustix::fs::fadvise(&*writer, 0, Some(len), rustix::fs::Advice::DontNeed);
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

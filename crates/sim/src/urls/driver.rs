@@ -64,6 +64,9 @@ pub struct Cycle {
     /// Of the CPU seconds, those beside the generator.
     #[serde(default)]
     pub beside_seconds: f64,
+    /// Of the CPU seconds, those of the thread that calls the store.
+    #[serde(default)]
+    pub caller_seconds: f64,
     pub taken: u64,
     pub found: u64,
     /// As the store says; one that merges late is behind.
@@ -207,7 +210,9 @@ fn one_cycle(
     cycle.taken = taken.len() as u64;
     cycle.generator_seconds = made.wall.as_secs_f64();
     cycle.beside_seconds = made.process.saturating_sub(made.thread).as_secs_f64();
-    cycle.cpu_seconds = whole.lap().process.saturating_sub(made.thread).as_secs_f64();
+    let lap = whole.lap();
+    cycle.cpu_seconds = lap.process.saturating_sub(made.thread).as_secs_f64();
+    cycle.caller_seconds = lap.thread.saturating_sub(made.thread).as_secs_f64();
     Ok((cycle, taken))
 }
 

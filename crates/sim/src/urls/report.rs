@@ -210,12 +210,14 @@ impl Report {
         each(f, "of it beside the generator, CPU s", 1, &|run| {
             Some(run.total(|cycle| cycle.beside_seconds))
         })?;
+        each(f, "of it the caller's own, CPU s", 1, &|run| Some(run.total(|cycle| cycle.caller_seconds)))?;
         each(f, "slowest cycle, s", 2, &|run| run.cycles.iter().map(|c| c.seconds).max_by(f64::total_cmp))?;
         each(f, "settling at the end, s", 2, &|run| run.end.as_ref().map(|end| end.settle_seconds))?;
         each(f, "generator, s (not counted)", 1, &|run| Some(run.total(|cycle| cycle.generator_seconds)))?;
         for (name, of) in [
             ("last ten cycles / cycles 41 to 50", (|cycle| cycle.seconds) as Of),
             ("the same of CPU seconds", |cycle| cycle.cpu_seconds),
+            ("the same of the caller's CPU seconds", |cycle| cycle.caller_seconds),
             ("the same of the generator: the machine's pace", |cycle| cycle.generator_seconds),
         ] {
             each(f, name, 2, &|run| {

@@ -12,6 +12,7 @@ use crate::Error;
 use farol_base::disk::Disk;
 use std::cell::RefCell;
 use std::sync::Arc;
+use zstd::zstd_safe::CParameter;
 
 /// Bytes before what is stored.
 pub const HEAD_BYTES: usize = 12;
@@ -20,6 +21,9 @@ pub const RAW_BYTES_MAX: usize = 16 << 20;
 /// zstd's level: fast, and within a tenth of the next level's size on front-coded paths. Faster ones save nothing here,
 /// for what they leave larger is written, read and expanded.
 const LEVEL: i32 = 1;
+/// Shortest repetition that is looked for. Words of paths are short: with zstd's own choice of 6 for pieces of this size
+/// paths are a twentieth larger, and no sooner done.
+const MATCH_BYTES: u32 = 5;
 
 thread_local! {
     /// Contexts are worth keeping: making one costs more than a piece.
@@ -50,7 +54,9 @@ fn squeeze(out: &mut Vec<u8>, part: &[u8]) -> std::io::Result<()> {
         room.reserve(zstd::zstd_safe::compress_bound(part.len()));
         SQUEEZE.with_borrow_mut(|context| {
             if context.is_none() {
-                *context = Some(zstd::bulk::Compressor::new(LEVEL)?);
+                let mut new = zstd::bulk::Compressor::new(LEVEL)?;
+                new.set_parameter(CParameter::MinMatch(MATCH_BYTES))?;
+                *context = Some(new);
             }
             let context = context.as_mut().ok_or_else(|| std::io::Error::other("no compressor"))?;
             context.compress_to_buffer(part, room)

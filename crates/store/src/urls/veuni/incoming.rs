@@ -52,6 +52,13 @@ impl Incoming {
         self.items.len()
     }
 
+    /// Bytes of memory that it has.
+    pub fn room(&self) -> usize {
+        self.texts.capacity()
+            + self.items.capacity() * ITEM_BYTES
+            + self.events.capacity() * size_of::<Event>()
+    }
+
     /// Whether anything happened but that URLs were found.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()

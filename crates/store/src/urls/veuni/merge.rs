@@ -14,6 +14,7 @@ use crate::Error;
 use crate::urls::{Record, State};
 use farol_base::Timestamp;
 use farol_base::disk::Disk;
+use std::cell::RefCell;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,7 +49,9 @@ pub struct Plan {
 pub fn merge(plan: Plan) -> Result<Vec<Arc<BlockFile>>, Error> {
     let disk = plan.disk.clone();
     let mut outputs = Outputs::new(&plan)?;
-    let merged = Merge::new(plan).run(&mut outputs);
+    let mut merge = Merge::new(plan, DESK.take());
+    let merged = merge.run(&mut outputs);
+    DESK.set(Some(merge.desk).filter(|desk| desk.room() <= DESK_BYTES).unwrap_or_default());
     match merged.and_then(|()| outputs.close()) {
         Ok(()) => Ok(outputs.done),
         Err(error) => {
@@ -174,6 +177,12 @@ struct Merge {
     /// Goes through the remaining URLs of large servers, and through everything else: so each piece is mostly read once.
     remaining: Option<Cursor>,
     others: Option<Cursor>,
+    desk: Desk,
+}
+
+/// Room for one server. A thread keeps it for its next merge, unless a huge server made it large.
+#[derive(Debug, Default)]
+struct Desk {
     incoming: Incoming,
     /// Of `incoming`, those whose URL is among the few.
     taken: Vec<bool>,
@@ -182,23 +191,27 @@ struct Merge {
     visits: Vec<u8>,
 }
 
+thread_local! {
+    static DESK: RefCell<Desk> = RefCell::default();
+}
+
+/// A desk with more room than this is not kept: it holds all that comes in for a server of a hundred thousand URLs.
+const DESK_BYTES: usize = 16 << 20;
+
+impl Desk {
+    fn room(&self) -> usize {
+        self.incoming.room() + self.few.bytes.capacity() + self.chosen.bytes.capacity()
+    }
+}
+
 impl Merge {
-    fn new(plan: Plan) -> Merge {
+    fn new(plan: Plan, desk: Desk) -> Merge {
         let cursor = |ahead| plan.old.as_ref().map(|old| old.cursor(ahead));
         let (remaining, others) = (cursor(1 << 20), cursor(512 << 10));
-        Merge {
-            plan,
-            remaining,
-            others,
-            incoming: Incoming::default(),
-            taken: Vec::new(),
-            few: Few::default(),
-            chosen: Few::default(),
-            visits: Vec::new(),
-        }
+        Merge { plan, remaining, others, desk }
     }
 
-    fn run(mut self, outputs: &mut Outputs) -> Result<(), Error> {
+    fn run(&mut self, outputs: &mut Outputs) -> Result<(), Error> {
         let mut old = self.plan.old.as_ref().map(|old| old.servers());
         let mut stored = next(&mut old)?;
         // The hash at which each run stands. There may be a hundred runs, and most lack most servers.
@@ -214,10 +227,10 @@ impl Merge {
             let first = in_runs.chain(in_block).filter(|(of, _)| *of == hash).map(|(_, host)| host).min();
             host.clear();
             host.push_str(first.unwrap_or_default());
-            self.incoming.clear();
+            self.desk.incoming.clear();
             for (run, next) in self.plan.runs.iter_mut().zip(&mut hashes) {
                 if *next == Some(hash) && run.peek().is_some_and(|(_, name)| name == host) {
-                    run.read_server(&mut self.incoming)?;
+                    run.read_server(&mut self.desk.incoming)?;
                     *next = hash_of(run);
                 }
             }
@@ -225,23 +238,23 @@ impl Merge {
             let server = if is_stored { std::mem::replace(&mut stored, next(&mut old)?) } else { None };
             let writer = outputs.writer(hash)?;
             writer.begin(hash, &host);
-            self.merge_server(server.filter(|_| !self.incoming.forgotten), writer)?;
+            self.merge_server(server.filter(|_| !self.desk.incoming.forgotten), writer)?;
             writer.end()?;
         }
     }
 
     fn merge_server(&mut self, server: Option<Server>, writer: &mut BlockWriter) -> Result<(), Error> {
-        self.incoming.sort();
+        self.desk.incoming.sort();
         let groups = server.as_ref().map(|server| (server.remaining, server.prescheduled));
         let (remaining, prescheduled) = groups.unwrap_or_default();
-        self.chosen.clear();
-        let all = remaining.len + prescheduled.len + self.incoming.len() as u64;
+        self.desk.chosen.clear();
+        let all = remaining.len + prescheduled.len + self.desk.incoming.len() as u64;
         if all <= self.plan.limits.prescheduled as u64 {
             self.merge_small(&remaining, &prescheduled, writer)?;
         } else {
             self.merge_large(&remaining, &prescheduled, server.is_none(), writer)?;
         }
-        (0..self.chosen.entries.len()).try_for_each(|at| writer.push(&self.chosen.get(at), true))
+        (0..self.desk.chosen.entries.len()).try_for_each(|at| writer.push(&self.desk.chosen.get(at), true))
     }
 
     /// All URLs of a small server are pre-scheduled, but for those that are never visited again.
@@ -253,10 +266,11 @@ impl Merge {
     ) -> Result<(), Error> {
         self.bring_in(remaining)?;
         // What was pre-scheduled can be handed out, and what was found now too: only a visit can end that.
-        let all_stay = remaining.len == 0 && !self.incoming.has_events();
-        let chosen = &mut self.chosen;
-        let sources = (&mut self.others, prescheduled, &self.few, &self.incoming, &self.taken[..]);
-        in_order(sources, &mut self.visits, &mut |entry, _| {
+        let all_stay = remaining.len == 0 && !self.desk.incoming.has_events();
+        let chosen = &mut self.desk.chosen;
+        let sources =
+            (&mut self.others, prescheduled, &self.desk.few, &self.desk.incoming, &self.desk.taken[..]);
+        in_order(sources, &mut self.desk.visits, &mut |entry, _| {
             if all_stay {
                 debug_assert_ne!(ready(entry)?, Timestamp::NEVER);
                 return writer.push(entry, true);
@@ -278,9 +292,10 @@ impl Merge {
     ) -> Result<(), Error> {
         let left = self.bring_in(prescheduled)?;
         let limit = if self.plan.policy.is_due(left) { self.threshold(remaining, new_server)? } else { None };
-        let (plan, chosen) = (&self.plan, &mut self.chosen);
-        let sources = (&mut self.remaining, remaining, &self.few, &self.incoming, &self.taken[..]);
-        in_order(sources, &mut self.visits, &mut |entry, stays| {
+        let (plan, chosen) = (&self.plan, &mut self.desk.chosen);
+        let sources =
+            (&mut self.remaining, remaining, &self.desk.few, &self.desk.incoming, &self.desk.taken[..]);
+        in_order(sources, &mut self.desk.visits, &mut |entry, stays| {
             // With a limit all URLs are chosen from anew; without, what is pre-scheduled and unvisited stays so.
             let is_chosen = match &limit {
                 None => stays,
@@ -298,30 +313,35 @@ impl Merge {
     /// Brings the URLs of a group into memory, with what came in for them, and says how many of them can still be
     /// handed out.
     fn bring_in(&mut self, group: &Group) -> Result<u64, Error> {
-        self.few.clear();
-        self.taken.clear();
-        self.taken.resize(self.incoming.len(), false);
+        self.desk.few.clear();
+        self.desk.taken.clear();
+        self.desk.taken.resize(self.desk.incoming.len(), false);
         let Some(cursor) = self.others.as_mut().filter(|_| group.len > 0) else { return Ok(0) };
         cursor.seek(group.at)?;
         let (mut at, mut left) = (0, 0);
         for _ in 0..group.len {
             let entry = cursor.advance()?;
-            while at < self.incoming.len() && self.incoming.get(at).path < entry.path {
+            while at < self.desk.incoming.len() && self.desk.incoming.get(at).path < entry.path {
                 at += 1;
             }
             let start = at;
-            while at < self.incoming.len() && self.incoming.get(at).path == entry.path {
-                self.taken[at] = true;
+            while at < self.desk.incoming.len() && self.desk.incoming.get(at).path == entry.path {
+                self.desk.taken[at] = true;
                 at += 1;
             }
-            let incoming = &self.incoming;
+            let incoming = &self.desk.incoming;
             let visited = (start..at)
                 .any(|at| incoming.get(at).events.iter().any(|event| matches!(event, Event::Visit(_))));
-            let few = &mut self.few;
-            apply(Some(entry), (start..at).map(|at| incoming.get(at)), &mut self.visits, &mut |entry| {
-                few.push(entry, visited);
-                Ok(())
-            })?;
+            let few = &mut self.desk.few;
+            apply(
+                Some(entry),
+                (start..at).map(|at| incoming.get(at)),
+                &mut self.desk.visits,
+                &mut |entry| {
+                    few.push(entry, visited);
+                    Ok(())
+                },
+            )?;
             let now = few.get(few.entries.len() - 1);
             left += u64::from(!visited && ready(&now)? <= self.plan.now);
         }
@@ -346,8 +366,15 @@ impl Merge {
             }
             Ok(())
         };
-        (0..self.few.entries.len()).try_for_each(|at| offer(&self.few.get(at)))?;
-        walk(&mut self.remaining, group, &self.incoming, &self.taken, &mut self.visits, &mut offer)?;
+        (0..self.desk.few.entries.len()).try_for_each(|at| offer(&self.desk.few.get(at)))?;
+        walk(
+            &mut self.remaining,
+            group,
+            &self.desk.incoming,
+            &self.desk.taken,
+            &mut self.desk.visits,
+            &mut offer,
+        )?;
         Ok(best.into_iter().max())
     }
 }

@@ -20,7 +20,7 @@
 //! its block's servers stand still. A full disk in the middle of a merge leaves the old block as it is.
 //! INVARIANT: block + pending runs + log batches beyond `upto` = everything noted, at any moment of a crash.
 //!
-//! Memory: the stage ([`VeuniOptions::memory`], at most twice where writing it lags behind), as much for what came lately, URLs that are out, those
+//! Memory: the stage ([`VeuniOptions::memory`], at most half as much again where writing it lags behind), a quarter of that for what came lately, URLs that are out, those
 //! that are due soon (23 MB at most), the hosts of the blocks in turn, 8 bytes per two thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
 //! at once.
 
@@ -97,7 +97,7 @@ pub struct VeuniOptions {
     /// URLs of a server that may be handed out between two merges. Default: 1,000, as in the thesis.
     pub prescheduled: usize,
     /// Pending files, with what will go there from memory, may be this large for each byte of blocks before blocks are
-    /// merged to shrink them. Default: 0.6.
+    /// merged to shrink them. Default: 0.75.
     pub pending_share: f64,
     /// Pending files may always be this large together. Default: 128 MiB.
     pub pending_min: u64,
@@ -116,7 +116,7 @@ impl Default for VeuniOptions {
             block_bytes: 32 << 20,
             block_servers: 100_000,
             prescheduled: 1000,
-            pending_share: 0.6,
+            pending_share: 0.75,
             pending_min: 128 << 20,
             turns: 4,
             threads: 1,
@@ -214,8 +214,8 @@ impl Block {
 
     /// Whether something came in without which the block must not be handed out.
     fn is_urgent(&self) -> bool {
-        let frozen = self.frozen.as_ref().is_some_and(|stage| stage.is_urgent);
-        self.stage.is_urgent || frozen || self.runs.iter().any(|run| run.is_urgent)
+        let frozen = self.frozen.as_ref().is_some_and(|stage| stage.is_urgent());
+        self.stage.is_urgent() || frozen || self.runs.iter().any(|run| run.is_urgent)
     }
 
     /// Whether something came in that is not in the block yet.
@@ -282,9 +282,7 @@ impl Veuni {
     /// Where to note, in memory, what this batch of the log has for a server.
     fn stage_of(&mut self, host: &str, batch: u64) -> &mut Stage {
         let at = self.route(hash64(host.as_bytes()));
-        let stage = &mut self.blocks[at].stage;
-        stage.first_batch = stage.first_batch.min(batch);
-        stage
+        self.blocks[at].stage.in_batch(batch)
     }
 
     /// Writes a batch that has become very large.
@@ -305,17 +303,25 @@ impl UrlStore for Veuni {
                 *print = self.lately.print(url.as_str());
             }
             self.lately.touch(&prints[..found.len()]);
-            for (print, Found { url, depth, hint }) in prints.into_iter().zip(found) {
+            // Those that are noted, each with its block.
+            let (mut noted, mut count) = ([(0, 0); CHECKED_AT_A_TIME], 0);
+            for (at, (print, Found { url, depth, hint })) in prints.into_iter().zip(found).enumerate() {
                 if hint.is_none() && self.lately.has_at(print, *depth) {
                     continue;
                 }
+                self.lately.remember(print, *depth);
+                noted[count] = (at, self.route(hash64(url.host_str().as_bytes())));
+                count += 1;
+            }
+            touch(noted[..count].iter().map(|(_, block)| self.blocks[*block].stage.tail()));
+            for (at, block) in &noted[..count] {
+                let Found { url, depth, hint } = &found[*at];
                 if let Some(hint) = hint {
                     let (host, path) = split(url);
                     self.soon.hint(host, path, *hint);
                 }
-                self.stage_of(url.host_str(), batch).found_url(url, *depth, *hint);
+                self.blocks[*block].stage.in_batch(batch).found_url(url, *depth, *hint);
                 self.log.batch.found(url, *depth, *hint);
-                self.lately.remember(print, *depth);
             }
         }
         Ok(())

@@ -12,6 +12,7 @@ use super::run::{PendingFile, runs_of};
 use super::soon::Soon;
 use super::spare::Spare;
 use super::stage::Stage;
+use super::upkeep::staged_max;
 use super::{Block, Veuni, VeuniOptions, manifest};
 use crate::{Cut, Error};
 use farol_base::Timestamp;
@@ -20,6 +21,9 @@ use farol_base::fingerprint::hash64;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+
+/// What came lately is remembered in this part of the memory for what comes in.
+const LATELY_SHARE: u64 = 4;
 
 impl Veuni {
     /// Opens the store of a folder, or begins one.
@@ -31,7 +35,8 @@ impl Veuni {
     /// Where the list of blocks or the log cannot be read, are not ours, or are damaged anywhere but at the end.
     pub fn open(disk: Arc<dyn Disk>, options: VeuniOptions) -> Result<(Veuni, Option<Cut>), Error> {
         let (listed, next) = manifest::read(&*disk)?;
-        let (mut blocks, spare) = (Vec::with_capacity(listed.len()), Spare::default());
+        let (mut blocks, spare) =
+            (Vec::with_capacity(listed.len()), Spare::up_to(staged_max(options.memory)));
         let mut needed: HashSet<String> = HashSet::new();
         for listed in &listed {
             let mut block = Block::new(listed.number, listed.generation, listed.from);
@@ -70,7 +75,7 @@ impl Veuni {
         remove_others(&*disk, &needed)?;
         let jobs = Jobs::new(options.threads);
         let broom = Broom::new(disk.clone(), options.threads > 0);
-        let lately = Lately::new(options.memory);
+        let lately = Lately::new(options.memory / LATELY_SHARE);
         // What the log has goes into the stages of a store that is whole but for its log.
         let empty = Log::open(Arc::new(farol_base::disk::Mem::new()), &mut |_, _| Ok(()))?.0;
         let mut store = Veuni {

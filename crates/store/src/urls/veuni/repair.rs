@@ -79,7 +79,7 @@ impl Veuni {
 
 /// Takes over what a run has, but for visits that are in the archive.
 fn keep(reader: &mut RunReader, into: &mut Stage) -> Result<(), Error> {
-    into.first_batch = 0;
+    into.in_batch(0);
     while let Some((_, host)) = reader.peek() {
         let host = host.to_string();
         let mut incoming = Incoming::default();

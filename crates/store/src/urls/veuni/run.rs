@@ -51,6 +51,11 @@ pub struct Pieces {
     index: Vec<(u64, u64)>,
     /// What the server that has most takes in memory when it is merged.
     largest: u64,
+    /// The piece that is open.
+    columns: Columns,
+    /// What stands before and behind the paths' own bytes, as a piece has it.
+    front: Vec<u8>,
+    rest: Vec<u8>,
 }
 
 /// The columns of a piece.
@@ -74,10 +79,6 @@ impl Columns {
 /// Builds a run.
 pub struct RunBuilder<'a> {
     into: &'a mut Pieces,
-    columns: Columns,
-    /// What stands before and behind the paths' own bytes, as a piece has it.
-    front: Vec<u8>,
-    rest: Vec<u8>,
     piece_first: u64,
     /// URLs of the open server in the open piece.
     count: u64,
@@ -93,9 +94,6 @@ impl<'a> RunBuilder<'a> {
     pub fn new(into: &'a mut Pieces) -> RunBuilder<'a> {
         RunBuilder {
             into,
-            columns: Columns::default(),
-            front: Vec::new(),
-            rest: Vec::new(),
             piece_first: 0,
             count: 0,
             bytes: 0,
@@ -124,7 +122,7 @@ impl<'a> RunBuilder<'a> {
         visit_first: bool,
         events: &[&[u8]],
     ) -> Result<(), Error> {
-        let columns = &mut self.columns;
+        let columns = &mut self.into.columns;
         let shared = shared_bytes(&self.before, path);
         put(&mut columns.coding, shared as u64);
         put(&mut columns.coding, (path.len() - shared) as u64);
@@ -153,7 +151,7 @@ impl<'a> RunBuilder<'a> {
     }
 
     fn is_full(&mut self) -> bool {
-        self.columns.all().iter().map(|column| column.len()).sum::<usize>() >= RAW_BYTES
+        self.into.columns.all().iter().map(|column| column.len()).sum::<usize>() >= RAW_BYTES
     }
 
     /// Ends a server.
@@ -168,7 +166,7 @@ impl<'a> RunBuilder<'a> {
         if self.count == 0 && self.server_flags == 0 {
             return;
         }
-        let servers = &mut self.columns.servers;
+        let servers = &mut self.into.columns.servers;
         if servers.is_empty() {
             self.piece_first = self.hash;
         }
@@ -181,21 +179,21 @@ impl<'a> RunBuilder<'a> {
     }
 
     fn close_piece(&mut self) -> Result<(), Error> {
-        if self.columns.servers.is_empty() {
+        let Pieces { out, index, columns, front, rest, .. } = &mut *self.into;
+        let Columns { servers, coding, own, flags, depths, events } = &*columns;
+        if servers.is_empty() {
             return Ok(());
         }
-        let Columns { servers, coding, own, flags, depths, events } = &self.columns;
         // In parts of like bytes.
-        self.front.clear();
-        put_bytes(&mut self.front, servers);
-        put_bytes(&mut self.front, coding);
-        put(&mut self.front, own.len() as u64);
-        self.rest.clear();
-        [flags, depths, events].into_iter().for_each(|column| put_bytes(&mut self.rest, column));
-        let Pieces { out, index, .. } = &mut *self.into;
+        front.clear();
+        put_bytes(front, servers);
+        put_bytes(front, coding);
+        put(front, own.len() as u64);
+        rest.clear();
+        [flags, depths, events].into_iter().for_each(|column| put_bytes(rest, column));
         index.push((self.piece_first, out.len() as u64));
-        put_frame(out, &[&self.front, own, &self.rest])?;
-        self.columns.all().into_iter().for_each(Vec::clear);
+        put_frame(out, &[front, own, rest])?;
+        columns.all().into_iter().for_each(Vec::clear);
         Ok(())
     }
 
@@ -239,10 +237,12 @@ pub fn append_run(disk: &dyn Disk, file: &str, stage: &Stage, upto: u64, offset:
         pieces.out.clear();
         pieces.index.clear();
         pieces.largest = 0;
+        // One that failed may have left something.
+        pieces.columns.all().into_iter().for_each(Vec::clear);
         let mut builder = RunBuilder::new(pieces);
         stage.write(&mut builder)?;
         builder.finish()?;
-        let Pieces { out, index, largest } = pieces;
+        let Pieces { out, index, largest, .. } = pieces;
         let mut head = Vec::with_capacity(HEAD_BYTES + 16 * index.len() + 4);
         head.extend_from_slice(MAGIC);
         head.extend_from_slice(&upto.to_le_bytes());
@@ -261,7 +261,7 @@ pub fn append_run(disk: &dyn Disk, file: &str, stage: &Stage, upto: u64, offset:
         out.clear();
         out.shrink_to(ROOM_BYTES);
         let index = index.iter().map(|(first, start)| (*first, start + pieces_at)).collect();
-        let (end, largest, is_urgent) = (pieces_at + bytes, *largest, stage.is_urgent);
+        let (end, largest, is_urgent) = (pieces_at + bytes, *largest, stage.is_urgent());
         Ok(Run { upto, index, end, largest, is_urgent })
     })
 }

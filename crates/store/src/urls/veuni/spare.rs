@@ -19,30 +19,48 @@ pub struct Spare(Arc<Mutex<Kept>>);
 #[derive(Debug, Default)]
 struct Kept {
     chunks: Vec<Vec<u8>>,
+    /// Chunks that there are, here and with stages; and how many of them are kept.
+    made: usize,
+    made_max: usize,
     sorted: Vec<Vec<Sorted>>,
     /// Somebody is making more chunks.
     is_growing: bool,
 }
 
 impl Spare {
+    /// Keeps memory as long as there are no more bytes than so many in all, with stages or here.
+    pub fn up_to(bytes: u64) -> Spare {
+        let kept = Kept { made_max: (bytes / CHUNK_BYTES as u64) as usize, ..Kept::default() };
+        Spare(Arc::new(Mutex::new(kept)))
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An empty chunk with room for so many bytes at least.
     pub fn chunk(&self, bytes: usize) -> Vec<u8> {
-        let kept = if bytes <= CHUNK_BYTES { self.kept().chunks.pop() } else { None };
-        kept.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES.max(bytes)))
+        if bytes > CHUNK_BYTES {
+            return Vec::with_capacity(bytes);
+        }
+        let mut kept = self.kept();
+        kept.chunks.pop().unwrap_or_else(|| {
+            kept.made += 1;
+            Vec::with_capacity(CHUNK_BYTES)
+        })
     }
 
     /// Takes chunks back.
-    pub fn give(&self, chunks: &mut Vec<Vec<u8>>) {
-        let usual = chunks.drain(..).filter(|chunk| chunk.capacity() == CHUNK_BYTES);
-        let empty = usual.map(|mut chunk| {
-            chunk.clear();
-            chunk
-        });
-        self.kept().chunks.extend(empty);
+    pub fn give(&self, chunks: impl IntoIterator<Item = Vec<u8>>) {
+        let mut kept = self.kept();
+        for mut chunk in chunks.into_iter().filter(|chunk| chunk.capacity() == CHUNK_BYTES) {
+            if kept.made > kept.made_max {
+                kept.made -= 1;
+            } else {
+                chunk.clear();
+                kept.chunks.push(chunk);
+            }
+        }
     }
 
     /// Whether there are fewer chunks than so many bytes, and nobody makes more. Who is told so does, with
@@ -60,7 +78,9 @@ impl Spare {
             // The system makes memory when something is written there.
             let mut chunk = vec![u8::MAX; CHUNK_BYTES];
             chunk.clear();
-            self.kept().chunks.push(chunk);
+            let mut kept = self.kept();
+            kept.made += 1;
+            kept.chunks.push(chunk);
         }
         self.kept().is_growing = false;
     }
@@ -85,7 +105,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_again_and_made_ahead_once() {
-        let spare = Spare::default();
+        let spare = Spare::up_to(4 * CHUNK_BYTES as u64);
         assert!(spare.wants_to_grow(1) && !spare.wants_to_grow(1));
         spare.grow(3 * CHUNK_BYTES as u64);
         assert!(!spare.wants_to_grow(3 * CHUNK_BYTES as u64));
@@ -95,8 +115,13 @@ mod tests {
         // One that is larger than usual is not kept.
         taken.push(spare.chunk(CHUNK_BYTES + 1));
         taken[0].push(1);
-        spare.give(&mut taken);
+        spare.give(taken.drain(..));
         assert_eq!(spare.kept().chunks.len(), 3);
         assert!(spare.kept().chunks.iter().all(Vec::is_empty));
+        // What was made beyond the limit goes back to the system.
+        taken.extend((0..7).map(|_| spare.chunk(100)));
+        spare.give(taken);
+        let kept = spare.kept();
+        assert_eq!((kept.chunks.len(), kept.made), (4, 4));
     }
 }

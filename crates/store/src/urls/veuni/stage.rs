@@ -68,10 +68,10 @@ impl Drop for InOrder {
 /// What came in for one block.
 #[derive(Debug)]
 pub struct Stage {
-    chunks: Vec<Vec<u8>>,
+    head: Head,
+    /// Chunks that are full, before the open one.
+    full: Vec<Vec<u8>>,
     spare: Spare,
-    len: usize,
-    bytes: u64,
     /// The hash of a server's name.
     hash: fn(&[u8]) -> u64,
     /// Where the notes of a URL are; made when the first is asked for.
@@ -79,10 +79,20 @@ pub struct Stage {
     event: Vec<u8>,
     /// Notes of visits.
     visits: Vec<Place>,
-    /// Number of the log's batch that the first of it stands in.
-    pub first_batch: u64,
-    /// Whether there is something among it without which the block must not be handed out: visits, forgotten hosts.
-    pub is_urgent: bool,
+}
+
+/// All that a note of a found URL changes, in one line of the processor's cache: what comes in goes to hundreds of blocks in
+/// turn, and with several lines for each it would find none of them near.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Head {
+    /// The chunk that is being filled.
+    open: Vec<u8>,
+    /// Notes, and their bytes.
+    len: usize,
+    bytes: u64,
+    first_batch: u64,
+    is_urgent: bool,
 }
 
 #[derive(Debug, Default)]
@@ -114,7 +124,8 @@ struct Note<'a> {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        self.spare.give(&mut self.chunks);
+        let open = std::mem::take(&mut self.head.open);
+        self.spare.give(self.full.drain(..).chain([open]));
     }
 }
 
@@ -127,17 +138,15 @@ impl Default for Stage {
 impl Stage {
     /// An empty stage that takes its memory from there.
     pub fn new(spare: Spare) -> Stage {
+        let head = Head { open: Vec::new(), len: 0, bytes: 0, first_batch: u64::MAX, is_urgent: false };
         Stage {
-            chunks: Vec::new(),
+            head,
+            full: Vec::new(),
             spare,
-            len: 0,
-            bytes: 0,
             hash: hash64,
             index: Mutex::default(),
             event: Vec::new(),
             visits: Vec::new(),
-            first_batch: u64::MAX,
-            is_urgent: false,
         }
     }
 
@@ -155,17 +164,38 @@ impl Stage {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.head.len == 0
     }
 
     /// Notes in it.
     pub fn len(&self) -> usize {
-        self.len
+        self.head.len
     }
 
     /// Memory in use, but for the end of the last chunk.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.head.bytes
+    }
+
+    /// Number of the log's batch that the first of it stands in.
+    pub fn first_batch(&self) -> u64 {
+        self.head.first_batch
+    }
+
+    /// What comes next stands in this batch of the log.
+    pub fn in_batch(&mut self, batch: u64) -> &mut Stage {
+        self.head.first_batch = self.head.first_batch.min(batch);
+        self
+    }
+
+    /// Whether there is something among it without which the block must not be handed out: visits, forgotten hosts.
+    pub fn is_urgent(&self) -> bool {
+        self.head.is_urgent
+    }
+
+    /// The last bytes that were noted: where the next note will stand.
+    pub fn tail(&self) -> &[u8] {
+        &self.head.open[self.head.open.len().saturating_sub(1)..]
     }
 
     /// Notes that a URL was found.
@@ -177,8 +207,12 @@ impl Stage {
 
     /// As above, of a URL in one piece.
     pub fn found_url(&mut self, url: &CanonicalUrl, depth: u16, hint: Option<Timestamp>) {
+        let (text, host_bytes) = ([url.as_str().as_bytes()], url.host_str().len());
+        if hint.is_none() {
+            return self.push(false, depth, text, host_bytes, &[]);
+        }
         let event = self.event_of(hint);
-        self.push(false, depth, [url.as_str().as_bytes()], url.host_str().len(), &event);
+        self.push(false, depth, text, host_bytes, &event);
         self.event = event;
     }
 
@@ -220,15 +254,20 @@ impl Stage {
         let event_head = if event.is_empty() { 0 } else { EVENT_HEAD_BYTES };
         let text_bytes: usize = texts.iter().map(|text| text.len()).sum();
         let bytes = HEAD_BYTES + event_head + text_bytes + event.len();
-        if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < bytes) {
-            self.chunks.push(self.spare.chunk(bytes));
+        let head = &mut self.head;
+        if head.open.capacity() - head.open.len() < bytes {
+            let before = std::mem::replace(&mut head.open, self.spare.chunk(bytes));
+            if !before.is_empty() {
+                self.full.push(before);
+            }
         }
-        let at = self.chunks.len() - 1;
-        let chunk = &mut self.chunks[at];
         let is_visit = event.first() == Some(&VISIT);
-        self.is_urgent |= is_forget || is_visit;
+        head.is_urgent |= is_forget || is_visit;
+        head.len += 1;
+        head.bytes += bytes as u64;
+        let chunk = &mut head.open;
         if is_visit {
-            self.visits.push(Place { chunk: at as u32, offset: chunk.len() as u32 });
+            self.visits.push(Place { chunk: self.full.len() as u32, offset: chunk.len() as u32 });
         }
         let marks = (u16::from(is_forget) * FORGET) | (u16::from(!event.is_empty()) * HAS_EVENT);
         let head = [depth, host_bytes as u16 | marks, (text_bytes - host_bytes) as u16].map(u16::to_le_bytes);
@@ -238,27 +277,14 @@ impl Stage {
         }
         texts.iter().for_each(|text| chunk.extend_from_slice(text));
         chunk.extend_from_slice(event);
-        self.len += 1;
-        self.bytes += bytes as u64;
+    }
+
+    fn chunk(&self, number: u32) -> &[u8] {
+        self.full.get(number as usize).unwrap_or(&self.head.open)
     }
 
     fn note(&self, place: Place) -> Note<'_> {
-        let bytes = &self.chunks[place.chunk as usize][place.offset as usize..];
-        let number = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let marks = number(2);
-        let (host, path) = (usize::from(marks & HOST_BYTES), usize::from(number(4)));
-        let has_event = marks & HAS_EVENT != 0;
-        let event = if has_event { usize::from(number(HEAD_BYTES)) } else { 0 };
-        let start = HEAD_BYTES + usize::from(has_event) * EVENT_HEAD_BYTES;
-        let rest = &bytes[start..start + host + path + event];
-        Note {
-            is_forget: marks & FORGET != 0,
-            depth: number(0),
-            host: &rest[..host],
-            path: &rest[host..host + path],
-            event: &rest[host + path..],
-            end: place.offset + (start + rest.len()) as u32,
-        }
+        note_at(self.chunk(place.chunk), place.offset)
     }
 
     /// The path alone, for comparisons.
@@ -270,10 +296,11 @@ impl Stage {
     fn notes(&self, from: Place) -> impl Iterator<Item = (Place, Note<'_>)> {
         let mut place = from;
         std::iter::from_fn(move || {
-            let chunk = self.chunks.get(place.chunk as usize)?;
-            if place.offset as usize >= chunk.len() {
+            if place.offset as usize >= self.chunk(place.chunk).len() {
+                if place.chunk as usize >= self.full.len() {
+                    return None;
+                }
                 place = Place { chunk: place.chunk + 1, offset: 0 };
-                self.chunks.get(place.chunk as usize)?;
             }
             let (here, note) = (place, self.note(place));
             place.offset = note.end;
@@ -342,17 +369,25 @@ impl Stage {
 
     /// Deals everything out by server, in one pass: a stage for those before the first of these hashes, then one for those
     /// from each of them on.
-    pub fn deal(self, froms: &[u64]) -> Vec<Stage> {
+    pub fn deal(mut self, froms: &[u64]) -> Vec<Stage> {
         if froms.is_empty() {
             return vec![self];
         }
         let mut parts: Vec<Stage> = (0..=froms.len()).map(|_| self.another()).collect();
-        for (_, note) in self.notes(Place::default()) {
-            let hash = (self.hash)(note.host);
-            parts[froms.partition_point(|from| *from <= hash)].adopt(&note);
+        let open = std::mem::take(&mut self.head.open);
+        // A chunk serves again as soon as its notes are dealt out: nothing stands in memory twice.
+        for chunk in std::mem::take(&mut self.full).into_iter().chain([open]) {
+            let mut offset = 0;
+            while (offset as usize) < chunk.len() {
+                let note = note_at(&chunk, offset);
+                let hash = (self.hash)(note.host);
+                parts[froms.partition_point(|from| *from <= hash)].adopt(&note);
+                offset = note.end;
+            }
+            self.spare.give([chunk]);
         }
         for part in parts.iter_mut().filter(|part| !part.is_empty()) {
-            part.first_batch = self.first_batch;
+            part.head.first_batch = self.head.first_batch;
         }
         parts
     }
@@ -360,7 +395,7 @@ impl Stage {
     /// Takes in what another stage, later than this one, has.
     pub fn append(&mut self, later: &Stage) {
         later.notes(Place::default()).for_each(|(_, note)| self.adopt(&note));
-        self.first_batch = self.first_batch.min(later.first_batch);
+        self.in_batch(later.head.first_batch);
     }
 
     fn adopt(&mut self, note: &Note<'_>) {
@@ -389,7 +424,7 @@ impl Stage {
     /// All notes by server and path; those of one path in the order in which they came.
     fn sorted(&self) -> InOrder {
         let mut sorted = self.spare.for_sorting();
-        sorted.reserve(self.len);
+        sorted.reserve(self.head.len);
         for (place, note) in self.notes(Place::default()) {
             sorted.push(Sorted::of((self.hash)(note.host), note.path, place));
         }
@@ -409,7 +444,7 @@ impl Stage {
         if at >= *near {
             *near = sorted.len().min(at + AT_A_TIME);
             touch(sorted[at..*near].iter().map(|note| {
-                let bytes = &self.chunks[note.place.chunk as usize][note.place.offset as usize..];
+                let bytes = &self.chunk(note.place.chunk)[note.place.offset as usize..];
                 &bytes[..bytes.len().min(NEAR_BYTES)]
             }));
         }
@@ -555,6 +590,26 @@ struct Together<'a> {
     events: Vec<&'a [u8]>,
 }
 
+/// The note that begins at an offset of a chunk.
+fn note_at(chunk: &[u8], offset: u32) -> Note<'_> {
+    let bytes = &chunk[offset as usize..];
+    let number = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    let marks = number(2);
+    let (host, path) = (usize::from(marks & HOST_BYTES), usize::from(number(4)));
+    let has_event = marks & HAS_EVENT != 0;
+    let event = if has_event { usize::from(number(HEAD_BYTES)) } else { 0 };
+    let start = HEAD_BYTES + usize::from(has_event) * EVENT_HEAD_BYTES;
+    let rest = &bytes[start..start + host + path + event];
+    Note {
+        is_forget: marks & FORGET != 0,
+        depth: number(0),
+        host: &rest[..host],
+        path: &rest[host..host + path],
+        event: &rest[host + path..],
+        end: offset + (start + rest.len()) as u32,
+    }
+}
+
 fn url_hash(server: u64, path: &[u8]) -> u64 {
     hash64(path) ^ server.rotate_left(23)
 }
@@ -582,7 +637,7 @@ mod tests {
         stage.found("http://h", "/a", 9, Some(Timestamp::EPOCH));
         stage.found("http://g", "/a", 1, None);
         stage.found("http://f", "/a", 1, None);
-        stage.first_batch = 4;
+        stage.in_batch(4);
         let (forgotten, item) = stage.get(1, "http://h", "/a");
         assert!(!forgotten);
         let hinted = Item { depth: 2, visit_first: false, events: vec![Event::Hint(Timestamp::EPOCH)] };
@@ -594,7 +649,7 @@ mod tests {
         assert_eq!(stage.get(1, "http://h", "/a").1.map(|item| item.depth), Some(7));
         let [first, other, none] = &stage.deal(&[2, 3])[..] else { panic!("three parts") };
         assert_eq!((first.len(), other.len(), none.len()), (6, 1, 0));
-        assert!(first.get(1, "http://h", "/a").0 && first.is_urgent && !other.is_urgent);
-        assert_eq!((other.first_batch, none.first_batch), (4, u64::MAX));
+        assert!(first.get(1, "http://h", "/a").0 && first.is_urgent() && !other.is_urgent());
+        assert_eq!((other.first_batch(), none.first_batch()), (4, u64::MAX));
     }
 }

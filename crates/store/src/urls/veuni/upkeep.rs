@@ -121,7 +121,7 @@ impl Veuni {
         let frozen: u64 =
             self.blocks.iter().filter_map(|block| block.frozen.as_ref()).map(|stage| stage.bytes()).sum();
         let (pending, _) = self.pending_total();
-        self.staged_bytes() + frozen > 2 * self.options.memory || pending > self.pending_max() * 3 / 2
+        self.staged_bytes() + frozen > staged_max(self.options.memory) || pending > self.pending_max() * 3 / 2
     }
 
     /// Takes in what jobs did.
@@ -215,6 +215,8 @@ impl Veuni {
             return Err(error);
         }
         let old = &mut self.blocks[at];
+        // It is in the new files. What came since may need its memory.
+        old.frozen = None;
         let old_files = [old.file.as_ref().map(|file| file.file.clone()), Some(old.pending_file())];
         let was_in_turn = old.turn.is_some() || old.wants_turn;
         let froms: Vec<u64> = files.iter().skip(1).map(|file| file.id.from).collect();
@@ -249,8 +251,9 @@ impl Veuni {
     /// goes first, so that each block gathers a long run and the log stays short.
     fn write_stages(&mut self) -> Result<(), Error> {
         let ready = |block: &&Block| !block.is_busy && !block.stage.is_empty();
-        let mut waiting: Vec<(u64, u32)> =
-            (self.blocks.iter().filter(ready)).map(|block| (block.stage.first_batch, block.number)).collect();
+        let mut waiting: Vec<(u64, u32)> = (self.blocks.iter().filter(ready))
+            .map(|block| (block.stage.first_batch(), block.number))
+            .collect();
         waiting.sort_unstable();
         let (mut staged, room) = (self.staged_bytes(), self.options.memory / ROOM_SHARE);
         for (_, number) in waiting {
@@ -415,7 +418,7 @@ impl Veuni {
     /// Removes files of the log that nobody needs.
     fn trim_log(&mut self) {
         let stages = self.blocks.iter().flat_map(|block| {
-            [block.stage.first_batch, block.frozen.as_ref().map_or(u64::MAX, |stage| stage.first_batch)]
+            [block.stage.first_batch(), block.frozen.as_ref().map_or(u64::MAX, |stage| stage.first_batch())]
         });
         let needed = stages.min().unwrap_or(u64::MAX);
         for (file, follower) in self.log.trim(needed.min(self.log.next)) {
@@ -452,6 +455,11 @@ impl Veuni {
             Err(error) => self.failed(at, error),
         }
     }
+}
+
+/// The most that may wait in memory, with what is on its way into files.
+pub(super) fn staged_max(memory: u64) -> u64 {
+    memory * 3 / 2
 }
 
 pub(super) fn write_run(
