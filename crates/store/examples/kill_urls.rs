@@ -60,6 +60,7 @@ fn main() -> Outcome<()> {
 fn options(threads: usize) -> VeuniOptions {
     VeuniOptions {
         memory: 40 << 10,
+        lately: 40 << 10,
         block_bytes: 16 << 10,
         block_servers: 60,
         prescheduled: 20,

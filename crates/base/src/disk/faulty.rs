@@ -3,8 +3,9 @@
 use super::Disk;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-/// Another disk, with faults: a process that dies at the n-th write, a write that fails, a disk that is full.
+/// Another disk, with faults: a process that dies at the n-th write, a write that fails, a disk that is full or busy.
 ///
 /// ```
 /// use farol_base::disk::{Disk, Faulty, Mem};
@@ -32,6 +33,8 @@ struct Plan {
     fault: Option<u64>,
     /// Bytes until the disk is full.
     room: Option<u64>,
+    /// How long it takes until something is on the disk.
+    sync_takes: Duration,
 }
 
 impl Faulty {
@@ -60,6 +63,11 @@ impl Faulty {
     /// Ends a full disk.
     pub fn make_room(&self) {
         self.plan().room = None;
+    }
+
+    /// Takes so long to sync a file, as a disk does that has much else to write.
+    pub fn be_busy(&self, sync_takes: Duration) {
+        self.plan().sync_takes = sync_takes;
     }
 
     /// Ends every fault, as a restart on a good disk does.
@@ -136,6 +144,8 @@ impl Disk for Faulty {
     }
 
     fn sync(&self, name: &str) -> io::Result<()> {
+        let takes = self.plan().sync_takes;
+        std::thread::sleep(takes);
         self.alive()?.sync(name)
     }
 

@@ -398,19 +398,24 @@ impl Log {
         sync(&*self.disk, &self.files())
     }
 
-    /// The files that have something in them.
-    pub fn files(&self) -> Vec<String> {
+    /// The files that have something in them, and how much.
+    pub fn files(&self) -> Vec<(String, u64)> {
         let written = self.segments.iter().filter(|segment| segment.len > 0);
-        written.map(|segment| segment.file.clone()).collect()
+        written.map(|segment| (segment.file.clone(), segment.len)).collect()
     }
 }
 
-/// Returns when these files would survive a power cut; one that is no longer needed may be gone.
-pub fn sync(disk: &dyn Disk, files: &[String]) -> Result<(), Error> {
-    for file in files {
+/// Returns when these files, up to these lengths, would survive a power cut; one that is no longer needed may be gone.
+pub fn sync(disk: &dyn Disk, files: &[(String, u64)]) -> Result<(), Error> {
+    for (file, len) in files {
         match disk.sync(file) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            result => result.map_err(Error::io("sync", file))?,
+            result => {
+                result.map_err(Error::io("sync", file))?;
+                // Nobody reads it but after a crash. What comes in next may stand in the same memory, which the machine has at
+                // hand; memory that it has not used for a while can take whoever writes several times as long.
+                disk.rest(file, *len);
+            }
         }
     }
     Ok(())

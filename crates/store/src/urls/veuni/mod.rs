@@ -20,7 +20,7 @@
 //! its block's servers stand still. A full disk in the middle of a merge leaves the old block as it is.
 //! INVARIANT: block + pending runs + log batches beyond `upto` = everything noted, at any moment of a crash.
 //!
-//! Memory: the stage ([`VeuniOptions::memory`], at most half as much again where writing it lags behind), a quarter of that for what came lately, URLs that are out, those
+//! Memory: the stage ([`VeuniOptions::memory`], at most half as much again where writing it lags behind), [`VeuniOptions::lately`], URLs that are out, those
 //! that are due soon (23 MB at most), the hosts of the blocks in turn, 8 bytes per two thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
 //! at once.
 
@@ -90,6 +90,8 @@ const BATCH_BYTES_MAX: usize = 512 << 10;
 pub struct VeuniOptions {
     /// Memory for what came in and stands in no other file than the log. Default: 64 MiB, some 800,000 URLs.
     pub memory: u64,
+    /// Memory for recognising URLs that were found lately. Default: 64 MiB, some 7 million URLs.
+    pub lately: u64,
     /// A block larger than this is split. Default: 32 MiB, some 2 million URLs.
     pub block_bytes: u64,
     /// A block with more servers than this is split. Default: 100,000, as in the thesis.
@@ -113,6 +115,7 @@ impl Default for VeuniOptions {
     fn default() -> VeuniOptions {
         VeuniOptions {
             memory: 64 << 20,
+            lately: 64 << 20,
             block_bytes: 32 << 20,
             block_servers: 100_000,
             prescheduled: 1000,

@@ -22,9 +22,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// What came lately is remembered in this part of the memory for what comes in.
-const LATELY_SHARE: u64 = 4;
-
 impl Veuni {
     /// Opens the store of a folder, or begins one.
     ///
@@ -75,7 +72,7 @@ impl Veuni {
         remove_others(&*disk, &needed)?;
         let jobs = Jobs::new(options.threads);
         let broom = Broom::new(disk.clone(), options.threads > 0);
-        let lately = Lately::new(options.memory / LATELY_SHARE);
+        let lately = Lately::new(options.lately);
         // What the log has goes into the stages of a store that is whole but for its log.
         let empty = Log::open(Arc::new(farol_base::disk::Mem::new()), &mut |_, _| Ok(()))?.0;
         let mut store = Veuni {

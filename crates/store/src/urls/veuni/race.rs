@@ -102,6 +102,7 @@ fn open(disk: &Arc<Faulty>) -> Veuni {
     // So small that everything happens: blocks of two servers, pending files, several turns, few pre-scheduled URLs.
     let options = VeuniOptions {
         memory: 600,
+        lately: 600,
         block_bytes: 500,
         block_servers: 2,
         prescheduled: 4,

@@ -85,6 +85,12 @@ impl Spare {
         self.kept().is_growing = false;
     }
 
+    /// Bytes of all chunks that there are, with stages and here.
+    #[cfg(test)]
+    pub fn made_bytes(&self) -> u64 {
+        (self.kept().made * CHUNK_BYTES) as u64
+    }
+
     /// Empty memory for sorting.
     pub fn for_sorting(&self) -> Vec<Sorted> {
         self.kept().sorted.pop().unwrap_or_default()

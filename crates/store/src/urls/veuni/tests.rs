@@ -35,7 +35,7 @@ fn page(due: Timestamp) -> Visit {
 }
 
 fn options() -> VeuniOptions {
-    VeuniOptions { threads: 0, ..VeuniOptions::default() }
+    VeuniOptions { threads: 0, lately: 1 << 20, ..VeuniOptions::default() }
 }
 
 fn open(mem: &Mem, options: VeuniOptions) -> Veuni {

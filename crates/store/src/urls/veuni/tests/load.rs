@@ -242,6 +242,32 @@ fn whoever_brings_more_than_a_full_disk_takes_is_told() {
 }
 
 #[test]
+fn a_busy_disk_makes_whoever_brings_much_wait_and_memory_does_not_grow() {
+    let disk = Arc::new(Faulty::new(Arc::new(Mem::new())));
+    disk.be_busy(std::time::Duration::from_millis(20));
+    let (memory, batch_bytes) = (4 << 20, 300 << 10);
+    let busy = VeuniOptions { memory, block_bytes: 128 << 10, threads: 2, ..options() };
+    let mut store = Veuni::open(disk, busy).unwrap().0;
+    let mut most = 0;
+    for batch in 0..150 {
+        let found: Vec<Found> = (0..4000).map(|page| found_url(page % 90, 4000 * batch + page)).collect();
+        store.found(&found).unwrap();
+        store.flush().unwrap();
+        let stages =
+            |block: &Block| block.stage.bytes() + block.frozen.as_ref().map_or(0, |stage| stage.bytes());
+        let staged = store.blocks.iter().map(stages).sum();
+        most = most.max(staged);
+        // Each stage, one that is being dealt out included, has a chunk that is not full.
+        let open_chunks = 3 * store.blocks.len() as u64 * spare::CHUNK_BYTES as u64;
+        let made = store.spare.made_bytes();
+        assert!(made <= memory * 3 / 2 + batch_bytes + open_chunks, "{made} bytes for {staged}");
+    }
+    assert!(most > memory && most <= memory * 3 / 2 + batch_bytes, "{most} bytes waited");
+    store.settle().unwrap();
+    assert_eq!(store.counts().known, 600_000);
+}
+
+#[test]
 fn what_is_visited_while_its_block_is_merged_is_not_handed_out_again() {
     let mem = Mem::new();
     let mut store = open(&mem, VeuniOptions { threads: 1, ..VeuniOptions::default() });
