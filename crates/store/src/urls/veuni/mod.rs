@@ -259,11 +259,13 @@ pub struct Veuni {
 /// URLs that are checked at a time: far apart in memory, so that waiting for one does not delay the next. What is fetched for
 /// so many, 192 bytes each, fits into the processor's nearest cache.
 const CHECKED_AT_A_TIME: usize = 128;
+/// Bytes that the processor fetches at once.
+const CACHE_LINE: usize = 64;
 
 /// Has the processor fetch texts that lie far apart, all at once, before they are read one by one.
 fn touch<'a>(texts: impl Iterator<Item = &'a [u8]>) {
-    let ends = texts.map(|text| text.first().unwrap_or(&0) ^ text.last().unwrap_or(&0));
-    std::hint::black_box(ends.fold(0, |all, ends| all ^ ends));
+    let lines = texts.flat_map(|text| text.iter().step_by(CACHE_LINE).chain(text.last()));
+    std::hint::black_box(lines.fold(0, |all, line| all ^ line));
 }
 
 fn split(url: &CanonicalUrl) -> (&str, &str) {
@@ -316,7 +318,11 @@ impl UrlStore for Veuni {
                 noted[count] = (at, self.route(hash64(url.host_str().as_bytes())));
                 count += 1;
             }
-            touch(noted[..count].iter().map(|(_, block)| self.blocks[*block].stage.tail()));
+            touch(
+                noted[..count]
+                    .iter()
+                    .map(|(at, block)| self.blocks[*block].stage.place_for(found[*at].url.as_str().len())),
+            );
             for (at, block) in &noted[..count] {
                 let Found { url, depth, hint } = &found[*at];
                 if let Some(hint) = hint {

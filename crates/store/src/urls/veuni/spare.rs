@@ -38,26 +38,26 @@ impl Spare {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An empty chunk with room for so many bytes at least.
+    /// A chunk of so many bytes at least, whatever stands in them.
     pub fn chunk(&self, bytes: usize) -> Vec<u8> {
         if bytes > CHUNK_BYTES {
-            return Vec::with_capacity(bytes);
+            return vec![0; bytes];
         }
         let mut kept = self.kept();
         kept.chunks.pop().unwrap_or_else(|| {
             kept.made += 1;
-            Vec::with_capacity(CHUNK_BYTES)
+            vec![0; CHUNK_BYTES]
         })
     }
 
-    /// Takes chunks back.
+    /// Takes chunks back, however much was cut off behind what stood in them.
     pub fn give(&self, chunks: impl IntoIterator<Item = Vec<u8>>) {
         let mut kept = self.kept();
         for mut chunk in chunks.into_iter().filter(|chunk| chunk.capacity() == CHUNK_BYTES) {
             if kept.made > kept.made_max {
                 kept.made -= 1;
             } else {
-                chunk.clear();
+                chunk.resize(CHUNK_BYTES, 0);
                 kept.chunks.push(chunk);
             }
         }
@@ -76,8 +76,7 @@ impl Spare {
     pub fn grow(&self, bytes: u64) {
         for _ in 0..bytes / CHUNK_BYTES as u64 {
             // The system makes memory when something is written there.
-            let mut chunk = vec![u8::MAX; CHUNK_BYTES];
-            chunk.clear();
+            let chunk = vec![u8::MAX; CHUNK_BYTES];
             let mut kept = self.kept();
             kept.made += 1;
             kept.chunks.push(chunk);
@@ -116,14 +115,14 @@ mod tests {
         spare.grow(3 * CHUNK_BYTES as u64);
         assert!(!spare.wants_to_grow(3 * CHUNK_BYTES as u64));
         let mut taken: Vec<Vec<u8>> = (0..3).map(|_| spare.chunk(100)).collect();
-        assert!(taken.iter().all(|chunk| chunk.is_empty() && chunk.capacity() == CHUNK_BYTES));
+        assert!(taken.iter().all(|chunk| chunk.len() == CHUNK_BYTES));
         assert_eq!(spare.kept().chunks.len(), 0);
         // One that is larger than usual is not kept.
         taken.push(spare.chunk(CHUNK_BYTES + 1));
-        taken[0].push(1);
+        taken[0].truncate(1);
         spare.give(taken.drain(..));
         assert_eq!(spare.kept().chunks.len(), 3);
-        assert!(spare.kept().chunks.iter().all(Vec::is_empty));
+        assert!(spare.kept().chunks.iter().all(|chunk| chunk.len() == CHUNK_BYTES));
         // What was made beyond the limit goes back to the system.
         taken.extend((0..7).map(|_| spare.chunk(100)));
         spare.give(taken);

@@ -69,8 +69,10 @@ pub struct Stage {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Head {
-    /// The chunk that is being filled.
+    /// The chunk that is being filled, and how many bytes of it are. It is as long as it will be: so what stands behind these can
+    /// be brought near before it is written.
     open: Vec<u8>,
+    used: usize,
     /// Notes, and their bytes.
     len: usize,
     bytes: u64,
@@ -121,7 +123,8 @@ impl Default for Stage {
 impl Stage {
     /// An empty stage that takes its memory from there.
     pub fn new(spare: Spare) -> Stage {
-        let head = Head { open: Vec::new(), len: 0, bytes: 0, first_batch: u64::MAX, is_urgent: false };
+        let head =
+            Head { open: Vec::new(), used: 0, len: 0, bytes: 0, first_batch: u64::MAX, is_urgent: false };
         Stage {
             head,
             full: Vec::new(),
@@ -176,9 +179,10 @@ impl Stage {
         self.head.is_urgent
     }
 
-    /// The last bytes that were noted: where the next note will stand.
-    pub fn tail(&self) -> &[u8] {
-        &self.head.open[self.head.open.len().saturating_sub(1)..]
+    /// Where the next note will stand, if it is of a URL of so many bytes.
+    pub fn place_for(&self, url_bytes: usize) -> &[u8] {
+        let rest = &self.head.open[self.head.used..];
+        &rest[..rest.len().min(HEAD_BYTES + url_bytes)]
     }
 
     /// Notes that a URL was found.
@@ -237,33 +241,47 @@ impl Stage {
         let event_head = if event.is_empty() { 0 } else { EVENT_HEAD_BYTES };
         let text_bytes: usize = texts.iter().map(|text| text.len()).sum();
         let bytes = HEAD_BYTES + event_head + text_bytes + event.len();
-        let head = &mut self.head;
-        if head.open.capacity() - head.open.len() < bytes {
-            let before = std::mem::replace(&mut head.open, self.spare.chunk(bytes));
-            if !before.is_empty() {
-                self.full.push(before);
+        if self.head.open.len() - self.head.used < bytes {
+            match self.take_open() {
+                empty if empty.is_empty() => self.spare.give([empty]),
+                full => self.full.push(full),
             }
+            self.head.open = self.spare.chunk(bytes);
         }
+        let head = &mut self.head;
         let is_visit = event.first() == Some(&VISIT);
         head.is_urgent |= is_forget || is_visit;
         head.len += 1;
         head.bytes += bytes as u64;
-        let chunk = &mut head.open;
         if is_visit {
-            self.visits.push(Place { chunk: self.full.len() as u32, offset: chunk.len() as u32 });
+            self.visits.push(Place { chunk: self.full.len() as u32, offset: head.used as u32 });
         }
+        let mut rest = &mut head.open[head.used..head.used + bytes];
+        head.used += bytes;
+        let mut put = |bytes: &[u8]| {
+            let (here, behind) = std::mem::take(&mut rest).split_at_mut(bytes.len());
+            here.copy_from_slice(bytes);
+            rest = behind;
+        };
         let marks = (u16::from(is_forget) * FORGET) | (u16::from(!event.is_empty()) * HAS_EVENT);
-        let head = [depth, host_bytes as u16 | marks, (text_bytes - host_bytes) as u16].map(u16::to_le_bytes);
-        chunk.extend_from_slice(head.as_flattened());
+        let numbers = [depth, host_bytes as u16 | marks, (text_bytes - host_bytes) as u16];
+        put(numbers.map(u16::to_le_bytes).as_flattened());
         if !event.is_empty() {
-            chunk.extend_from_slice(&(event.len() as u16).to_le_bytes());
+            put(&(event.len() as u16).to_le_bytes());
         }
-        texts.iter().for_each(|text| chunk.extend_from_slice(text));
-        chunk.extend_from_slice(event);
+        texts.iter().for_each(|text| put(text));
+        put(event);
+    }
+
+    /// The chunk that is open, as far as it is filled.
+    fn take_open(&mut self) -> Vec<u8> {
+        let mut open = std::mem::take(&mut self.head.open);
+        open.truncate(std::mem::take(&mut self.head.used));
+        open
     }
 
     fn chunk(&self, number: u32) -> &[u8] {
-        self.full.get(number as usize).unwrap_or(&self.head.open)
+        self.full.get(number as usize).map_or(&self.head.open[..self.head.used], |chunk| chunk)
     }
 
     fn note(&self, place: Place) -> Note<'_> {
@@ -357,7 +375,7 @@ impl Stage {
             return vec![self];
         }
         let mut parts: Vec<Stage> = (0..=froms.len()).map(|_| self.another()).collect();
-        let open = std::mem::take(&mut self.head.open);
+        let open = self.take_open();
         // A chunk serves again as soon as its notes are dealt out: nothing stands in memory twice.
         for chunk in std::mem::take(&mut self.full).into_iter().chain([open]) {
             let mut offset = 0;
