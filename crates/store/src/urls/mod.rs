@@ -62,7 +62,8 @@ pub enum Walk {
 /// Keeps each known URL once, and answers what to visit next on a host.
 ///
 /// Calls between two [`flush`](UrlStore::flush)es are one batch: after a crash all of it is there or none.
-/// That suits stores that merge in bulk.
+/// That suits stores that merge in bulk. What a single call brings is never parted; a batch that has grown very large may be
+/// ended before the next call, as if by a flush.
 pub trait UrlStore: Send {
     /// Learns URLs. Those that are known already stay as they are, but for a smaller depth and a hint.
     fn found(&mut self, found: &[Found]) -> Result<(), Error>;

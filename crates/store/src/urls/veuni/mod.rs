@@ -92,7 +92,7 @@ pub struct VeuniOptions {
     pub memory: u64,
     /// Memory for recognising URLs that were found lately. Default: 64 MiB, some 7 million URLs.
     pub lately: u64,
-    /// A block larger than this is split. Default: 32 MiB, some 2 million URLs.
+    /// A block larger than this is split, in a small store sooner. Default: 32 MiB, some 2 million URLs.
     pub block_bytes: u64,
     /// A block with more servers than this is split. Default: 100,000, as in the thesis.
     pub block_servers: u64,
@@ -103,7 +103,7 @@ pub struct VeuniOptions {
     pub pending_share: f64,
     /// Pending files may always be this large together. Default: 128 MiB.
     pub pending_min: u64,
-    /// Blocks whose servers are handed out at a time. Default: 4.
+    /// Blocks whose servers are handed out at a time; of smaller ones as many more. Default: 4.
     pub turns: usize,
     /// Threads that merge. 0 = whoever calls, which is what tests want. Default: 1.
     pub threads: usize,

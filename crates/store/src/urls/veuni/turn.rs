@@ -3,12 +3,12 @@
 //! Takes 24 bytes per server that waits, some 300 bytes per server that was asked, and for each that is held up to 64
 //! URLs, or as many as are asked for at a time. All of it is made anew when the block is merged.
 
-use super::Veuni;
 use super::block::{BlockFile, Cursor, Entry, Server};
 use super::merge::{key, record_of};
 use super::out::Place;
 use super::redistribute::Redistribution;
 use super::schedule::{Facts, Schedule};
+use super::{Block, Veuni};
 use crate::Error;
 use crate::urls::record::Slim;
 use farol_base::fingerprint::{Keyed, hash64};
@@ -377,8 +377,7 @@ impl Veuni {
             if block.damage.is_some() {
                 continue;
             }
-            let in_turn = self.blocks.iter().filter(|block| block.turn.is_some()).count();
-            if block.turn.is_none() && in_turn >= self.options.turns {
+            if block.turn.is_none() && !self.has_room_for_turn(block) {
                 continue;
             }
             let file = block.file.as_ref();
@@ -417,8 +416,16 @@ impl Veuni {
         Ok(false)
     }
 
+    /// Whether one more block may come to its turn: small blocks count as what they are.
+    fn has_room_for_turn(&self, block: &Block) -> bool {
+        let in_turn = self.blocks.iter().filter(|block| block.turn.is_some());
+        let (count, bytes) = in_turn.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.bytes()));
+        count < self.options.turns
+            || bytes + block.bytes() <= self.options.turns as u64 * self.options.block_bytes
+    }
+
     pub(super) fn next_ready(&mut self) -> Option<Timestamp> {
-        let of_block = |block: &super::Block| {
+        let of_block = |block: &Block| {
             let file = block.file.as_ref();
             if block.damage.is_some() {
                 return Timestamp::NEVER;

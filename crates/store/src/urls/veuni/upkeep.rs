@@ -37,6 +37,10 @@ const ROOM_SHARE: u64 = 8;
 const SPARE_SHARE: u64 = 16;
 /// A note in memory takes so many times what it will take in a pending file.
 const STAGED_PER_PENDING: u64 = 4;
+/// While the store is small it is kept in so many blocks at least, so that several are merged at once and none takes long.
+const BLOCKS_MIN: u64 = 16;
+/// But no block is split for that below this size.
+const SMALL_BLOCK_BYTES: u64 = 2 << 20;
 /// The log goes on in a new file at this size.
 const LOG_FILE_BYTES: u64 = 32 << 20;
 
@@ -109,6 +113,12 @@ impl Veuni {
     fn pending_max(&self) -> u64 {
         let (_, all) = self.pending_total();
         self.options.pending_min.max((all as f64 * self.options.pending_share) as u64)
+    }
+
+    /// A block larger than this is split.
+    fn block_bytes(&self) -> u64 {
+        let (_, all) = self.pending_total();
+        (all / BLOCKS_MIN).max(SMALL_BLOCK_BYTES).min(self.options.block_bytes)
     }
 
     /// What waits and nobody merges, wherever it waits, in bytes of pending files.
@@ -311,7 +321,7 @@ impl Veuni {
         let (disk, now, numbers) = (self.disk.clone(), self.now, self.numbers.clone());
         let policy = self.options.redistribution.clone();
         let limits = Limits {
-            bytes: self.options.block_bytes,
+            bytes: self.block_bytes(),
             servers: self.options.block_servers,
             prescheduled: self.options.prescheduled,
         };
