@@ -39,6 +39,31 @@ fn a_huge_server_stays_in_one_block_and_all_of_it_comes_up_once() {
 }
 
 #[test]
+fn a_small_store_has_several_blocks_which_hand_out_together() {
+    let load = |store: &mut Veuni, pages: u64| {
+        let all: Vec<Found> = (0..pages).map(|page| found_url(page % 500, page)).collect();
+        for batch in all.chunks(10_000) {
+            store.found(batch).unwrap();
+            store.flush().unwrap();
+        }
+        store.settle().unwrap();
+        store.blocks.iter().map(Block::bytes).collect::<Vec<u64>>()
+    };
+    // Far from the 32 MiB at which one of a large store is split. Together they count as one turn.
+    let mut store = open(&Mem::new(), VeuniOptions { turns: 1, ..options() });
+    let bytes = load(&mut store, 300_000);
+    assert!(bytes.len() > 1 && bytes.iter().all(|bytes| (1 << 20..3 << 20).contains(bytes)), "{bytes:?}");
+    assert_eq!(store.hosts_due(NOW, 1000).unwrap().len(), 500);
+    // Where they are as large as they may be, no more than the turns hand out.
+    let block_bytes = 64 << 10;
+    let mut store = open(&Mem::new(), VeuniOptions { turns: 2, block_bytes, ..options() });
+    let bytes = load(&mut store, 60_000);
+    let hosts = store.hosts_due(NOW, 1000).unwrap().len();
+    let in_turn = store.blocks.iter().filter(|block| block.turn.is_some()).count();
+    assert!(bytes.len() > 5 && hosts < 300 && in_turn == 2, "{hosts} hosts of {in_turn} of {bytes:?}");
+}
+
+#[test]
 fn what_a_crawl_finds_first_is_merged_before_it_asks() {
     let mut store = open(&Mem::new(), VeuniOptions { threads: 1, ..options() });
     let bring = |store: &mut Veuni, pages: std::ops::Range<u64>| {
