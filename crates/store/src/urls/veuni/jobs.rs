@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 
 use super::upkeep::Done;
 
-/// How far these threads step back behind their maker's, in the system's measure.
-const STEPS_BACK: i32 = 15;
+/// How far these threads step back behind their maker's, in the system's measure: as far as it goes.
+const STEPS_BACK: i32 = 19;
 
 type Job = Box<dyn FnOnce() -> Done + Send>;
 

@@ -6,6 +6,7 @@
 
 use super::block::{BlockFile, BlockId, BlockWriter, Cursor, Entry, Group, Server};
 use super::codec::{due_of, put_visits, state_byte, state_of, visits_of};
+use super::few::Few;
 use super::incoming::{Came, Incoming};
 use super::redistribute::{Candidate, Redistribution};
 use super::run::RunReader;
@@ -128,50 +129,6 @@ impl Outputs {
     }
 }
 
-/// URLs in memory: one of a server's groups, the shorter one.
-#[derive(Debug, Default)]
-struct Few {
-    bytes: Vec<u8>,
-    entries: Vec<FewEntry>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct FewEntry {
-    start: u32,
-    path: u32,
-    visits: u32,
-    depth: u16,
-    state: u8,
-    /// It was visited since it was handed out.
-    visited: bool,
-}
-
-impl Few {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.entries.clear();
-    }
-
-    fn push(&mut self, entry: &Entry<'_>, visited: bool) {
-        let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(entry.path);
-        self.bytes.extend_from_slice(entry.visits);
-        let (path, visits) = (entry.path.len() as u32, entry.visits.len() as u32);
-        self.entries.push(FewEntry { start, path, visits, depth: entry.depth, state: entry.state, visited });
-    }
-
-    fn get(&self, at: usize) -> Entry<'_> {
-        let entry = &self.entries[at];
-        let middle = (entry.start + entry.path) as usize;
-        Entry {
-            path: &self.bytes[entry.start as usize..middle],
-            visits: &self.bytes[middle..middle + entry.visits as usize],
-            depth: entry.depth,
-            state: entry.state,
-        }
-    }
-}
-
 struct Merge {
     plan: Plan,
     /// Goes through the remaining URLs of large servers, and through everything else: so each piece is mostly read once.
@@ -249,7 +206,7 @@ impl Merge {
         } else {
             self.merge_large(&remaining, &prescheduled, server.is_none(), writer)?;
         }
-        (0..self.desk.chosen.entries.len()).try_for_each(|at| writer.push(&self.desk.chosen.get(at), true))
+        (0..self.desk.chosen.len()).try_for_each(|at| writer.push(&self.desk.chosen.get(at), true))
     }
 
     /// All URLs of a small server are pre-scheduled, but for those that are never visited again.
@@ -337,7 +294,7 @@ impl Merge {
                     Ok(())
                 },
             )?;
-            let now = few.get(few.entries.len() - 1);
+            let now = few.get(few.len() - 1);
             left += u64::from(!visited && ready(&now)? <= self.plan.now);
         }
         Ok(left)
@@ -361,7 +318,7 @@ impl Merge {
             }
             Ok(())
         };
-        (0..self.desk.few.entries.len()).try_for_each(|at| offer(&self.desk.few.get(at)))?;
+        (0..self.desk.few.len()).try_for_each(|at| offer(&self.desk.few.get(at)))?;
         walk(
             &mut self.remaining,
             group,
@@ -391,13 +348,13 @@ fn in_order(
 ) -> Result<(), Error> {
     let mut before = 0;
     walk(cursor, group, incoming, taken, visits, &mut |entry| {
-        while before < few.entries.len() && few.get(before).path < entry.path {
-            put(&few.get(before), !few.entries[before].visited)?;
+        while before < few.len() && few.get(before).path < entry.path {
+            put(&few.get(before), !few.is_visited(before))?;
             before += 1;
         }
         put(entry, false)
     })?;
-    (before..few.entries.len()).try_for_each(|at| put(&few.get(at), !few.entries[at].visited))
+    (before..few.len()).try_for_each(|at| put(&few.get(at), !few.is_visited(at)))
 }
 
 /// Goes through a group of a server's URLs and what came in, in the order of their paths, each URL once.
@@ -517,7 +474,7 @@ pub fn record_of(entry: &Entry<'_>) -> Result<Record, Error> {
 }
 
 /// When a URL can be handed out: at once before its first visit.
-fn ready(entry: &Entry<'_>) -> Result<Timestamp, Error> {
+pub fn ready(entry: &Entry<'_>) -> Result<Timestamp, Error> {
     if entry.state == 0 { Ok(Timestamp::EPOCH) } else { due_of(entry.visits).map_err(unreadable) }
 }
 

@@ -26,8 +26,10 @@
 
 mod block;
 mod broom;
+mod choice;
 mod codec;
 mod draw;
+mod few;
 mod frame;
 mod incoming;
 mod jobs;

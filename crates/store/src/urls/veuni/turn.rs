@@ -1,10 +1,12 @@
 //! A block's turn: its servers that have something to hand out, and how far each has got.
 //!
 //! Takes 24 bytes per server that waits, some 300 bytes per server that was asked, and for each that is held up to 64
-//! URLs, or as many as are asked for at a time. All of it is made anew when the block is merged.
+//! URLs, or as many as are asked for at a time; and room for the pre-scheduled URLs of one server. All of it is made anew
+//! when the block is merged.
 
 use super::block::{BlockFile, Cursor, Entry, Server};
-use super::merge::{key, record_of};
+use super::choice::Choice;
+use super::merge::{key, ready, record_of};
 use super::out::Place;
 use super::redistribute::Redistribution;
 use super::schedule::{Facts, Schedule};
@@ -17,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// URLs of a server that are made ready at a time.
+/// URLs of a server that are made ready at a time, where no more are asked for.
 const WINDOW: usize = 64;
 /// URLs set aside, after which a turn ends early: 100,000 × some 100 bytes = 10 MB.
 const ASIDE_MAX: usize = 100_000;
@@ -36,6 +38,7 @@ pub struct Turn {
     /// The page of the directory that was read last.
     page: Option<(u32, Vec<Server>)>,
     cursor: Cursor,
+    choice: Choice,
 }
 
 /// How far a server has got.
@@ -109,6 +112,7 @@ impl Turn {
             aside: HashSet::default(),
             page: None,
             cursor: file.cursor(32 << 10),
+            choice: Choice::default(),
         })
     }
 
@@ -171,7 +175,7 @@ impl Turn {
             if seat.is_last_window {
                 return Ok(None);
             }
-            seat.fill(&mut self.cursor, policy, now, count)?;
+            seat.fill(&mut self.cursor, &mut self.choice, policy, now, count)?;
         }
     }
 }
@@ -190,43 +194,33 @@ impl Seat {
         Some(taken)
     }
 
-    /// Makes the next URLs ready, `count` of them at least: those with the smallest keys beyond the last.
+    /// Makes the next URLs ready, those with the smallest keys beyond the last: up to `count` that are due, or
+    /// [`WINDOW`], and a few that are due later.
     fn fill(
         &mut self,
         cursor: &mut Cursor,
+        choice: &mut Choice,
         policy: &dyn Redistribution,
         now: Timestamp,
         count: usize,
     ) -> Result<(), Error> {
-        let (group, window) = (&self.server.prescheduled, count.max(WINDOW));
-        let mut best: Vec<Ready> = Vec::with_capacity(window.min(group.len as usize));
+        let group = &self.server.prescheduled;
+        choice.clear();
         if group.len > 0 {
             cursor.seek(group.at)?;
         }
-        let place = |ready: &Ready| (ready.key, ready.path.clone());
-        let before = |a: &Ready, b: &Ready| (a.key, &a.path).cmp(&(b.key, &b.path));
-        // With twice as many as are wanted, what the last of the wanted ones is.
-        let mut worst = None;
         for _ in 0..group.len {
             let entry = cursor.advance()?;
             let Some(key) = key(policy, &entry, now, false)? else { continue };
-            let is_beyond = |last: &(u64, Vec<u8>)| (key, entry.path) > (last.0, &last.1[..]);
-            if self.last.as_ref().is_some_and(|last| !is_beyond(last))
-                || worst.as_ref().is_some_and(is_beyond)
-            {
-                continue;
-            }
-            best.push(Ready::of(key, &entry)?);
-            if best.len() == 2 * window {
-                best.select_nth_unstable_by(window - 1, before);
-                best.truncate(window);
-                worst = best.last().map(place);
+            if self.last.as_ref().is_none_or(|last| (key, entry.path) > (last.0, &last.1[..])) {
+                choice.offer(key, &entry, ready(&entry)? > now);
             }
         }
-        best.sort_unstable_by(before);
-        self.is_last_window = worst.is_none() && best.len() <= window;
-        best.truncate(window);
-        self.window = best.into();
+        self.window.clear();
+        for (key, entry) in choice.first(count.max(WINDOW)) {
+            self.window.push_back(Ready::of(key, &entry)?);
+        }
+        self.is_last_window = self.window.len() == choice.len();
         Ok(())
     }
 }
@@ -370,14 +364,14 @@ impl Veuni {
         if !self.log.batch.is_empty() {
             return Ok(false);
         }
-        let count = self.blocks.len();
+        let (count, has_room_for) = (self.blocks.len(), self.room_for_turn());
         for step in 1..=count {
             let at = (self.last_turn + step) % count;
             let block = &self.blocks[at];
             if block.damage.is_some() {
                 continue;
             }
-            if block.turn.is_none() && !self.has_room_for_turn(block) {
+            if block.turn.is_none() && !has_room_for(block) {
                 continue;
             }
             let file = block.file.as_ref();
@@ -416,12 +410,13 @@ impl Veuni {
         Ok(false)
     }
 
-    /// Whether one more block may come to its turn: small blocks count as what they are.
-    fn has_room_for_turn(&self, block: &Block) -> bool {
+    /// Whether a block may come to its turn beside those that are: small blocks count as what they are.
+    fn room_for_turn(&self) -> impl Fn(&Block) -> bool + use<> {
         let in_turn = self.blocks.iter().filter(|block| block.turn.is_some());
         let (count, bytes) = in_turn.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.bytes()));
-        count < self.options.turns
-            || bytes + block.bytes() <= self.options.turns as u64 * self.options.block_bytes
+        let (count_max, bytes_max) =
+            (self.options.turns, self.options.turns as u64 * self.options.block_bytes);
+        move |block| count < count_max || bytes + block.bytes() <= bytes_max
     }
 
     pub(super) fn next_ready(&mut self) -> Option<Timestamp> {
