@@ -107,7 +107,7 @@ pub struct VeuniOptions {
     pub pending_min: u64,
     /// Blocks whose servers are handed out at a time; of smaller ones as many more. Default: 4.
     pub turns: usize,
-    /// Threads that merge. 0 = whoever calls, which is what tests want. Default: 1.
+    /// Threads that write and merge; of several one only writes. 0 = whoever calls, which is what tests want. Default: 1.
     pub threads: usize,
     pub redistribution: Arc<dyn Redistribution>,
     pub schedule: Arc<dyn Schedule>,

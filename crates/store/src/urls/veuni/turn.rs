@@ -387,11 +387,7 @@ impl Veuni {
             let remaining = ready(|file| file.totals.remaining_ready);
             let due_since = remaining <= now && remaining > block.merged;
             let wants_merge = block.is_behind() || due_since;
-            if !wants_merge
-                || block.is_busy
-                || !self.is_rested(at)
-                || self.jobs.running > self.options.threads
-            {
+            if !wants_merge || block.is_busy || !self.is_rested(at) || !self.jobs.has_room_to_merge() {
                 continue;
             }
             self.last_turn = at;

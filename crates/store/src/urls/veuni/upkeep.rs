@@ -3,6 +3,7 @@
 //! Called at every flush. Nothing moves that the log does not have, so a batch never arrives in part.
 
 use super::block::{BlockFile, BlockId};
+use super::jobs::Job;
 use super::manifest::{self, Listed};
 use super::merge::{Limits, Plan, merge};
 use super::run::{Run, RunReader, append_run};
@@ -37,6 +38,8 @@ const ROOM_SHARE: u64 = 8;
 const SPARE_SHARE: u64 = 16;
 /// A note in memory takes so many times what it will take in a pending file.
 const STAGED_PER_PENDING: u64 = 4;
+/// Once more than this part of what may wait waits beyond that, several blocks are merged at once for it.
+const BEHIND_SHARE: u64 = 16;
 /// While the store is small it is kept in so many blocks at least, so that several are merged at once and none takes long.
 const BLOCKS_MIN: u64 = 16;
 /// But no block is split for that below this size.
@@ -312,7 +315,7 @@ impl Veuni {
             drop(stage);
             Done::Written { number, upto, result }
         };
-        self.jobs.start(Box::new(job), false);
+        self.jobs.start(Job::Write(Box::new(job)));
     }
 
     /// Merges a block with all that came in for it.
@@ -353,7 +356,7 @@ impl Veuni {
             drop(stage);
             Done::Merged { number, result, took: start.elapsed() }
         };
-        self.jobs.start(Box::new(job), short);
+        self.jobs.start(if short { Job::ShortMerge(Box::new(job)) } else { Job::Merge(Box::new(job)) });
         if short { self.collect() } else { Ok(()) }
     }
 
@@ -370,7 +373,7 @@ impl Veuni {
         };
         while self.trouble.is_none()
             && self.log.batch.is_empty()
-            && self.jobs.running < self.options.threads
+            && self.jobs.has_idle_merger()
             && let Some(at) = self.blocks.iter().position(is_due)
         {
             self.start_merge(at)?;
@@ -378,13 +381,14 @@ impl Veuni {
         Ok(())
     }
 
-    /// Merges blocks whose pending files are large, the largest first.
+    /// Merges blocks whose pending files are large, the largest first, one at a time where that suffices.
     fn shrink_pending(&mut self) -> Result<(), Error> {
         while self.trouble.is_none() {
-            if self.waiting_bytes() <= self.pending_max()
-                || self.jobs.running > self.options.threads
-                || !self.log.batch.is_empty()
-            {
+            let (waiting, max) = (self.waiting_bytes(), self.pending_max());
+            // Two at once would take twice as long each, and the log keeps all that comes in meanwhile.
+            let is_behind = waiting > max + max / BEHIND_SHARE;
+            let has_room = if is_behind { self.jobs.has_room_to_merge() } else { !self.jobs.is_merging() };
+            if waiting <= max || !has_room || !self.log.batch.is_empty() {
                 return Ok(());
             }
             let worst = (0..self.blocks.len())
@@ -413,7 +417,7 @@ impl Veuni {
                 return Err(error);
             }
             match behind {
-                Some(at) if self.jobs.running <= self.options.threads => self.start_merge(at)?,
+                Some(at) if self.jobs.has_room_to_merge() => self.start_merge(at)?,
                 _ if self.wait_for_a_job()? => {}
                 _ => break,
             }
