@@ -1,6 +1,6 @@
-//! A question and its answer, as they travel between front, broker, cache and index.
+//! A question and its answer, as they travel between front, cache and index.
 //!
-//! The text of a question is read by `farol_broker`; the index answers a [`Query`] with an [`Answer`].
+//! The text of a question is read by `farol_query`; the index answers a [`Query`] with an [`Answer`].
 
 use crate::{CanonicalUrl, Language, PagePosition, Timestamp};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use farol_base::Language;
 use farol_base::query::Request;
-use farol_broker::{Complaint, QUERY_BYTES_MAX};
+use farol_query::{Complaint, QUERY_BYTES_MAX};
 
 /// Rank of the last hit that can be asked for; deeper questions cost much and help nobody.
 pub(crate) const RANK_MAX: usize = 1000;
@@ -27,7 +27,7 @@ pub(crate) struct Question {
 impl Question {
     pub fn read(text: &str, first: usize, count: usize, language: Language) -> Question {
         let text = cut(text, QUERY_BYTES_MAX);
-        let reading = farol_broker::read(text);
+        let reading = farol_query::read(text);
         let first = first.min(RANK_MAX);
         let count = count.min(COUNT_MAX).min(RANK_MAX - first);
         let request = Request { query: reading.query, first, count, language: Some(language) };

@@ -11,7 +11,7 @@
 //!
 //! INVARIANT: one [`Shard`] writes, any number of [`Searcher`]s read, and neither waits for the other.
 //! INVARIANT: ranks of links are asked for at query time through [`Ranks`]; they change without re-indexing.
-//! This crate does not read the text of a question (`farol_broker` does) and knows nothing of the Web.
+//! This crate does not read the text of a question (`farol_query` does) and knows nothing of the Web.
 //!
 //! ```
 //! # use farol_base::{CanonicalUrl, ContentHash, Document, Language, PagePosition, Timestamp};

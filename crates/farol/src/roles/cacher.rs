@@ -134,7 +134,7 @@ impl Cacher {
     ) -> Result<Answer, Trouble> {
         let begun = Instant::now();
         let key = key_of(request);
-        let asked = farol_broker::write(&request.query);
+        let asked = farol_query::write(&request.query);
         let (sender, receiver) = sync_channel(1);
         let joined = {
             let mut state = self.lock();

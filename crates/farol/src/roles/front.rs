@@ -229,7 +229,7 @@ impl Engine for Desk {
             },
             (true, status) => format!("there is no robots.txt (status {status}), so everything is allowed"),
         };
-        let indexed = farol_broker::read(&format!("site:{}", host.name())).query;
+        let indexed = farol_query::read(&format!("site:{}", host.name())).query;
         let counted = Request { query: indexed, first: 0, count: 1, language: None };
         let pages_indexed =
             self.index.searcher().search(&counted, &farol_index::NoRanks).map_or(0, |answer| answer.total);

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use farol_base::CanonicalUrl;
 use farol_base::query::{Answer, Fragment, Hit};
-use farol_broker::Complaint;
+use farol_query::Complaint;
 use maud::{Markup, html};
 use std::sync::Arc;
 
@@ -189,10 +189,10 @@ impl Results<'_> {
         let mut loose = query.clone();
         loose.filters = Default::default();
         let without_filters =
-            (!query.filters.is_empty() && !loose.is_empty()).then(|| farol_broker::write(&loose));
+            (!query.filters.is_empty() && !loose.is_empty()).then(|| farol_query::write(&loose));
         loose.wanted.iter_mut().for_each(|term| term.phrase = false);
         loose.unwanted.clear();
-        let as_words = query.wanted.iter().any(|term| term.phrase).then(|| farol_broker::write(&loose));
+        let as_words = query.wanted.iter().any(|term| term.phrase).then(|| farol_query::write(&loose));
         html! {
             section.nothing {
                 @if self.page > 1 {

@@ -27,7 +27,7 @@ const WORDS: [&str; 16] = [
 ];
 
 fn request(text: &str) -> Request {
-    Request { query: farol_broker::read(text).query, first: 0, count: 10, language: None }
+    Request { query: farol_query::read(text).query, first: 0, count: 10, language: None }
 }
 
 fn settings(toml: &str) -> config::Cache {

@@ -43,7 +43,7 @@ pub struct Reading {
 /// Reads a question.
 ///
 /// ```
-/// let reading = farol_broker::read("ponte -rio before:yesterday");
+/// let reading = farol_query::read("ponte -rio before:yesterday");
 /// assert_eq!(reading.query.wanted.len(), 2); // "ponte" and "before:yesterday"
 /// assert_eq!(reading.complaints[0].code(), "bad_date");
 /// ```

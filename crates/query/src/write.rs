@@ -10,8 +10,8 @@ use farol_base::query::{Field, Query, Term};
 /// Writes a query as text that reads as the same query.
 ///
 /// ```
-/// let query = farol_broker::read("LANG:português “ponte  rio” −mar ext:PDF").query;
-/// assert_eq!(farol_broker::write(&query), r#""ponte rio" -mar lang:pt filetype:pdf"#);
+/// let query = farol_query::read("LANG:português “ponte  rio” −mar ext:PDF").query;
+/// assert_eq!(farol_query::write(&query), r#""ponte rio" -mar lang:pt filetype:pdf"#);
 /// ```
 pub fn write(query: &Query) -> String {
     let filters = &query.filters;
