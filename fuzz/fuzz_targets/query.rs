@@ -4,6 +4,6 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let query = farol_broker::read(text).query;
-    assert_eq!(farol_broker::read(&farol_broker::write(&query)).query, query);
+    let query = farol_query::read(text).query;
+    assert_eq!(farol_query::read(&farol_query::write(&query)).query, query);
 });

@@ -20,6 +20,20 @@ impl PageId {
     }
 }
 
+/// Names a host by the 64-bit fingerprint of its text ([`crate::Host::as_str`]).
+///
+/// Stores that keep hosts apart by hash ranges go by its number; it is the same on every machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostHash(pub u64);
+
+impl HostHash {
+    /// Names the host with this canonical text.
+    #[inline]
+    pub fn of(host: &str) -> HostHash {
+        HostHash(xxh3_64(host.as_bytes()))
+    }
+}
+
 /// Fingerprint of a page's main text (or of its bytes, where it has no text).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentHash(pub u128);
@@ -36,35 +50,35 @@ pub fn hash64(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// A key for a table in memory, drawn at random.
+/// A random key for a table in memory.
 pub fn random_key() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-/// A 128-bit fingerprint that only those who have the key can make: for tables in memory, with a key drawn at random.
+/// A 128-bit fingerprint that only those who have the key can make: for tables in memory, under a [`random_key`].
 pub fn keyed128(bytes: &[u8], key: u64) -> u128 {
     xxh3_128_with_seed(bytes, key)
 }
 
-/// For maps and sets of texts, in the place of the standard library's, which is slower on short texts. The key is drawn at random.
+/// A hasher for maps and sets of texts, faster on short texts than the standard library's, with a random seed per map.
 #[derive(Clone, Copy, Debug)]
-pub struct Keyed(u64);
+pub struct SeededHasher(u64);
 
-impl Default for Keyed {
-    fn default() -> Keyed {
-        Keyed(random_key())
+impl Default for SeededHasher {
+    fn default() -> SeededHasher {
+        SeededHasher(random_key())
     }
 }
 
-impl BuildHasher for Keyed {
-    type Hasher = Keyed;
+impl BuildHasher for SeededHasher {
+    type Hasher = SeededHasher;
 
-    fn build_hasher(&self) -> Keyed {
+    fn build_hasher(&self) -> SeededHasher {
         *self
     }
 }
 
-impl Hasher for Keyed {
+impl Hasher for SeededHasher {
     fn write(&mut self, bytes: &[u8]) {
         self.0 = xxh3_64_with_seed(bytes, self.0);
     }
@@ -85,7 +99,7 @@ mod tests {
 
     #[test]
     fn keyed_hashes_differ_by_text_and_by_key() {
-        let (one, other) = (Keyed::default(), Keyed::default());
+        let (one, other) = (SeededHasher::default(), SeededHasher::default());
         assert_eq!(one.hash_one("a"), one.hash_one("a"));
         assert_ne!(one.hash_one("a"), other.hash_one("a"));
         assert_ne!(one.hash_one(("ab", "c")), one.hash_one(("a", "bc")));

@@ -1,7 +1,7 @@
 //! The servers that pages live on.
 
-use crate::CanonicalUrl;
 use crate::url::{URL_BYTES_MAX, UrlError, is_plain};
+use crate::{CanonicalUrl, HostHash};
 use std::fmt;
 
 /// The server of a page: scheme, host name and port (`http://example.org`, `https://example.org:8443`).
@@ -21,6 +21,12 @@ impl Host {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Its fingerprint.
+    #[inline]
+    pub fn hash(&self) -> HostHash {
+        HostHash::of(&self.0)
     }
 
     /// Takes the path and query of a page of this host that were canonical when they were written to disk.

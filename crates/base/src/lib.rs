@@ -7,6 +7,7 @@
 //!
 //! INVARIANT: this crate uses nothing else of ours and, apart from [`disk`] and [`SystemClock`], does no I/O.
 
+pub mod codec;
 pub mod disk;
 pub mod fingerprint;
 pub mod host;
@@ -14,13 +15,14 @@ pub mod language;
 pub mod page;
 pub mod query;
 pub mod random;
+pub mod sync;
 pub mod time;
 pub mod url;
 
-pub use fingerprint::{ContentHash, PageId};
+pub use fingerprint::{ContentHash, HostHash, PageId};
 pub use host::Host;
 pub use language::Language;
-pub use page::{Document, Link, PagePosition};
+pub use page::{Document, Link, PagePosition, Scheduled, Truncated};
 pub use random::{Random, Seeded};
 pub use time::{Clock, ManualClock, SystemClock, Timestamp};
 pub use url::{CanonicalUrl, UrlError};

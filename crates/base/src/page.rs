@@ -15,6 +15,47 @@ pub struct PagePosition {
     pub offset: u64,
 }
 
+/// A page that is to be visited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    pub url: CanonicalUrl,
+    /// Links from the nearest seed.
+    pub depth: u16,
+    /// It was visited before.
+    pub revisit: bool,
+}
+
+/// Why the body of an answer is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Truncated {
+    /// It is longer than the limit.
+    Length,
+    /// It took too long, or came too slowly.
+    Time,
+    /// The connection broke, or the bytes stopped making sense.
+    Disconnect,
+}
+
+impl Truncated {
+    /// The word for it in WARC's `WARC-Truncated`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Truncated::Length => "length",
+            Truncated::Time => "time",
+            Truncated::Disconnect => "disconnect",
+        }
+    }
+
+    /// Reads that word; `unspecified` and anything new count as a disconnect.
+    pub fn parse(text: &str) -> Truncated {
+        match text.trim() {
+            "length" => Truncated::Length,
+            "time" => Truncated::Time,
+            _ => Truncated::Disconnect,
+        }
+    }
+}
+
 /// A link found on a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {

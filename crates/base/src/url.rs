@@ -13,7 +13,7 @@
 //!
 //! The order of query parameters, a trailing slash and the case of the path stay: they can mean something.
 
-use crate::Host;
+use crate::{Host, HostHash};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -166,6 +166,12 @@ impl CanonicalUrl {
     /// Scheme, host name and port as text, without the slash that follows: `https://example.org:8443`.
     pub fn host_str(&self) -> &str {
         &self.text[..self.path_start()]
+    }
+
+    /// Fingerprint of its host.
+    #[inline]
+    pub fn host_hash(&self) -> HostHash {
+        HostHash::of(self.host_str())
     }
 
     /// The host this page lives on.

@@ -52,5 +52,5 @@ pub use fetcher::{Fetcher, Followed};
 pub use headers::Headers;
 pub use overrides::Override;
 pub use request::Request;
-pub use response::{Response, Truncated};
+pub use response::Response;
 pub use rustls::pki_types::CertificateDer;

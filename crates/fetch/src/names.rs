@@ -12,13 +12,14 @@ mod cache;
 use crate::{FetchConfig, FetchError, Override, guard};
 use cache::{Answer, Cache};
 use farol_base::Host;
+use farol_base::sync::Mutex;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::rr::RecordType;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -191,7 +192,7 @@ impl Names {
 
     fn lock(&self) -> MutexGuard<'_, Cache> {
         // Nothing under the lock can panic half-way through a change.
-        self.cache.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.cache.lock()
     }
 }
 

@@ -7,8 +7,9 @@
 //! that a connection which is no longer kept is dropped, never under the lock.
 
 use farol_base::Host;
+use farol_base::sync::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -169,7 +170,7 @@ impl<C> Pool<C> {
 
     fn lock(&self) -> MutexGuard<'_, State<C>> {
         // Nothing under the lock can panic half-way through a change.
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock()
     }
 }
 
@@ -256,7 +257,7 @@ mod tests {
             tasks.push(tokio::spawn(async move {
                 let mut turn = pool.turn(&host(1)).await;
                 let kept = turn.take_kept();
-                log.lock().unwrap().push((i, kept));
+                log.lock().push((i, kept));
                 turn.keep(10 + i);
             }));
             tokio::task::yield_now().await;
@@ -268,7 +269,7 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        assert_eq!(*log.lock().unwrap(), [(0, Some(9)), (2, Some(10))]);
+        assert_eq!(*log.lock(), [(0, Some(9)), (2, Some(10))]);
         assert_eq!(pool.turn(&host(1)).await.take_kept(), Some(12));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::Headers;
 use bytes::Bytes;
-use farol_base::CanonicalUrl;
+use farol_base::{CanonicalUrl, Truncated};
 use hyper::header::{self, HeaderMap, HeaderName};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -45,28 +45,6 @@ impl Response {
     /// Whether the answer says "look there": 300 to 399 except 304.
     pub fn is_redirect(&self) -> bool {
         is_redirect(self.status)
-    }
-}
-
-/// Why a body is not whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Truncated {
-    /// It is longer than the limit.
-    Length,
-    /// It took too long, or came too slowly.
-    Time,
-    /// The connection broke, or the bytes stopped making sense.
-    Disconnect,
-}
-
-impl Truncated {
-    /// The word for it in WARC's `WARC-Truncated`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Truncated::Length => "length",
-            Truncated::Time => "time",
-            Truncated::Disconnect => "disconnect",
-        }
     }
 }
 

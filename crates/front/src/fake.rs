@@ -5,8 +5,8 @@
 
 use crate::*;
 use farol_base::query::{Answer, Fragment, Hit, Request};
+use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Host, Language, PagePosition, Timestamp};
-use std::sync::Mutex;
 use std::time::Duration;
 
 /// The instant at which the made-up engine lives: 2026-03-14T15:09:26Z.
@@ -41,7 +41,7 @@ pub struct Fake {
 impl Fake {
     /// Commands that were given so far.
     pub fn commands(&self) -> Vec<Command> {
-        self.commands.lock().map(|commands| commands.clone()).unwrap_or_default()
+        self.commands.lock().clone()
     }
 
     fn freshness(&self, pages: u64, fresh: f64, age_secs: u64) -> Option<Freshness> {
@@ -57,9 +57,7 @@ impl Fake {
 
 impl Engine for Fake {
     fn clicked(&self, url: &CanonicalUrl) {
-        if let Ok(mut clicks) = self.clicks.lock() {
-            clicks.push(url.clone());
-        }
+        self.clicks.lock().push(url.clone());
     }
 
     fn search(&self, request: &Request) -> Result<Answer, Trouble> {
@@ -319,9 +317,7 @@ impl Engine for Fake {
             },
             Command::RemoveHost(host) => format!("{host} and its pages are gone."),
         };
-        if let Ok(mut commands) = self.commands.lock() {
-            commands.push(command);
-        }
+        self.commands.lock().push(command);
         Ok(done)
     }
 }

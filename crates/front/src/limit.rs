@@ -4,9 +4,10 @@
 //! filled up again are forgotten (they say nothing), and if that is not enough the fuller half goes: whoever
 //! is being held back stays held back.
 
+use farol_base::sync::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+
 use std::time::Duration;
 
 /// 16,384 buckets × about 64 bytes = 1 MiB.
@@ -38,7 +39,7 @@ impl Limiter {
         if self.rate == 0.0 || cost == 0.0 {
             return Ok(());
         }
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         let client = network(client);
         if buckets.len() >= CLIENTS_MAX && !buckets.contains_key(&client) {
             self.forget_some(&mut buckets, now);
@@ -56,7 +57,7 @@ impl Limiter {
 
     /// Whether the client has at least `cost` tokens, without taking them.
     pub fn has(&self, client: IpAddr, cost: f64, now: Duration) -> bool {
-        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let buckets = self.buckets.lock();
         self.rate == 0.0 || buckets.get(&network(client)).is_none_or(|bucket| self.level(bucket, now) >= cost)
     }
 
@@ -142,7 +143,7 @@ mod tests {
         for n in 1000..60_000 {
             let _ = limiter.take(ip(n), 1.0, now);
         }
-        assert!(limiter.buckets.lock().unwrap().len() <= CLIENTS_MAX);
+        assert!(limiter.buckets.lock().len() <= CLIENTS_MAX);
         assert!(limiter.take(ip(7), 1.0, now).is_err());
     }
 

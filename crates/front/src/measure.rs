@@ -4,8 +4,9 @@
 //! about 40 × 12 rows at most, whatever clients send.
 
 use crate::map::Route;
+use farol_base::sync::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+
 use std::time::Duration;
 
 /// Upper ends of the latency buckets, in seconds, as Prometheus wants them: cumulative, with `+Inf` implied.
@@ -41,7 +42,7 @@ impl Measures {
 
     pub fn count(&self, route: &str, status: u16, took: Duration) {
         let route = self.paths.iter().find(|path| **path == route).copied().unwrap_or("unmatched");
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         *counts.requests.entry((route, status)).or_default() += 1;
         let times = counts.times.entry(route).or_default();
         times.count += 1;
@@ -52,7 +53,7 @@ impl Measures {
     }
 
     pub fn read(&self) -> Counts {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.counts.lock().clone()
     }
 }
 

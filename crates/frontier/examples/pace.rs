@@ -3,9 +3,10 @@
 //! Every host has its own address; answers come at once, so nothing but the frontier is measured. With a delay,
 //! the clock jumps to the instant that the frontier waits for.
 
+use farol_base::Scheduled;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use farol_frontier::polite::Constant;
-use farol_frontier::{Frontier, HostMemory, Limits, Outcome, Resolution, Scheduled, Step};
+use farol_frontier::{Frontier, HostMemory, Limits, Outcome, Resolution, Step};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 

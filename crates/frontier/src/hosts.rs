@@ -6,8 +6,7 @@
 
 use crate::addresses::AddressId;
 use crate::agenda::AlarmId;
-use crate::lease::Scheduled;
-use farol_base::{Host, Timestamp};
+use farol_base::{Host, Scheduled, Timestamp};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;

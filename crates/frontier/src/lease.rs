@@ -2,19 +2,9 @@
 
 use crate::addresses::AddressId;
 use crate::hosts::{HostId, HostMemory};
-use farol_base::{CanonicalUrl, Host, Timestamp};
+use farol_base::{Host, Scheduled, Timestamp};
 use std::net::IpAddr;
 use std::time::Duration;
-
-/// A page that is to be visited.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scheduled {
-    pub url: CanonicalUrl,
-    /// It was collected before.
-    pub revisit: bool,
-    /// Links between a seed and this page.
-    pub depth: u16,
-}
 
 /// What to do next.
 #[derive(Debug)]

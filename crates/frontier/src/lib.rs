@@ -16,9 +16,9 @@
 //! page is due, or leaves, and `offer` hands its memory over for the next time.
 //!
 //! ```
-//! use farol_base::{CanonicalUrl, Timestamp};
+//! use farol_base::{CanonicalUrl, Scheduled, Timestamp};
 //! use farol_frontier::polite::Constant;
-//! use farol_frontier::{Frontier, HostMemory, Limits, Outcome, Resolution, Scheduled, Step, Task};
+//! use farol_frontier::{Frontier, HostMemory, Limits, Outcome, Resolution, Step, Task};
 //! use std::time::Duration;
 //!
 //! let mut frontier = Frontier::new(Box::new(Constant(Duration::from_secs(2))), Limits::default());
@@ -72,5 +72,5 @@ mod simulated;
 
 pub use frontier::Frontier;
 pub use hosts::{Counts, HostMemory, HostState, HostView};
-pub use lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Scheduled, Step, Task};
+pub use lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Step, Task};
 pub use limits::{Limits, Patience};

@@ -6,7 +6,7 @@
 use crate::polite::Constant;
 use crate::revisit::{History, Interval, RevisitPolicy, Visited};
 use crate::*;
-use farol_base::{CanonicalUrl, Host, Random, Seeded, Timestamp};
+use farol_base::{CanonicalUrl, Host, Random, Scheduled, Seeded, Timestamp};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;

@@ -18,9 +18,10 @@ use crate::stored::Stored;
 use crate::vocabulary::{Vocabulary, VocabularySlot};
 use crate::{matching, spell, suggest};
 use farol_base::query::{Answer, Hit, Request};
+use farol_base::sync::RwLock;
 use farol_base::{CanonicalUrl, Document, Language, PageId};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Instant;
 use tantivy::index::SegmentId;
 use tantivy::schema::{IndexRecordOption, Value};
@@ -70,12 +71,12 @@ impl Shared {
     pub(crate) fn reload(&self, generation: u64) -> Result<(), Error> {
         self.reader.reload().map_err(Error::engine("show its newest commit"))?;
         let view = Arc::new(View::new(self.reader.searcher(), self.fields, generation, Some(&self.view()))?);
-        *self.view.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = view;
+        *self.view.write() = view;
         Ok(())
     }
 
     pub(crate) fn view(&self) -> Arc<View> {
-        self.view.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.view.read().clone()
     }
 
     pub(crate) fn bytes_on_disk(&self) -> u64 {

@@ -10,8 +10,9 @@ use crate::searcher::View;
 use crate::text::fold;
 use crate::text::spans::{Script, Spans};
 use crate::text::stop;
+use farol_base::sync::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Words kept, those on most pages first.
@@ -288,5 +289,5 @@ fn install(state: &mut State, built: Result<Vocabulary, Error>) {
 }
 
 fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    state.lock()
 }

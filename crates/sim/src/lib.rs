@@ -1,22 +1,18 @@
-//! The lab: a synthetic Web to crawl, and a checker of how it was crawled.
+//! The laboratory: the papers' experiments, and trials of the real crawler.
 //!
-//! A page of the synthetic Web is never stored. Its host and number, the seed and the time are enough: from them
-//! follow its address, its kind (plain, duplicate, redirect, missing, broken, …), its links, its language, its
-//! version and every byte of its text. A crawler asks for its URL; [`web::serve`] finds host and number in the URL,
-//! writes the page, and puts one line into its log. When the crawl is over, [`check::check`] reads the log beside the
-//! formula: was every host asked politely, was every rule obeyed, was anything fetched twice, was anything forgotten?
+//! Each folder is one question. [`urls`] drives URL stores, ours and older designs, through the cycles of a long crawl;
+//! [`revisit`] measures how fresh revisit rules keep a repository; [`partition`] splits hosts between agents; [`cache`]
+//! runs services of cache nodes under streams of queries, failures and bursts; [`live`] starts a real `farol` on the
+//! synthetic Web and measures it from outside.
 //!
-//! INVARIANT: [`web::World`] is pure. Only [`web::serve`] and [`web::LogSink`] touch sockets, files and the clock.
+//! INVARIANT: the product does not depend on this crate. What is measured here is the product's own code.
 
 pub mod cache;
-pub mod change;
-pub mod check;
 pub mod input;
 pub mod live;
 pub mod partition;
 pub mod revisit;
 pub mod urls;
-pub mod web;
 
 use std::path::{Path, PathBuf};
 
@@ -24,12 +20,6 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("this Web cannot be: {what}")]
-    Config { what: &'static str },
-    #[error("line {line} of the request log is not an entry")]
-    Log { line: u64, source: serde_json::Error },
-    #[error("the request log cannot be read")]
-    Read(#[source] std::io::Error),
     #[error("{0}")]
     Input(String),
     #[error("cannot {action} {}", path.display())]

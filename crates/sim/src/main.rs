@@ -2,9 +2,9 @@
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use farol_sim::check::{CheckRules, check};
 use farol_sim::urls::{ChildArgs, STORES, UrlsArgs, compare, run_one};
-use farol_sim::web::{LogSink, Page, Scope, Walk, WebConfig, World, read_log, serve};
+use farol_synthetic::check::{CheckRules, check};
+use farol_synthetic::{LogSink, Page, Scope, Walk, WebConfig, World, read_log, serve};
 use std::fs::File;
 use std::io::BufReader;
 use std::net::SocketAddr;

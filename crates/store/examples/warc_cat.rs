@@ -6,10 +6,11 @@
 //! warc_cat --write N DIR    an archive of N sample exchanges in DIR
 //! ```
 
+use farol_base::Truncated;
 use farol_base::disk::{Disk, File};
 use farol_base::{CanonicalUrl, Random, Seeded, Timestamp};
 use farol_store::pages::warc::{Kind, Records, to_exchange};
-use farol_store::pages::{Archive, ArchiveOptions, Encoder, Exchange, RevisitOf, Truncated};
+use farol_store::pages::{Archive, ArchiveOptions, Encoder, Exchange, RevisitOf};
 use std::error::Error;
 use std::io::{BufReader, Write};
 use std::sync::Arc;

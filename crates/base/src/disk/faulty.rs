@@ -1,8 +1,9 @@
 //! A disk that fails when it is told to, for crash tests.
 
 use super::Disk;
+use crate::sync::Mutex;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// Another disk, with faults: a process that dies at the n-th write, a write that fails, a disk that is full or busy.
@@ -87,7 +88,7 @@ impl Faulty {
     }
 
     fn plan(&self) -> MutexGuard<'_, Plan> {
-        self.plan.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.plan.lock()
     }
 
     fn alive(&self) -> io::Result<&dyn Disk> {

@@ -1,13 +1,14 @@
 //! A folder of the machine's own disk.
 
 use super::{Disk, check_name};
+use crate::sync::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Files kept open at a time, for reading and for appending each; the next one closes all the others.
 /// 2 × 64 descriptors stay far below the usual limit of 1,024.
@@ -46,7 +47,7 @@ impl File {
 
     fn open(&self) -> std::sync::MutexGuard<'_, Open> {
         // The maps are only caches: whatever a panicking thread left in them is still true.
-        self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.open.lock()
     }
 
     fn reader(&self, name: &str) -> io::Result<Arc<fs::File>> {
@@ -138,7 +139,7 @@ impl Disk for File {
         Ok(())
     }
 
-    fn rest(&self, name: &str, upto: u64) {
+    fn drop_cache(&self, name: &str, upto: u64) {
         let (Ok(writer), Some(len)) = (self.writer(name, false), NonZeroU64::new(upto)) else { return };
         // Some file systems do not know the hint, and none needs it.
         let _ = rustix::fs::fadvise(&*writer, 0, Some(len), rustix::fs::Advice::DontNeed);

@@ -1,9 +1,10 @@
 //! A disk that only remembers.
 
 use super::{Disk, check_name};
+use crate::sync::Mutex;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 /// A folder in memory. Clones share one content, as two openings of one folder do.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +41,7 @@ impl Mem {
 
     fn files(&self) -> MutexGuard<'_, BTreeMap<String, Content>> {
         // No step below can panic half-way, so a poisoned lock still guards whole files.
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

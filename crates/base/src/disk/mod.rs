@@ -56,9 +56,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Returns when the file, as it is now, would survive a power cut.
     fn sync(&self, name: &str) -> io::Result<()>;
 
-    /// Says that a file's bytes before `upto` will hardly be read soon, so that the machine need not keep those it has
-    /// written in memory. Only a hint: they can be read as before.
-    fn rest(&self, _name: &str, _upto: u64) {}
+    /// Drops a file's bytes before `upto` from the page cache, where they are written. Only a hint: they can be read as before.
+    fn drop_cache(&self, _name: &str, _upto: u64) {}
 
     /// Gives a file another name, replacing what had it. Whatever happens, `to` is the old or the new file
     /// whole, and the new one survives a power cut once this returns (its bytes too, if they were synced).
@@ -107,8 +106,8 @@ mod tests {
         disk.append("a", b"!").unwrap();
         assert_eq!(read("a", 0).unwrap(), b"hello!");
         disk.sync("a").unwrap();
-        disk.rest("a", 4);
-        disk.rest("nowhere", 4);
+        disk.drop_cache("a", 4);
+        disk.drop_cache("nowhere", 4);
         assert_eq!(read("a", 0).unwrap(), b"hello!");
         disk.append("b", b"new").unwrap();
         disk.rename("b", "a").unwrap();

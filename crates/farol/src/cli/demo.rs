@@ -5,7 +5,7 @@ use crate::config::{ScopeKind, Span};
 use crate::engine::Roles;
 use crate::folder::Folder;
 use anyhow::{Context, Result};
-use farol_sim::web::{LogSink, WebConfig};
+use farol_synthetic::{LogSink, WebConfig};
 use std::process::ExitCode;
 
 #[derive(clap::Args, Clone)]
@@ -37,7 +37,7 @@ pub fn run(args: &Demo) -> Result<ExitCode> {
         .build()
         .context("cannot start threads")?;
     let server = runtime
-        .block_on(farol_sim::web::serve(world, "127.0.0.1:0".parse()?, LogSink::off()))
+        .block_on(farol_synthetic::serve(world, "127.0.0.1:0".parse()?, LogSink::off()))
         .context("cannot serve the made-up Web on loopback")?;
     let first = server.world().host_name(0);
     let mut config = args.place.settings()?;

@@ -8,6 +8,7 @@ mod demo;
 mod export;
 mod freshness;
 mod import;
+mod input;
 mod partition;
 mod run;
 mod search;

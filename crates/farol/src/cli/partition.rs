@@ -1,6 +1,7 @@
 //! `farol partition plan`: which agent should crawl which hosts, and why.
 
 use super::Place;
+use super::input::read_text;
 use crate::folder::Folder;
 use crate::progress::grouped;
 use anyhow::{Context, Result, bail};
@@ -292,21 +293,6 @@ fn add_traces(space: &mut Space, text: &str) -> Result<()> {
 pub fn read_geo(path: &Path) -> Result<GeoTable> {
     GeoTable::read(&read_text(path)?, &Default::default())
         .with_context(|| format!("cannot use the places of {}", path.display()))
-}
-
-fn read_text(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let bytes = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("gz") => {
-            let mut plain = Vec::new();
-            std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(&*bytes), &mut plain)
-                .with_context(|| format!("{} is damaged", path.display()))?;
-            plain
-        }
-        Some("zst") => zstd::decode_all(&*bytes).with_context(|| format!("{} is damaged", path.display()))?,
-        _ => bytes,
-    };
-    String::from_utf8(bytes).with_context(|| format!("{} is no text", path.display()))
 }
 
 /// Pages that would change hands, and all whose owner is known.

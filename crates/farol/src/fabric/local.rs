@@ -2,9 +2,9 @@
 
 use super::{Change, Fabric, Table};
 use anyhow::{Context, Result};
+use farol_base::sync::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl Fabric for Local {
     }
 
     fn receive(&self, wait: Duration) -> Option<Change> {
-        let receiver = self.receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let receiver = self.receiver.lock();
         receiver.recv_timeout(wait).ok()
     }
 

@@ -9,6 +9,7 @@
 
 use crate::config;
 use farol_base::query::{Answer, Fragment, Hit, Request};
+use farol_base::sync::Mutex;
 use farol_base::{Clock, SystemClock, Timestamp};
 use farol_cache::area::{Entry, Life, Present};
 use farol_cache::flight::{Flights, Joined};
@@ -21,7 +22,7 @@ use farol_front::{CacheStatus, Trouble};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Who waits longer than this for somebody else's answer asks for themselves.
@@ -217,7 +218,7 @@ impl Cacher {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock()
     }
 }
 

@@ -3,10 +3,11 @@
 use super::crawler::keep::lock;
 use crate::fabric::{Fabric, Table};
 use anyhow::Result;
+use farol_base::sync::Mutex;
 use farol_base::{PageId, Timestamp};
 use farol_frontier::revisit::clicks::{Clicks, Count};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Clicks are written at most this often; a crash may lose those since.

@@ -3,12 +3,13 @@
 use crate::roles::crawler::keep::lock;
 use crate::roles::crawler::view::View;
 use crate::roles::indexer::Progress;
+use farol_base::sync::{Mutex, RwLock};
 use farol_base::{Clock, PageId, SystemClock};
 use farol_front::{History, Sample};
 use farol_links::{Budget, Links, RankTable};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,7 @@ pub struct Queries {
 impl Queries {
     pub fn took(&self, time: Duration) {
         self.total.fetch_add(1, Ordering::Relaxed);
-        let mut recent = self.recent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut recent = self.recent.lock();
         if recent.len() == LATENCIES_MAX {
             recent.pop_front();
         }
@@ -44,7 +45,7 @@ impl Queries {
 
     /// Times that half and 99 % of the recent queries took at most.
     pub fn percentiles(&self) -> (Duration, Duration) {
-        let recent = self.recent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let recent = self.recent.lock();
         let mut times: Vec<Duration> = recent.iter().copied().collect();
         drop(recent);
         times.sort_unstable();
@@ -64,7 +65,7 @@ pub struct Ranks {
 
 impl Ranks {
     pub fn set(&self, table: Arc<RankTable>) {
-        *self.table.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(table);
+        *self.table.write() = Some(table);
         self.version.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -75,7 +76,7 @@ impl Ranks {
 
     /// The ranks of this moment, for one query.
     pub fn now(&self) -> RanksNow {
-        RanksNow(self.table.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone())
+        RanksNow(self.table.read().clone())
     }
 }
 
@@ -145,12 +146,12 @@ pub struct Samples(Arc<Mutex<VecDeque<Sample>>>);
 
 impl Samples {
     pub fn history(&self) -> History {
-        let samples = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let samples = self.0.lock();
         History { step: STEP, samples: samples.iter().copied().collect() }
     }
 
     pub fn newest(&self) -> Sample {
-        let samples = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let samples = self.0.lock();
         samples.back().copied().unwrap_or_default()
     }
 }
@@ -204,7 +205,7 @@ impl Work {
             query_p99: p99,
             freshness: view.freshness,
         };
-        let mut history = self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut history = self.history.lock();
         if history.len() == SAMPLES_MAX {
             history.pop_front();
         }

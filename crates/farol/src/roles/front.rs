@@ -159,7 +159,7 @@ impl Engine for Desk {
         let searcher = self.index.searcher();
         let (p50, p99) = self.queries.percentiles();
         let since = view.totals.pages.saturating_sub(self.left.totals.pages) as f64;
-        let trouble = self.index.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        let trouble = self.index.trouble.lock().clone();
         Status {
             version: env!("CARGO_PKG_VERSION").to_string(),
             state: view.state,

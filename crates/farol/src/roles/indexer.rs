@@ -9,13 +9,14 @@ use crate::roles::crawler::orders::Orders;
 use crate::roles::crawler::reading::Reader;
 use crate::roles::crawler::replay::is_damage;
 use anyhow::{Context, Result};
+use farol_base::sync::{Mutex, RwLock};
 use farol_base::{Document, PageId, PagePosition};
 use farol_index::{Searcher, Shard, ShardOptions};
 use farol_links::Links;
 use farol_store::pages::ArchiveReader;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -105,7 +106,7 @@ impl Progress {
 
     /// Searches the shard as it was last committed.
     pub fn searcher(&self) -> Searcher {
-        self.searcher.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.searcher.read().clone()
     }
 }
 
@@ -298,7 +299,7 @@ impl Work {
             true => "indexing waits for room on the disk; make room and it goes on by itself".to_string(),
             false => format!("indexing waits: {error:#}"),
         };
-        let mut trouble = self.progress.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut trouble = self.progress.trouble.lock();
         if *trouble != message {
             tracing::error!(error = %format!("{error:#}"), "{message}");
             *trouble = message;
@@ -318,8 +319,7 @@ impl Work {
             self.shard = None;
             let opened = Shard::open(&self.sources.dir, self.sources.options.clone());
             let mended = opened.map_err(anyhow::Error::from).and_then(|shard| {
-                *self.progress.searcher.write().unwrap_or_else(|poisoned| poisoned.into_inner()) =
-                    shard.searcher();
+                *self.progress.searcher.write() = shard.searcher();
                 self.shard = Some(shard);
                 self.fresh = 0;
                 self.catch_up()
@@ -329,6 +329,6 @@ impl Work {
                 Err(again) => error = again,
             }
         }
-        self.progress.trouble.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+        self.progress.trouble.lock().clear();
     }
 }

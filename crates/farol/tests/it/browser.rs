@@ -2,7 +2,7 @@
 
 use crate::fixture::{Data, Farol, Web};
 use crate::webdriver::Browser;
-use farol_sim::web::WebConfig;
+use farol_synthetic::WebConfig;
 
 /// An engine with pages to look at, some of them with titles that try to run a script.
 fn engine() -> (Data, Web, Farol) {

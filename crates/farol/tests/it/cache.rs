@@ -1,7 +1,7 @@
 //! Repeated questions come from memory, and what changed on the Web is found all the same.
 
 use crate::fixture::{Data, Farol, Web};
-use farol_sim::web::WebConfig;
+use farol_synthetic::WebConfig;
 use serde_json::Value;
 
 /// Hits of an answer, as people see them.

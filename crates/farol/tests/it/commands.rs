@@ -1,7 +1,7 @@
 //! Commands as people type them: what they print, and what they say to mistakes.
 
 use crate::fixture::{Data, Farol, Web, binary, files, root};
-use farol_sim::web::WebConfig;
+use farol_synthetic::WebConfig;
 use std::process::Command;
 
 /// Runs a command that must fail with exactly one sentence, which says this.

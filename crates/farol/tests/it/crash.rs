@@ -2,7 +2,7 @@
 
 use crate::fixture::{Data, Farol, Web};
 use farol_base::{Random, Seeded};
-use farol_sim::web::WebConfig;
+use farol_synthetic::WebConfig;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 

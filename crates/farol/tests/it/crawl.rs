@@ -1,7 +1,7 @@
 //! Whole crawls of the made-up Web, judged by the checker that comes with it.
 
 use crate::fixture::{Data, Farol, PATIENCE, Web, request};
-use farol_sim::web::WebConfig;
+use farol_synthetic::WebConfig;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -23,8 +23,10 @@ fn a_troubled_web_is_crawled_whole_and_politely() {
     let mut farol = Farol::up(&data, &web, &[]);
     let status = farol.wait_until_idle();
     farol.interrupt();
-    let rules = farol_sim::check::CheckRules { delay_min: Duration::from_millis(20), ..Default::default() };
-    let report = farol_sim::check::check(web.server.world(), web.server.log().entries().into_iter(), &rules);
+    let rules =
+        farol_synthetic::check::CheckRules { delay_min: Duration::from_millis(20), ..Default::default() };
+    let report =
+        farol_synthetic::check::check(web.server.world(), web.server.log().entries().into_iter(), &rules);
     assert!(report.is_clean(), "{report}\n{status:#}");
     assert_eq!(data.run_well(&["check"]).matches("fine:").count(), 5);
 }

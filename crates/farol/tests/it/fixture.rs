@@ -1,6 +1,6 @@
 //! A Farol process and a made-up Web to point it at.
 
-use farol_sim::web::{LogSink, Server, WebConfig};
+use farol_synthetic::{LogSink, Server, WebConfig};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +22,7 @@ impl Web {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
-        let server = runtime.block_on(farol_sim::web::serve(config, listen, LogSink::memory())).unwrap();
+        let server = runtime.block_on(farol_synthetic::serve(config, listen, LogSink::memory())).unwrap();
         Web { server, _runtime: runtime }
     }
 

@@ -1,7 +1,7 @@
 //! A full disk: crawling pauses with a clear message, search goes on, and crawling resumes when there is room.
 
 use crate::fixture::{Data, Farol, Web};
-use farol_sim::web::WebConfig;
+use farol_synthetic::WebConfig;
 
 #[test]
 fn crawling_waits_for_room_while_search_goes_on() {

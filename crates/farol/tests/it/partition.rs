@@ -3,7 +3,7 @@
 use crate::fixture::{Data, Farol, Web};
 use farol_partition::Exported;
 use farol_partition::table::binary;
-use farol_sim::web::WebConfig;
+use farol_synthetic::WebConfig;
 
 #[test]
 fn a_crawl_is_exported_and_split_between_agents() {

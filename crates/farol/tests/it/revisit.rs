@@ -1,10 +1,18 @@
 //! The crawler keeps a Web that changes fresh, and says truly how fresh.
 
 use crate::fixture::{Data, Farol, Web};
-use farol_sim::check::{CheckRules, Offence, check};
-use farol_sim::live::{settings, truth};
-use farol_sim::web::WebConfig;
+use farol_synthetic::check::{CheckRules, Offence, check};
+use farol_synthetic::{WebConfig, truth};
 use std::time::{Duration, Instant};
+
+/// Settings in accelerated time: each page is visited every ten minutes of the Web's clock in the mean.
+fn settings(speedup: f64) -> String {
+    format!(
+        "[crawl]\nallow_private = true\nrevisit = \"optimal\"\nrevisit_clock = {speedup:?}\nrevisit_mean = \"600s\"\n\
+         revisit_min = \"600s\"\nrevisit_first = \"1h\"\nrevisit_max = \"1440h\"\ndelay_rule = \"constant\"\n\
+         delay_min = \"200ms\"\n"
+    )
+}
 
 /// A Web of 800 pages whose clock runs 2,000 times as fast as ours.
 #[test]
@@ -19,7 +27,7 @@ fn what_the_dashboard_says_of_freshness_is_true() {
     };
     let web = Web::start(WebConfig { change_rate: 3.0, clock_speedup: 2000.0, ..config });
     let data = Data::new();
-    data.configure(&settings("optimal", 2000.0, 200, 600.0));
+    data.configure(&settings(2000.0));
     let mut farol = Farol::up(&data, &web, &[]);
     farol.wait_for("all pages", |status| status["crawl"]["pages_fetched"].as_u64() >= Some(800));
     // Each page is visited every five seconds in the mean; how often each changes is learnt meanwhile.

@@ -2,9 +2,10 @@
 
 use crate::server::{Server, get, page};
 use farol_base::Host;
+use farol_base::sync::Mutex;
 use farol_fetch::{FetchConfig, FetchError, Fetcher};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
@@ -37,9 +38,9 @@ impl NameServer {
         tokio::spawn(async move {
             let mut packet = [0; 1500];
             while let Ok((length, peer)) = socket.recv_from(&mut packet).await {
-                let zone = zone.lock().unwrap().clone();
+                let zone = zone.lock().clone();
                 let Some((answer, is_v4)) = answer(&packet[..length], &zone) else { continue };
-                *asked.lock().unwrap() += usize::from(is_v4);
+                *asked.lock() += usize::from(is_v4);
                 let _ = socket.send_to(&answer, peer).await;
             }
         });
@@ -57,11 +58,11 @@ impl NameServer {
     }
 
     fn asked(&self) -> usize {
-        *self.asked.lock().unwrap()
+        *self.asked.lock()
     }
 
     fn set(&self, change: impl FnOnce(&mut Zone)) {
-        change(&mut self.zone.lock().unwrap());
+        change(&mut self.zone.lock());
     }
 }
 

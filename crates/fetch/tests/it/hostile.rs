@@ -1,7 +1,8 @@
 //! Servers that are broken, or wish us ill. None may stop, crash or fill the fetcher.
 
 use crate::server::{Server, get, read_request};
-use farol_fetch::{FetchConfig, Fetcher, Truncated};
+use farol_base::Truncated;
+use farol_fetch::{FetchConfig, Fetcher};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;

@@ -1,7 +1,8 @@
 //! Servers that mean well.
 
 use crate::server::{Page, Server, get, page, read_request};
-use farol_fetch::{FetchConfig, FetchError, Fetcher, Truncated};
+use farol_base::Truncated;
+use farol_fetch::{FetchConfig, FetchError, Fetcher};
 use hyper::body::Incoming;
 use std::io::Write;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 
 use crate::server::{Server, get, read_request};
 use bytes::Bytes;
-use farol_fetch::{CertificateDer, FetchConfig, Fetcher, Truncated};
+use farol_base::Truncated;
+use farol_fetch::{CertificateDer, FetchConfig, Fetcher};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};

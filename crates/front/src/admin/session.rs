@@ -1,6 +1,6 @@
 //! Who has logged in: unguessable names in RAM, forgotten when the process ends.
 
-use std::sync::{Mutex, PoisonError};
+use farol_base::sync::Mutex;
 use std::time::Duration;
 
 /// Sessions at one time; the oldest goes first. 64 × about 200 bytes = 13 kB.
@@ -29,7 +29,7 @@ impl Sessions {
     /// Opens a session and gives its id; `None` where the machine has no random numbers.
     pub fn open(&self, now: Duration) -> Option<String> {
         let (id, form_token) = (unguessable()?, unguessable()?);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.retain(|session| session.ends > now);
         if open.len() >= SESSIONS_MAX {
             open.remove(0);
@@ -40,13 +40,13 @@ impl Sessions {
 
     /// The form token of an open session.
     pub fn find(&self, id: &str, now: Duration) -> Option<String> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock();
         let session = open.iter().find(|session| session.ends > now && is_same(&session.id, id))?;
         Some(session.form_token.clone())
     }
 
     pub fn close(&self, id: &str) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.retain(|session| !is_same(&session.id, id));
     }
 
@@ -92,7 +92,7 @@ mod tests {
         assert!(sessions.find(&second, Duration::ZERO).is_none());
         (0..SESSIONS_MAX).for_each(|_| drop(sessions.open(Duration::ZERO)));
         assert!(sessions.find(&first, Duration::ZERO).is_none());
-        assert_eq!(sessions.open.lock().unwrap().len(), SESSIONS_MAX);
+        assert_eq!(sessions.open.lock().len(), SESSIONS_MAX);
     }
 
     #[test]

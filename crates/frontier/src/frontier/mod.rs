@@ -12,10 +12,10 @@ mod tests;
 use crate::addresses::{AddressId, Addresses, Turn};
 use crate::agenda::Agenda;
 use crate::hosts::{Counts, HostEntry, HostId, HostMemory, HostState, HostView, Hosts, Queued};
-use crate::lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Scheduled, Step, Task};
+use crate::lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Step, Task};
 use crate::limits::{self, Limits};
 use crate::polite::{self, DelayRule, Facts};
-use farol_base::{Host, Timestamp};
+use farol_base::{Host, Scheduled, Timestamp};
 use std::collections::VecDeque;
 
 /// Which page next and when, over all hosts. See the [crate page](crate) for the life of a host.

@@ -5,8 +5,7 @@
 use super::{Frontier, Whom, bytes_of};
 use crate::addresses::{AddressId, Alarm, Turn};
 use crate::hosts::{HostId, HostMemory, HostState};
-use crate::lease::Scheduled;
-use farol_base::{Host, Timestamp};
+use farol_base::{Host, Scheduled, Timestamp};
 
 impl Frontier {
     /// Brings a host that is nowhere to its next place.

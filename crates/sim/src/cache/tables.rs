@@ -5,9 +5,9 @@ use super::report::{Report, head, percent, row};
 use super::strategy::Kind;
 use super::stream::{Burst, Stream, StreamConfig};
 use super::world::{Change, Outcome, Plan, run};
+use farol_base::sync::Mutex;
 use farol_base::{Random, Seeded};
 use farol_cache::replace::Policy;
-use std::sync::Mutex;
 
 /// One run to make.
 pub(super) struct Wanted {
@@ -26,16 +26,15 @@ pub(super) fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, Outcome)
         for _ in 0..threads.clamp(1, 64) {
             scope.spawn(|| {
                 loop {
-                    let next = queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+                    let next = queue.lock().pop();
                     let Some((number, Wanted { label, plan, stream, seconds })) = next else { break };
                     let outcome = run(plan, Stream::new(stream).take_while(|asked| asked.at < seconds));
-                    done.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[number] =
-                        Some((label, outcome));
+                    done.lock()[number] = Some((label, outcome));
                 }
             });
         }
     });
-    done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).into_iter().flatten().collect()
+    done.into_inner().into_iter().flatten().collect()
 }
 
 /// A run of the usual length.

@@ -4,13 +4,10 @@
 //! needs no word of the crawler: a copy is true if the page is still the version that was served.
 
 pub mod steady;
-mod truth;
-
-pub use truth::{Truth, truth};
 
 use crate::Error;
-use crate::check::{CheckRules, Offence, check};
-use crate::web::{LogSink, Rates, Server, WebConfig, serve};
+use farol_synthetic::check::{CheckRules, Offence, check};
+use farol_synthetic::{LogSink, Rates, Server, WebConfig, serve, truth};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -215,7 +212,7 @@ fn is_forgiven(offence: Offence) -> bool {
 const LEAST_SECS: f64 = 600.0;
 
 /// The crawler's settings, in accelerated time: visits of a page are `mean` seconds apart on average, if hosts bear it.
-pub fn settings(rule: &str, speedup: f64, delay_millis: u64, mean: f64) -> String {
+fn settings(rule: &str, speedup: f64, delay_millis: u64, mean: f64) -> String {
     format!(
         "[crawl]\nallow_private = true\nrevisit = \"{rule}\"\nrevisit_clock = {speedup:?}\nrevisit_mean = \"{mean:.0}s\"\n\
          revisit_min = \"600s\"\nrevisit_first = \"1h\"\nrevisit_max = \"1440h\"\ndelay_rule = \"constant\"\n\

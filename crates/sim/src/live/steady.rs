@@ -8,7 +8,7 @@
 use super::Running;
 use crate::Error;
 use crate::urls::meter::Watch;
-use crate::web::{LogSink, Server, WebConfig, serve};
+use farol_synthetic::{LogSink, Server, WebConfig, serve};
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -106,7 +106,7 @@ impl PartitionArgs {
         let counts = &self.counts;
         if counts.hosts < 2 || counts.urls < counts.hosts + counts.densest || counts.links < counts.urls {
             let what = "it needs two hosts, a page for each beside the densest's, and as many links as pages";
-            return Err(Error::Config { what });
+            return Err(Error::Input(format!("the Web is too small: {what}")));
         }
         Ok(Web::make(counts, self.read_cities()?, self.seed))
     }

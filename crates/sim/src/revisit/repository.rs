@@ -5,14 +5,14 @@
 //!
 //! - *Sizes*: Pareto, cut at the size that gives the wanted number of pages. Exponent 0.25 makes many servers of a few
 //!   pages and puts most pages on a few hundred large ones.
-//! - *Changes*: as a study saw them, and pages of a server are alike; see [`crate::change`].
+//! - *Changes*: as a study saw them, and pages of a server are alike; see [`farol_synthetic::rates`].
 //! - *Delay*: the thesis' P is not known to us. With 60 s RANDOM comes to 0.84–0.89 of the bound, near its figures.
 
 use super::tables::Table;
-use crate::change;
 use farol_base::{Random, Seeded};
 use farol_frontier::revisit::Change;
 use farol_frontier::revisit::allocate::{Page, Server};
+use farol_synthetic::rates;
 
 /// What a made repository is like.
 #[derive(Clone, Debug, clap::Args)]
@@ -48,12 +48,12 @@ impl Repository {
         let mut pages = Vec::with_capacity(config.pages as usize);
         let mut starts = vec![0];
         for size in sizes(config) {
-            let home = change::class(random.unit());
+            let home = rates::class(random.unit());
             for _ in 0..size {
-                let own = if random.unit() < 0.5 { home } else { change::class(random.unit()) };
+                let own = if random.unit() < 0.5 { home } else { rates::class(random.unit()) };
                 // Who never changes has no draw of its own.
-                let place = if change::between(own, 0.0).is_finite() { random.unit() } else { 0.0 };
-                let rate = 1.0 / change::between(own, place);
+                let place = if rates::between(own, 0.0).is_finite() { random.unit() } else { 0.0 };
+                let rate = 1.0 / rates::between(own, place);
                 pages.push(Page { change: Change::known(rate).unwrap_or(Change::NEVER), weight: 1.0 });
             }
             starts.push(pages.len());

@@ -178,7 +178,9 @@ pub fn run_one(args: &ChildArgs, stores: &[StoreKind]) -> Result<(), Error> {
     let kind = find(stores, &args.store)?;
     let mut record = File::create(&args.record).map_err(Error::file("make", &args.record))?;
     let mut note = |line: &Line| {
-        let mut text = serde_json::to_string(line).map_err(std::io::Error::other).map_err(Error::Read)?;
+        let mut text = serde_json::to_string(line)
+            .map_err(std::io::Error::other)
+            .map_err(Error::file("write to", &args.record))?;
         text.push('\n');
         record.write_all(text.as_bytes()).map_err(Error::file("write to", &args.record))
     };
@@ -213,7 +215,9 @@ fn read_run(out: &Path, kind: &StoreKind) -> Result<Option<Run>, Error> {
     let mut run = Run { name: kind.name.to_string(), what: kind.what.to_string(), ..Run::default() };
     for (i, text) in BufReader::new(file).lines().enumerate() {
         let text = text.map_err(Error::file("read", &path))?;
-        let line = serde_json::from_str(&text).map_err(|source| Error::Log { line: i as u64 + 1, source })?;
+        let line = serde_json::from_str(&text).map_err(|error| {
+            Error::Input(format!("line {} of {} cannot be read: {error}", i + 1, path.display()))
+        })?;
         match line {
             Line::Start(start) => run.start = Some(start),
             Line::Cycle(cycle) => run.cycles.push(cycle),

@@ -155,7 +155,7 @@ impl Archive {
             self.poisoned = true;
             Error::io("sync", &file)(source)
         })?;
-        self.rest();
+        self.drop_cache();
         let moved = self.end.file != self.checkpoint.file
             || self.end.offset >= self.checkpoint.offset.saturating_add(CHECKPOINT_BYTES);
         if moved {
@@ -170,11 +170,11 @@ impl Archive {
 
     /// Gives back the memory of what was written a while ago. A crawl writes tens of megabytes a second, reads hardly
     /// any of it again, and would push everything else out of the machine's cache.
-    fn rest(&self) {
+    fn drop_cache(&self) {
         let Some(upto) = self.end.offset.checked_sub(CACHED_BYTES) else { return };
-        self.disk.rest(&file_name(self.end.file), upto);
+        self.disk.drop_cache(&file_name(self.end.file), upto);
         if let Some(before) = self.end.file.checked_sub(1) {
-            self.disk.rest(&file_name(before), self.options.file_bytes_max);
+            self.disk.drop_cache(&file_name(before), self.options.file_bytes_max);
         }
     }
 

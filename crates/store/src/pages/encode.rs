@@ -8,8 +8,8 @@
 //! being made sure.
 
 use super::gzip::Gzip;
-use super::{Exchange, PayloadDigest, Truncated};
-use farol_base::{Random, Timestamp};
+use super::{Exchange, PayloadDigest};
+use farol_base::{Random, Timestamp, Truncated};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 

@@ -5,12 +5,12 @@
 
 use super::gzip::{Gunzip, OUR_HEADER, Step, Trouble};
 use super::warc::{Headers, RECORD_BYTES_MAX, http_status};
-use super::{Exchange, PayloadDigest, RevisitOf, Truncated};
+use super::{Exchange, PayloadDigest, RevisitOf};
 use crate::Error;
 use crate::reading::DiskReader;
 use bytes::Bytes;
 use farol_base::disk::Disk;
-use farol_base::{CanonicalUrl, Timestamp};
+use farol_base::{CanonicalUrl, Timestamp, Truncated};
 use std::io::BufRead;
 use std::sync::Arc;
 

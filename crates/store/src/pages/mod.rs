@@ -21,7 +21,7 @@ pub mod warc;
 mod crash;
 
 use bytes::Bytes;
-use farol_base::{CanonicalUrl, Timestamp};
+use farol_base::{CanonicalUrl, Timestamp, Truncated};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -56,17 +56,6 @@ pub struct Exchange {
     /// What else is worth keeping (`via`, `hops`, `fetchTimeMs`, …), written as a `metadata` record. Line ends become
     /// spaces, as do colons in names.
     pub metadata: Vec<(String, String)>,
-}
-
-/// Why a body is not whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Truncated {
-    /// It was longer than the limit.
-    Length,
-    /// It took longer than the limit.
-    Time,
-    /// The connection ended early.
-    Disconnect,
 }
 
 /// The earlier visit that a revisit repeats, of the same URL.
@@ -131,26 +120,6 @@ impl fmt::Display for PayloadDigest {
 impl fmt::Debug for PayloadDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-impl Truncated {
-    /// The word that WARC has for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Truncated::Length => "length",
-            Truncated::Time => "time",
-            Truncated::Disconnect => "disconnect",
-        }
-    }
-
-    /// Reads WARC's word; `unspecified` and anything new count as a disconnect.
-    pub fn parse(text: &str) -> Truncated {
-        match text.trim() {
-            "length" => Truncated::Length,
-            "time" => Truncated::Time,
-            _ => Truncated::Disconnect,
-        }
     }
 }
 

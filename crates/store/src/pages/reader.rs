@@ -8,7 +8,8 @@ use super::group::Groups;
 use crate::Error;
 use farol_base::PagePosition;
 use farol_base::disk::Disk;
-use std::sync::{Arc, RwLock};
+use farol_base::sync::RwLock;
+use std::sync::Arc;
 
 /// How much is read at a time for one page, which usually takes less, and for a scan.
 const PAGE_PIECE_BYTES: usize = 16 << 10;
@@ -30,7 +31,7 @@ impl Published {
     }
 
     pub fn set(&self, end: PagePosition) {
-        let mut state = self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.0.write();
         state.end = end;
         if state.files.last().is_none_or(|last| *last < end.file) {
             state.files.push(end.file);
@@ -38,7 +39,7 @@ impl Published {
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, State> {
-        self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0.read()
     }
 }
 

@@ -17,7 +17,7 @@ mod verifier;
 pub mod veuni;
 
 use crate::Error;
-use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
+use farol_base::{CanonicalUrl, Host, PagePosition, Scheduled, Timestamp};
 
 pub use naive::Naive;
 pub use record::{Counts, HostCounts, Memo, Record, State, Visit, VisitOutcome};
@@ -34,19 +34,10 @@ pub struct Found {
     pub hint: Option<Timestamp>,
 }
 
-/// A URL to be visited.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrawnUrl {
-    pub url: CanonicalUrl,
-    pub depth: u16,
-    /// Whether it was visited before.
-    pub revisit: bool,
-}
-
 /// What a draw gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drawn {
-    pub urls: Vec<DrawnUrl>,
+    pub urls: Vec<Scheduled>,
     /// When the next draw from this host will give something: at once (`now`) where more was waiting than was
     /// asked for, `None` where nothing waits. URLs that are out do not count.
     pub next_due: Option<Timestamp>,

@@ -2,8 +2,9 @@
 //!
 //! It is the judge: every other store must answer as this one does. Small simulations can use it as it is.
 
-use super::{Counts, Drawn, DrawnUrl, Found, HostCounts, Record, State, UrlStore, Visit, Walk};
+use super::{Counts, Drawn, Found, HostCounts, Record, State, UrlStore, Visit, Walk};
 use crate::Error;
+use farol_base::Scheduled;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,7 +106,7 @@ impl UrlStore for Naive {
         for (url, entry) in ready.into_iter().take(limit) {
             entry.out = true;
             let (depth, revisit) = (entry.record.depth, entry.record.visits > 0);
-            drawn.urls.push(DrawnUrl { url: url.clone(), depth, revisit });
+            drawn.urls.push(Scheduled { url: url.clone(), depth, revisit });
         }
         drawn.next_due = self.dues(host).min().filter(|due| *due != Timestamp::NEVER).map(|due| due.max(now));
         Ok(drawn)

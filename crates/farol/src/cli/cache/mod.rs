@@ -2,6 +2,7 @@
 
 mod plot;
 
+use crate::cli::input::read_bytes;
 use crate::progress::grouped;
 use anyhow::{Context, Result, bail};
 use farol_base::Timestamp;
@@ -9,7 +10,6 @@ use farol_cache::burst::online::Rules;
 use farol_cache::log::{LogBurst, Totals, bursts, hit_rates, new_by_day, nodes_for, skew};
 use farol_cache::replace::Policy;
 use farol_cache::trace::Trace;
-use farol_sim::input::read_text;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -95,7 +95,9 @@ pub fn run(command: &CacheCommand) -> Result<ExitCode> {
     if !(args.node_rate.is_finite() && args.node_rate > 0.0) {
         bail!("--node-rate is {}, choose a number of requests per second above 0", args.node_rate);
     }
-    let text = read_text(&args.log)?;
+    // Logs of the nineties are of any encoding.
+    let bytes = read_bytes(&args.log)?;
+    let text = String::from_utf8_lossy(&bytes);
     let found = analyse(&Trace::read(&text), args)
         .with_context(|| format!("{} cannot be analysed", args.log.display()))?;
     let said = if args.json { json(&found) } else { words(&found, args) };

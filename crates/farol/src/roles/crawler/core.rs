@@ -13,17 +13,17 @@ use super::view::{Totals, View};
 use super::visit::{Answer, Visited, Visitor};
 use crate::config::Config;
 use anyhow::Result;
-use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
+use farol_base::sync::Mutex;
+use farol_base::{CanonicalUrl, Clock, Host, Scheduled, SystemClock, Timestamp};
 use farol_fetch::FetchError;
 use farol_front::State;
 use farol_frontier::{
-    Added, Disposition, Frontier, HostMemory, HostState, Lease, Offered, Outcome, Resolution, Scheduled,
-    Step, Task,
+    Added, Disposition, Frontier, HostMemory, HostState, Lease, Offered, Outcome, Resolution, Step, Task,
 };
 use farol_parse::robots::Verdict;
 use farol_store::pages::Archive;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Answers written down in one go.
@@ -438,12 +438,7 @@ impl Core {
     fn refill(&mut self, now: Timestamp, host: Host, want: usize) -> Result<()> {
         let drawn = self.keep.urls.draw(&host, want, now)?;
         let next_due = drawn.next_due.filter(|due| due.since(now) < STAY_MAX);
-        let pages = drawn.urls.into_iter().map(|drawn| Scheduled {
-            url: drawn.url,
-            revisit: drawn.revisit,
-            depth: drawn.depth,
-        });
-        match self.frontier.offer(now, &host, pages.collect(), next_due) {
+        match self.frontier.offer(now, &host, drawn.urls, next_due) {
             Offered::Taken => {}
             Offered::Left(memory) => self.left(&host, &memory),
             Offered::GivenBack(pages) => self.give_back(&host, pages)?,
@@ -585,7 +580,7 @@ impl Core {
             links_bytes: self.keep.linker.bytes(),
             freshness: self.keep.revisits.freshness(SystemClock.now()),
         };
-        *self.view.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = view;
+        *self.view.lock() = view;
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -12,12 +12,13 @@ use crate::fabric::{Change, Fabric};
 use crate::roles::clicks::ClickBook;
 use anyhow::Result;
 use farol_base::fingerprint::hash64;
+use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, ContentHash, Document, Host, PageId, PagePosition, Timestamp};
 use farol_frontier::trap::{HostShape, TrapRules, TrapVerdict};
 use farol_links::OutLink;
 use farol_store::urls::{Found, Record, UrlStore, Visit, VisitOutcome};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// Targets of redirects whose hops are counted at once: 100,000 × 24 bytes = 2.4 MB.
@@ -381,5 +382,5 @@ fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
 /// A poisoned lock means that a thread died while it held the links, or what is told of them; what is on disk is still
 /// right.
 pub fn lock<T>(links: &Mutex<T>) -> MutexGuard<'_, T> {
-    links.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    links.lock()
 }

@@ -5,11 +5,12 @@
 
 use super::keep::{is_disk_full, lock};
 use anyhow::{Result, anyhow};
+use farol_base::sync::Mutex;
 use farol_base::{PageId, PagePosition};
 use farol_links::{Links, OutLink, RankTable};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 

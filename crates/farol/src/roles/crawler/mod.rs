@@ -23,6 +23,7 @@ use crate::folder::Folder;
 use crate::roles::clicks::ClickBook;
 use anyhow::{Context, Result};
 use core::{Core, Event};
+use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, SystemClock};
 use farol_fetch::{FetchConfig, Fetcher, Override};
 use farol_frontier::polite::{Constant, DelayRule, Density, DownloadTime};
@@ -40,9 +41,9 @@ use reading::Reader;
 use revisit::Revisits;
 use scope::Scope;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use view::{Totals, View};
@@ -232,7 +233,7 @@ impl Crawler {
             crate::process::be_nice();
             let result = core.run();
             if let Err(error) = &result {
-                let mut view = shown.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut view = shown.lock();
                 view.state = farol_front::State::Failed;
                 view.message = format!("crawling stopped: {error:#}; search goes on, run `farol check`");
                 tracing::error!(error = %format!("{error:#}"), "crawling stopped");
@@ -244,7 +245,7 @@ impl Crawler {
 
     /// The crawl at this moment.
     pub fn view(&self) -> View {
-        self.view.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.view.lock().clone()
     }
 
     /// A way to talk to the crawl from elsewhere.
@@ -284,7 +285,7 @@ pub struct Line {
 
 impl Line {
     pub fn view(&self) -> View {
-        self.view.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.view.lock().clone()
     }
 
     /// Gives an order; an error means that the crawl has ended.

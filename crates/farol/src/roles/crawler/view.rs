@@ -2,10 +2,10 @@
 
 use crate::fabric::{Fabric, Table};
 use anyhow::Result;
+use farol_base::sync::Mutex;
 use farol_front::State;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// Sums since the data folder was made.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub struct View {
 impl View {
     /// Says that there is no room on the disk.
     pub fn set_full(view: &Mutex<View>, message: &str) {
-        let mut view = view.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut view = view.lock();
         view.state = State::DiskFull;
         view.message = message.to_string();
     }

@@ -182,11 +182,7 @@ fn exchange_of(url: &farol_base::CanonicalUrl, response: Response, fetched: Time
         request_head: response.request_head,
         response_head: response.response_head,
         body: response.body,
-        truncated: response.truncated.map(|cut| match cut {
-            farol_fetch::Truncated::Length => farol_store::pages::Truncated::Length,
-            farol_fetch::Truncated::Time => farol_store::pages::Truncated::Time,
-            farol_fetch::Truncated::Disconnect => farol_store::pages::Truncated::Disconnect,
-        }),
+        truncated: response.truncated,
         protocol: response.protocol.into(),
         revisit_of: None,
         metadata: vec![("fetchTimeMs".to_string(), response.total.as_millis().to_string())],

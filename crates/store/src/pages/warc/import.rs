@@ -1,10 +1,10 @@
 //! Makes a foreign record an exchange of our own.
 
 use super::{HttpResponse, Kind, Record, http_response};
+use crate::pages::Exchange;
 use crate::pages::group::instant;
-use crate::pages::{Exchange, Truncated};
 use bytes::Bytes;
-use farol_base::{CanonicalUrl, Timestamp};
+use farol_base::{CanonicalUrl, Timestamp, Truncated};
 
 /// Header fields that no longer fit once the encodings are undone; kept under another name.
 const REPLACED: [&str; 3] = ["Transfer-Encoding", "Content-Encoding", "Content-Length"];

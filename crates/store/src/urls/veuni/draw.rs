@@ -6,9 +6,9 @@ use super::soon::is_soon;
 use super::{Veuni, split};
 use crate::Error;
 use crate::urls::record::Slim;
-use crate::urls::{Drawn, DrawnUrl, Visit};
+use crate::urls::{Drawn, Visit};
 use farol_base::fingerprint::hash64;
-use farol_base::{CanonicalUrl, Host, Timestamp};
+use farol_base::{CanonicalUrl, Host, Scheduled, Timestamp};
 use std::cmp::Reverse;
 
 impl Veuni {
@@ -159,6 +159,6 @@ impl Veuni {
 fn give(url: CanonicalUrl, known: Slim, block: Option<Place>, out: &mut Out, drawn: &mut Drawn) {
     let (depth, revisit) = (known.depth(), known.due().is_some());
     if out.insert(&url, known, block) {
-        drawn.urls.push(DrawnUrl { url, depth, revisit });
+        drawn.urls.push(Scheduled { url, depth, revisit });
     }
 }

@@ -4,10 +4,11 @@
 //! several threads one of them only writes, and goes before those that merge; where there is one, it writes first.
 
 use super::upkeep::Done;
+use farol_base::sync::{Mutex, wait};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar};
 use std::thread::JoinHandle;
 
 type Work = Box<dyn FnOnce() -> Done + Send>;
@@ -56,20 +57,20 @@ struct Board {
 
 impl Board {
     fn change(&self, change: impl FnOnce(&mut Queue)) {
-        change(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.queue.lock());
         self.news.notify_all();
     }
 
     /// The next job of this kind; `None` when all are done and no more will come.
     fn next(&self, role: Role) -> Option<Work> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.lock();
         loop {
             let write = if role == Role::Merges { None } else { queue.writes.pop_front() };
             let next = write.or_else(|| if role == Role::Writes { None } else { queue.merges.pop_front() });
             if next.is_some() || queue.is_closed {
                 return next;
             }
-            queue = self.news.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = wait(&self.news, queue);
         }
     }
 }
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(done, (3, 2));
         jobs.start(write(4));
         drop(jobs);
-        let queue = board.queue.lock().unwrap();
+        let queue = board.queue.lock();
         assert!(queue.writes.is_empty() && queue.merges.is_empty());
     }
 

@@ -414,7 +414,7 @@ pub fn sync(disk: &dyn Disk, files: &[(String, u64)]) -> Result<(), Error> {
                 result.map_err(Error::io("sync", file))?;
                 // Nobody reads it but after a crash. What comes in next may stand in the same memory, which the machine has at
                 // hand; memory that it has not used for a while can take whoever writes several times as long.
-                disk.rest(file, *len);
+                disk.drop_cache(file, *len);
             }
         }
     }

@@ -61,7 +61,7 @@ use crate::Error;
 use block::BlockFile;
 use broom::Broom;
 use farol_base::disk::Disk;
-use farol_base::fingerprint::{Keyed, hash64};
+use farol_base::fingerprint::{SeededHasher, hash64};
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use jobs::Jobs;
 use lately::{Lately, Print};
@@ -244,7 +244,7 @@ pub struct Veuni {
     broom: Broom,
     out: Out,
     soon: Soon,
-    held: HashSet<Host, Keyed>,
+    held: HashSet<Host, SeededHasher>,
     /// Of these, those for which a turn that began since has something.
     woken: HashSet<Host>,
     /// URLs that were asked for of the last host.

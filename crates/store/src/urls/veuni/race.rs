@@ -1,8 +1,9 @@
 //! VEUNI against the naive store: the same operations on both, with merges, splits, crashes and full disks between.
 
 use super::*;
-use crate::urls::{DrawnUrl, Naive, VisitOutcome};
+use crate::urls::{Naive, VisitOutcome};
 use farol_base::ContentHash;
+use farol_base::Scheduled;
 use farol_base::disk::{Faulty, Mem};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -259,7 +260,7 @@ impl Race {
             self.held.insert(host.clone());
         }
         let candidates = self.candidates(self.now);
-        for DrawnUrl { url, depth, revisit } in drawn.urls {
+        for Scheduled { url, depth, revisit } in drawn.urls {
             assert!(candidates.contains(&url), "{url:?} is not to be visited now");
             assert_eq!(url.host(), *host);
             let record = self.naive.get(&url).unwrap().unwrap();
@@ -367,7 +368,7 @@ impl Race {
             let hosts = self.veuni.hosts_due(self.now, 3).unwrap();
             for host in &hosts {
                 let drawn = self.veuni.draw(host, 3, self.now).unwrap();
-                for DrawnUrl { url, .. } in drawn.urls {
+                for Scheduled { url, .. } in drawn.urls {
                     assert!(expected.remove(&url), "{url:?} came up twice");
                     self.veuni.visited(&url, &visit(0, self.now, None)).unwrap();
                 }

@@ -5,7 +5,8 @@
 //! of many on its hardware: a thread of the store's does that before it is needed.
 
 use super::stage::Sorted;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use farol_base::sync::Mutex;
+use std::sync::{Arc, MutexGuard};
 
 /// Memory is taken in pieces of this size: nothing is ever moved as a stage grows.
 pub const CHUNK_BYTES: usize = 64 << 10;
@@ -35,7 +36,7 @@ impl Spare {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A chunk of so many bytes at least, whatever stands in them.

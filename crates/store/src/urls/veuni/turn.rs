@@ -13,7 +13,7 @@ use super::schedule::{Facts, Schedule};
 use super::{Block, Veuni};
 use crate::Error;
 use crate::urls::record::Slim;
-use farol_base::fingerprint::{Keyed, hash64};
+use farol_base::fingerprint::{SeededHasher, hash64};
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -31,10 +31,10 @@ type Waiting = Reverse<(Timestamp, u64, u32)>;
 pub struct Turn {
     pub(super) file: Arc<BlockFile>,
     pub(super) waiting: BinaryHeap<Waiting>,
-    pub(super) seats: HashMap<Box<str>, Seat, Keyed>,
+    pub(super) seats: HashMap<Box<str>, Seat, SeededHasher>,
     /// URLs that may stand among the pre-scheduled ones and are not to be handed out from there: visited without
     /// having been handed out in this turn, or handed out before it and given back.
-    pub(super) aside: HashSet<CanonicalUrl, Keyed>,
+    pub(super) aside: HashSet<CanonicalUrl, SeededHasher>,
     /// The page of the directory that was read last.
     page: Option<(u32, Vec<Server>)>,
     cursor: Cursor,

@@ -12,9 +12,9 @@ use super::run::Item;
 use super::spare::Spare;
 use crate::urls::Visit;
 use farol_base::fingerprint::hash64;
+use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Timestamp};
 use hashbrown::HashTable;
-use std::sync::{Mutex, PoisonError};
 
 /// Depth, bytes of the host with what the note is, bytes of the path; then, where there is an event, its bytes. The server's
 /// hash is made again from its name where it is needed: memory is dearer.
@@ -311,7 +311,7 @@ impl Stage {
 
     /// What came in for a URL, as a run would have it; and whether what is known of its server is void.
     pub fn get(&self, hash: u64, host: &str, path: &str) -> (bool, Option<Item>) {
-        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index.lock();
         let Index { places, upto } = &mut *index;
         for (place, note) in self.notes(*upto) {
             let hash = url_hash((self.hash)(note.host), note.path);

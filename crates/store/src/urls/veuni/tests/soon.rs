@@ -2,7 +2,7 @@
 
 use super::load::found_url;
 use super::*;
-use crate::urls::DrawnUrl;
+use farol_base::Scheduled;
 use farol_base::{Random, Seeded};
 use std::collections::BTreeMap;
 
@@ -118,7 +118,7 @@ fn a_merge_neither_loses_nor_doubles_it() {
         if more.is_empty() {
             break;
         }
-        for DrawnUrl { url, revisit, .. } in more {
+        for Scheduled { url, revisit, .. } in more {
             assert!(!revisit || seen.insert(url.clone()), "{url} came up twice");
         }
     }

@@ -230,7 +230,7 @@ fn decimal_digits(number: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::WebConfig;
+    use crate::WebConfig;
     use farol_base::CanonicalUrl;
     use proptest::prelude::*;
     use std::sync::LazyLock;

@@ -178,7 +178,7 @@ impl Walker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::WebConfig;
+    use crate::WebConfig;
 
     #[test]
     fn a_tame_web_is_reached_whole() {

@@ -1,7 +1,7 @@
 //! Plants each kind of offence into a clean log and looks for it in the report.
 
 use super::*;
-use crate::web::{Kind, Scope, WebConfig};
+use crate::{Kind, Scope, WebConfig};
 
 const SECOND: u64 = 1_000_000;
 

@@ -138,7 +138,7 @@ fn matches(pattern: &str, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::WebConfig;
+    use crate::WebConfig;
 
     #[test]
     fn patterns_match_as_rfc_9309_says() {

@@ -5,12 +5,13 @@
 
 use super::answer::Served;
 use crate::Error;
+use farol_base::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// One request and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +140,7 @@ pub fn read_log(mut from: impl BufRead) -> Result<Vec<Entry>, Error> {
 
 /// A thread that panicked while it held the lock left a whole entry or none.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -130,12 +130,12 @@ impl World {
     /// The answer to an unconditional request for a URL when the world's clock shows `at`.
     ///
     /// ```
-    /// use farol_sim::web::{WebConfig, World};
+    /// use farol_synthetic::{WebConfig, World};
     /// let world = World::new(WebConfig { hosts: 10, pages: 100, ..WebConfig::default() })?;
     /// let front = world.page(&format!("http://{}/", world.host_name(0)), world.config().start);
     /// assert_eq!(front.status, 200);
     /// assert!(front.body.starts_with(b"<!DOCTYPE html>"));
-    /// # Ok::<(), farol_sim::Error>(())
+    /// # Ok::<(), farol_synthetic::Error>(())
     /// ```
     pub fn page(&self, url: &str, at: Timestamp) -> Answer {
         let rest = url.strip_prefix("http://").unwrap_or(url);
@@ -326,7 +326,7 @@ pub(super) fn http_date(at: Timestamp) -> httpdate::HttpDate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::WebConfig;
+    use crate::WebConfig;
 
     fn all_sorts() -> World {
         World::new(WebConfig {

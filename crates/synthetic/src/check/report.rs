@@ -1,6 +1,6 @@
 //! What a check found, and how it is printed.
 
-use crate::web::Served;
+use crate::Served;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;

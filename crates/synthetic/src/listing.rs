@@ -144,7 +144,7 @@ fn sitemap_part_path(part: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::WebConfig;
+    use crate::WebConfig;
     use std::io::Read;
 
     fn world() -> World {
@@ -160,8 +160,8 @@ mod tests {
             for path in world.sitemap_paths(host) {
                 let mut body = Vec::new();
                 match world.locate(host, &path) {
-                    crate::web::Place::Sitemap => world.push_sitemap(&mut body, host, world.config().start),
-                    crate::web::Place::SitemapPart(part) => {
+                    crate::Place::Sitemap => world.push_sitemap(&mut body, host, world.config().start),
+                    crate::Place::SitemapPart(part) => {
                         assert!(world.push_sitemap_part(&mut body, host, part, world.config().start));
                     }
                     other => panic!("{path} is {other:?}"),

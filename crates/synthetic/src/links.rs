@@ -103,7 +103,7 @@ fn popular(place: f64, pages: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::WebConfig;
+    use crate::WebConfig;
 
     #[test]
     fn degree_locality_and_nofollow_are_as_configured() {

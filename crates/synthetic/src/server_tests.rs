@@ -1,7 +1,7 @@
 //! Every way in which an answer is sent, over real connections on loopback.
 
 use super::*;
-use crate::web::{Breakage, Door, Failure, HUGE_BYTES, Kind, Likeness, Page, Trap};
+use crate::{Breakage, Door, Failure, HUGE_BYTES, Kind, Likeness, Page, Trap};
 use std::io::Read;
 use tokio::io::AsyncWriteExt;
 

@@ -6,7 +6,7 @@
 
 use super::config::Rates;
 use super::world::{Draw, Page, World, draw, unit};
-use crate::change;
+use crate::rates;
 use farol_base::Timestamp;
 use farol_base::random::mix;
 use std::time::Duration;
@@ -39,9 +39,9 @@ impl World {
             Rates::Studied => {
                 let host = unit(draw(self.host_key(page.host), Draw::Rate));
                 // The first half of the places are those of the host's kind.
-                let class = change::class(if own < 0.5 { host } else { 2.0 * own - 1.0 });
+                let class = rates::class(if own < 0.5 { host } else { 2.0 * own - 1.0 });
                 let within = unit(mix(draw(self.key(page), Draw::Rate)));
-                mean / (change::rate_mean() * change::between(class, within))
+                mean / (rates::rate_mean() * rates::between(class, within))
             }
         }
     }
@@ -104,7 +104,7 @@ fn poisson_of_mean_one(place: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::WebConfig;
+    use crate::WebConfig;
 
     fn world(change_rate: f64) -> World {
         World::new(WebConfig { hosts: 20, pages: 2000, change_rate, ..WebConfig::default() }).unwrap()

@@ -299,7 +299,7 @@ fn push_paragraph(out: &mut Vec<u8>, tongue: &Tongue, random: &mut Seeded, claus
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::WebConfig;
+    use crate::WebConfig;
     use std::time::Duration;
 
     fn html(world: &World, page: Page, at: Timestamp) -> String {

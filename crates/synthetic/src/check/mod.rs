@@ -12,7 +12,7 @@ mod rules;
 
 pub use report::{Finding, Offence, Report};
 
-use crate::web::{Entry, Page, Place, Served, Walk, World};
+use crate::{Entry, Page, Place, Served, Walk, World};
 use rules::{Asked, Robots, Turn};
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;

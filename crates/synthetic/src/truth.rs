@@ -1,6 +1,6 @@
 //! How many pages that were served are still what they were.
 
-use crate::web::{Page, Place, Server};
+use crate::{Page, Place, Server};
 use std::collections::HashMap;
 
 /// Pages that a crawler has, and those of them whose copy is true.

@@ -1,7 +1,7 @@
 //! The rules of a polite crawl as small state machines, each fed with the requests in the order of their arrival.
 
 use super::report::Offence;
-use crate::web::{Entry, Rules, Served};
+use crate::{Entry, Rules, Served};
 use std::time::Duration;
 
 /// What is wrong with a request's moment, whoever's turn it is.
