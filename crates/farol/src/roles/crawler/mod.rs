@@ -32,7 +32,7 @@ use farol_frontier::{Frontier, Limits};
 use farol_links::{Links, LinksOptions};
 use farol_parse::Wants;
 use farol_store::pages::{Archive, ArchiveOptions, Recovery};
-use farol_store::urls::veuni::redistribute::Refresh;
+use farol_store::urls::veuni::url_order::Refresh;
 use farol_store::urls::{Found, Veuni, VeuniOptions};
 use keep::{Keep, Shapes};
 use linker::Linker;

@@ -24,64 +24,51 @@
 //! that are due soon (23 MB at most), the hosts of the blocks in turn, 8 bytes per two thousand URLs and 16 bytes per 64 servers. The paths of a server are never in memory
 //! at once.
 
-mod block;
-mod broom;
-mod choice;
+mod block_frame;
+mod bucket;
+mod bucket_index;
 mod codec;
-mod draw;
-mod few;
-mod frame;
-mod incoming;
-mod jobs;
-mod lately;
-mod log;
-mod look;
+mod compaction;
+mod dispatch;
+mod lookup;
 mod manifest;
-mod merge;
-mod open;
-mod out;
-pub mod redistribute;
+mod memtable;
+mod recovery;
 mod repair;
-mod routes;
 mod run;
-pub mod schedule;
-mod soon;
-mod spare;
-mod stage;
-mod turn;
-mod upkeep;
+mod seen_cache;
+mod wal;
 
-#[cfg(test)]
-mod race;
 #[cfg(test)]
 mod tests;
 
 use super::{Counts, Drawn, Found, HostCounts, Record, UrlStore, Visit, Walk};
 use crate::Error;
-use block::BlockFile;
-use broom::Broom;
+use bucket::BlockFile;
+use bucket_index::Routes;
+use compaction::obsolete_files::Broom;
+use compaction::workers::Jobs;
+use dispatch::active::Turn;
+use dispatch::due_queue::Soon;
+use dispatch::host_order::{Fifo, Schedule};
+use dispatch::in_flight::Out;
+use dispatch::url_order::{Breadth, Redistribution};
 use farol_base::disk::Disk;
 use farol_base::fingerprint::{SeededHasher, hash64};
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
-use jobs::Jobs;
-use lately::{Lately, Print};
-use log::Log;
 use manifest::Listed;
-use out::Out;
-use redistribute::{Breadth, Redistribution};
-use routes::Routes;
+use memtable::Stage;
+use memtable::chunk_pool::Spare;
 use run::Run;
-use schedule::{Fifo, Schedule};
-use soon::Soon;
-use spare::Spare;
-use stage::Stage;
+use seen_cache::{Lately, Print};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
-use turn::Turn;
+use wal::Log;
 
-pub use look::Damage;
+pub use dispatch::{host_order, url_order};
+pub use lookup::Damage;
 
 /// A batch that grows beyond this is written before the next call adds to it, while it is still in the processor's
 /// cache: some 7,000 URLs.

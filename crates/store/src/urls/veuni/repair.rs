@@ -3,11 +3,11 @@
 //! What came in for such a block and is not damaged stays, but for visits that the archive has: reading the archive
 //! again brings those, and each must count once.
 
-use super::incoming::Incoming;
+use super::compaction::delta::Incoming;
+use super::compaction::scheduler::write_run;
 use super::manifest::{self, Listed};
+use super::memtable::{Event, Stage};
 use super::run::RunReader;
-use super::stage::{Event, Stage};
-use super::upkeep::write_run;
 use super::{Block, Veuni};
 use crate::Error;
 use crate::urls::{UrlStore, VisitOutcome};

@@ -1,7 +1,7 @@
 //! Flipped bits: each is told with its file and place, the other blocks go on, and what was lost can be noted again.
 
-use super::super::frame::{HEAD_BYTES, lengths};
 use super::*;
+use crate::urls::veuni::block_frame::{HEAD_BYTES, lengths};
 use std::ops::Range;
 
 const HOSTS: u64 = 30;

@@ -283,7 +283,7 @@ fn a_busy_disk_makes_whoever_brings_much_wait_and_memory_does_not_grow() {
         let staged = store.blocks.iter().map(stages).sum();
         most = most.max(staged);
         // Each stage, one that is being dealt out included, has a chunk that is not full.
-        let open_chunks = 3 * store.blocks.len() as u64 * spare::CHUNK_BYTES as u64;
+        let open_chunks = 3 * store.blocks.len() as u64 * memtable::chunk_pool::CHUNK_BYTES as u64;
         let made = store.spare.made_bytes();
         assert!(made <= memory * 3 / 2 + batch_bytes + open_chunks, "{made} bytes for {staged}");
     }

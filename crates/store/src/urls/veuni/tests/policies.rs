@@ -1,8 +1,8 @@
 //! The policies in use: which servers come first, and which of their URLs.
 
-use super::super::redistribute::{Redistribution, Refresh, Shortest};
-use super::super::schedule::{Rank, Response, Schedule, Size};
 use super::*;
+use crate::urls::veuni::dispatch::host_order::{Rank, Response, Schedule, Size};
+use crate::urls::veuni::dispatch::url_order::{Redistribution, Refresh, Shortest};
 
 fn scheduled(schedule: impl Schedule + 'static) -> Veuni {
     open(&Mem::new(), VeuniOptions { schedule: Arc::new(schedule), ..options() })

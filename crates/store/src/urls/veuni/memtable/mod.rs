@@ -3,14 +3,15 @@
 //! Noting something is one append; sorting, and putting together what came for one URL, is left to whoever writes it to
 //! a file. The log has it all as well, so nothing is lost with the process. Takes 6 bytes per note besides the URL.
 
-mod sorted;
+pub mod chunk_pool;
+mod sort;
 
-pub use sorted::{Sorted, StageReader, head_of};
+pub use sort::{Sorted, StageReader, head_of};
 
-use super::codec::{Bytes, Misfit, put, put_visit, visit_of};
-use super::run::Item;
-use super::spare::Spare;
 use crate::urls::Visit;
+use crate::urls::veuni::codec::{Bytes, Misfit, put, put_visit, visit_of};
+use crate::urls::veuni::memtable::chunk_pool::Spare;
+use crate::urls::veuni::run::Item;
 use farol_base::fingerprint::hash64;
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Timestamp};

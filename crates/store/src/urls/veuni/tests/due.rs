@@ -54,7 +54,7 @@ fn its_host_comes_up_for_it() {
     let mut store = knowing(2, 1, options());
     for host in store.hosts_due(NOW, 9).unwrap() {
         let drawn = store.draw(&host, 9, NOW).unwrap();
-        let due = if host == super::soon::host(0) { after(10) } else { after(20) };
+        let due = if host == super::due::host(0) { after(10) } else { after(20) };
         store.visited(&drawn.urls[0].url, &page(due)).unwrap();
         store.let_go(&host);
     }

@@ -1,9 +1,9 @@
 //! Answers about what is known.
 
-use super::incoming::Incoming;
-use super::merge::settle;
+use super::compaction::delta::Incoming;
+use super::compaction::merge::settle;
+use super::dispatch::active::text;
 use super::run::{Item, RunReader};
-use super::turn::text;
 use super::{Veuni, split};
 use crate::Error;
 use crate::urls::{Counts, HostCounts, Record, UrlStore, Walk};
@@ -134,7 +134,7 @@ impl Veuni {
                     for _ in 0..group.len {
                         let entry = cursor.advance()?;
                         if which == Walk::All || entry.state != 0 {
-                            take(&host, text(entry.path), &super::merge::record_of(&entry)?);
+                            take(&host, text(entry.path), &super::compaction::merge::record_of(&entry)?);
                         }
                     }
                 }

@@ -1,18 +1,18 @@
 //! Opens a store: which files are there, and what the log has beyond them.
 
-use super::block::BlockFile;
-use super::broom::Broom;
-use super::jobs::Jobs;
-use super::lately::Lately;
-use super::log::{Log, Op};
-use super::look::Damage;
-use super::out::Out;
-use super::routes::Routes;
+use super::bucket::BlockFile;
+use super::bucket_index::Routes;
+use super::compaction::obsolete_files::Broom;
+use super::compaction::scheduler::staged_max;
+use super::compaction::workers::Jobs;
+use super::dispatch::due_queue::Soon;
+use super::dispatch::in_flight::Out;
+use super::lookup::Damage;
+use super::memtable::Stage;
+use super::memtable::chunk_pool::Spare;
 use super::run::{PendingFile, runs_of};
-use super::soon::Soon;
-use super::spare::Spare;
-use super::stage::Stage;
-use super::upkeep::staged_max;
+use super::seen_cache::Lately;
+use super::wal::{Log, Op};
 use super::{Block, Veuni, VeuniOptions, manifest};
 use crate::{Cut, Error};
 use farol_base::Timestamp;
@@ -48,7 +48,7 @@ impl Veuni {
                         block.upto = file.id.upto;
                         block.file = Some(Arc::new(file));
                     }
-                    Err(error) => block.damage = Some(super::look::damage_of(error, &name, 0)),
+                    Err(error) => block.damage = Some(super::lookup::damage_of(error, &name, 0)),
                 }
             }
             if listed.rebuilding && block.damage.is_none() {

@@ -2,9 +2,9 @@
 //!
 //! All of it is in memory at once, until the server is merged: some 32 bytes and the path for each.
 
-use super::codec::{Bytes, Misfit};
-use super::run::{FORGOTTEN, HAS_DEPTH, HAS_EVENTS, Piece, VISIT_FIRST};
-use super::stage::{Event, head_of};
+use crate::urls::veuni::codec::{Bytes, Misfit};
+use crate::urls::veuni::memtable::{Event, head_of};
+use crate::urls::veuni::run::{FORGOTTEN, HAS_DEPTH, HAS_EVENTS, Piece, VISIT_FIRST};
 use std::ops::Range;
 
 /// What came in for one server, from one run or more, in their order.
@@ -120,7 +120,12 @@ impl Incoming {
     }
 
     /// Reads the URLs of a server off a piece.
-    pub(super) fn read(&mut self, flags: u8, count: u64, piece: &mut Piece) -> Result<(), Misfit> {
+    pub(in crate::urls::veuni) fn read(
+        &mut self,
+        flags: u8,
+        count: u64,
+        piece: &mut Piece,
+    ) -> Result<(), Misfit> {
         if flags & FORGOTTEN != 0 {
             self.forget();
         }

@@ -3,8 +3,8 @@
 //! Most of those that a crawl has visited are due much later, and a server is gone through as a whole to find those that are
 //! due now. So a URL that is not chosen costs no more than a look, and few of those that are due later are chosen at all.
 
-use super::block::Entry;
-use super::few::Few;
+use crate::urls::veuni::bucket::Entry;
+use crate::urls::veuni::compaction::entry_buf::Few;
 
 /// URLs that are chosen of those that are due later.
 const LATER: usize = 16;

@@ -3,9 +3,9 @@
 use super::{Place, Stage, VISIT};
 use crate::Error;
 use crate::urls::veuni::codec::Misfit;
-use crate::urls::veuni::incoming::Incoming;
+use crate::urls::veuni::compaction::delta::Incoming;
+use crate::urls::veuni::memtable::chunk_pool::Spare;
 use crate::urls::veuni::run::RunBuilder;
-use crate::urls::veuni::spare::Spare;
 use crate::urls::veuni::touch;
 use std::sync::Arc;
 

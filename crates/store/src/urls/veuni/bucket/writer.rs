@@ -1,13 +1,13 @@
 //! Writes a block, front to back.
 
-use super::entries::PieceBuilder;
+use super::entry::PieceBuilder;
 use super::{
     BlockFile, BlockId, END_MAGIC, Entry, Group, HEADER_BYTES, MAGIC, PAGE_SERVERS, Server, Spot, Totals,
     VERSION,
 };
 use crate::Error;
+use crate::urls::veuni::block_frame::put_frame;
 use crate::urls::veuni::codec::{put, state_of, visits_of};
-use crate::urls::veuni::frame::put_frame;
 use crate::urls::{HostCounts, State};
 use farol_base::disk::Disk;
 use std::sync::Arc;

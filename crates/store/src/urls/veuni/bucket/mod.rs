@@ -11,16 +11,16 @@
 //! In memory a block is 8 bytes per piece (about two thousand URLs) and 16 bytes per 64 servers.
 
 mod cursor;
-mod entries;
+mod entry;
 mod file;
 mod writer;
 
-use super::codec::{Bytes, Misfit, put, put_bytes, put_instant};
 use crate::urls::HostCounts;
+use crate::urls::veuni::codec::{Bytes, Misfit, put, put_bytes, put_instant};
 use farol_base::Timestamp;
 
 pub use cursor::Cursor;
-pub use entries::Entry;
+pub use entry::Entry;
 pub use file::BlockFile;
 pub use writer::BlockWriter;
 

@@ -1,9 +1,10 @@
 //! The store as a whole: small by hand, then large against the naive one.
 
 mod damage;
+mod due;
 mod load;
 mod policies;
-mod soon;
+mod race;
 
 use super::*;
 use crate::urls::{Naive, VisitOutcome};

@@ -1,18 +1,23 @@
 //! Hands out the URLs of a server that is in its turn, and takes back those that come back.
 
-use super::out::{Out, Place};
-use super::redistribute::Candidate;
-use super::soon::is_soon;
-use super::{Veuni, split};
 use crate::Error;
 use crate::urls::record::Slim;
+use crate::urls::veuni::dispatch::due_queue::is_soon;
+use crate::urls::veuni::dispatch::in_flight::{Out, Place};
+use crate::urls::veuni::dispatch::url_order::Candidate;
+use crate::urls::veuni::{Veuni, split};
 use crate::urls::{Drawn, Visit};
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Scheduled, Timestamp};
 use std::cmp::Reverse;
 
 impl Veuni {
-    pub(super) fn hand_out(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error> {
+    pub(in crate::urls::veuni) fn hand_out(
+        &mut self,
+        host: &Host,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Drawn, Error> {
         self.now = self.now.max(now);
         self.asked = limit;
         self.collect()?;
@@ -105,7 +110,7 @@ impl Veuni {
     }
 
     /// A URL was visited: it is no longer out, and waits in memory where it is due again soon.
-    pub(super) fn came_back(&mut self, url: &CanonicalUrl, visit: &Visit) {
+    pub(in crate::urls::veuni) fn came_back(&mut self, url: &CanonicalUrl, visit: &Visit) {
         let (host, path) = split(url);
         let out = self.out.remove(url);
         let from = out.as_ref().and_then(|out| out.block);
@@ -125,7 +130,7 @@ impl Veuni {
         }
     }
 
-    pub(super) fn take_back(&mut self, url: &CanonicalUrl) {
+    pub(in crate::urls::veuni) fn take_back(&mut self, url: &CanonicalUrl) {
         let Some(out) = self.out.remove(url) else { return };
         let (host, path) = split(url);
         let hash = hash64(host.as_bytes());

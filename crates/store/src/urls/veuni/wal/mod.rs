@@ -3,8 +3,8 @@
 //! Files `log-<first batch>`, drawn in `docs/formats/urls.md`. A batch that a crash cut is cut off at opening. A file
 //! goes once everything in it stands in blocks or pending files.
 
-use super::codec::{Bytes, Misfit, put, put_bytes, put_visit, visit_of};
 use crate::urls::Visit;
+use crate::urls::veuni::codec::{Bytes, Misfit, put, put_bytes, put_visit, visit_of};
 use crate::{Cut, Error};
 use farol_base::disk::Disk;
 use farol_base::{CanonicalUrl, PagePosition, Timestamp};

@@ -1,6 +1,6 @@
 //! VEUNI against the naive store: the same operations on both, with merges, splits, crashes and full disks between.
 
-use super::*;
+use crate::urls::veuni::*;
 use crate::urls::{Naive, VisitOutcome};
 use farol_base::ContentHash;
 use farol_base::Scheduled;

@@ -3,7 +3,7 @@
 //! Writing empties memory, and whoever brings URLs waits when memory is full. A merge takes seconds. So where there are
 //! several threads one of them only writes, and goes before those that merge; where there is one, it writes first.
 
-use super::upkeep::Done;
+use crate::urls::veuni::compaction::scheduler::Done;
 use farol_base::sync::{Mutex, wait};
 use std::collections::VecDeque;
 use std::fmt;

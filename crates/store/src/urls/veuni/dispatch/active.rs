@@ -4,15 +4,15 @@
 //! URLs, or as many as are asked for at a time; and room for the pre-scheduled URLs of one server. All of it is made anew
 //! when the block is merged.
 
-use super::block::{BlockFile, Cursor, Entry, Server};
-use super::choice::Choice;
-use super::merge::{key, ready, record_of};
-use super::out::Place;
-use super::redistribute::Redistribution;
-use super::schedule::{Facts, Schedule};
-use super::{Block, Veuni};
 use crate::Error;
 use crate::urls::record::Slim;
+use crate::urls::veuni::bucket::{BlockFile, Cursor, Entry, Server};
+use crate::urls::veuni::compaction::merge::{key, ready, record_of};
+use crate::urls::veuni::dispatch::host_order::{Facts, Schedule};
+use crate::urls::veuni::dispatch::in_flight::Place;
+use crate::urls::veuni::dispatch::top_k::Choice;
+use crate::urls::veuni::dispatch::url_order::Redistribution;
+use crate::urls::veuni::{Block, Veuni};
 use farol_base::fingerprint::{SeededHasher, hash64};
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
@@ -29,12 +29,12 @@ type Waiting = Reverse<(Timestamp, u64, u32)>;
 
 #[derive(Debug)]
 pub struct Turn {
-    pub(super) file: Arc<BlockFile>,
-    pub(super) waiting: BinaryHeap<Waiting>,
-    pub(super) seats: HashMap<Box<str>, Seat, SeededHasher>,
+    pub(in crate::urls::veuni) file: Arc<BlockFile>,
+    pub(in crate::urls::veuni) waiting: BinaryHeap<Waiting>,
+    pub(in crate::urls::veuni) seats: HashMap<Box<str>, Seat, SeededHasher>,
     /// URLs that may stand among the pre-scheduled ones and are not to be handed out from there: visited without
     /// having been handed out in this turn, or handed out before it and given back.
-    pub(super) aside: HashSet<CanonicalUrl, SeededHasher>,
+    pub(in crate::urls::veuni) aside: HashSet<CanonicalUrl, SeededHasher>,
     /// The page of the directory that was read last.
     page: Option<(u32, Vec<Server>)>,
     cursor: Cursor,
@@ -44,17 +44,17 @@ pub struct Turn {
 /// How far a server has got.
 #[derive(Debug)]
 pub struct Seat {
-    pub(super) ordinal: u32,
+    pub(in crate::urls::veuni) ordinal: u32,
     /// Its place in the schedule.
-    pub(super) order: u64,
+    pub(in crate::urls::veuni) order: u64,
     server: Server,
     /// What was made ready last; URLs behind it are still to come.
     last: Option<(u64, Vec<u8>)>,
-    pub(super) window: VecDeque<Ready>,
+    pub(in crate::urls::veuni) window: VecDeque<Ready>,
     /// Nothing comes after the window.
     is_last_window: bool,
     /// Given back, with the block from which each was handed out first.
-    pub(super) returned: Vec<(String, Slim, Place)>,
+    pub(in crate::urls::veuni) returned: Vec<(String, Slim, Place)>,
 }
 
 /// A URL that can be handed out.
@@ -139,7 +139,7 @@ impl Turn {
     }
 
     /// Makes a place for a server.
-    pub(super) fn sit(&mut self, ordinal: u32, order: u64, server: Server) {
+    pub(in crate::urls::veuni) fn sit(&mut self, ordinal: u32, order: u64, server: Server) {
         let host: Box<str> = server.host.as_str().into();
         self.seats.entry(host).or_insert_with(|| Seat {
             ordinal,
@@ -180,14 +180,14 @@ impl Turn {
     }
 }
 
-pub(super) fn text(path: &[u8]) -> &str {
+pub(in crate::urls::veuni) fn text(path: &[u8]) -> &str {
     // Only whole texts went in, and checksums say that they are as they were.
     std::str::from_utf8(path).unwrap_or_default()
 }
 
 impl Seat {
     /// Takes the first off the window, and hands it to `take`.
-    pub(super) fn take_first<T>(&mut self, take: impl FnOnce(&mut Ready) -> T) -> Option<T> {
+    pub(in crate::urls::veuni) fn take_first<T>(&mut self, take: impl FnOnce(&mut Ready) -> T) -> Option<T> {
         let mut first = self.window.pop_front()?;
         let taken = take(&mut first);
         self.last = Some((first.key, first.path));
@@ -227,7 +227,11 @@ impl Seat {
 
 impl Veuni {
     /// Hosts with something to hand out now; starts what is needed to have more of them.
-    pub(super) fn hosts_ready(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error> {
+    pub(in crate::urls::veuni) fn hosts_ready(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Host>, Error> {
         self.now = self.now.max(now);
         self.collect()?;
         let mut hosts = Vec::new();
@@ -303,7 +307,7 @@ impl Veuni {
         Ok(hosts.len())
     }
 
-    pub(super) fn hold(&mut self, at: usize, host: &Host) {
+    pub(in crate::urls::veuni) fn hold(&mut self, at: usize, host: &Host) {
         if self.held.insert(host.clone()) {
             self.blocks[at].held += 1;
             self.soon.set_held(host.as_str(), true);
@@ -311,7 +315,7 @@ impl Veuni {
     }
 
     /// Counts the hosts that are held, after blocks have changed.
-    pub(super) fn count_held(&mut self, blocks: std::ops::Range<usize>) {
+    pub(in crate::urls::veuni) fn count_held(&mut self, blocks: std::ops::Range<usize>) {
         blocks.clone().for_each(|at| self.blocks[at].held = 0);
         let routes: Vec<usize> =
             self.held.iter().map(|host| self.route(hash64(host.as_str().as_bytes()))).collect();
@@ -319,7 +323,7 @@ impl Veuni {
     }
 
     /// When a host of a block in turn has something to hand out.
-    pub(super) fn ready(
+    pub(in crate::urls::veuni) fn ready(
         &mut self,
         at: usize,
         host: &str,
@@ -344,7 +348,7 @@ impl Veuni {
     }
 
     /// A block that turns out to be damaged is set aside; the others go on.
-    pub(super) fn unless_damaged<T>(
+    pub(in crate::urls::veuni) fn unless_damaged<T>(
         &mut self,
         at: usize,
         result: Result<T, Error>,
@@ -415,7 +419,7 @@ impl Veuni {
         move |block| count < count_max || bytes + block.bytes() <= bytes_max
     }
 
-    pub(super) fn next_ready(&mut self) -> Option<Timestamp> {
+    pub(in crate::urls::veuni) fn next_ready(&mut self) -> Option<Timestamp> {
         let of_block = |block: &Block| {
             let file = block.file.as_ref();
             if block.damage.is_some() {
@@ -438,7 +442,7 @@ impl Veuni {
     }
 
     /// Brings the block of a server to its turn, for whoever did not ask which hosts are due.
-    pub(super) fn bring_to_turn(&mut self, hash: u64) -> Result<(), Error> {
+    pub(in crate::urls::veuni) fn bring_to_turn(&mut self, hash: u64) -> Result<(), Error> {
         let at = self.route(hash);
         if self.blocks[at].turn.is_some() || self.blocks[at].damage.is_some() {
             return Ok(());
@@ -455,7 +459,7 @@ impl Veuni {
         Ok(())
     }
 
-    pub(super) fn end_hold(&mut self, host: &Host) {
+    pub(in crate::urls::veuni) fn end_hold(&mut self, host: &Host) {
         if !self.held.remove(host) {
             return;
         }

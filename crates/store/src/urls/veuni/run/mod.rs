@@ -1,7 +1,7 @@
 //! What came in for a block, sorted: a run in its pending file, or in memory on its way into the block.
 //!
 //! A pending file is runs, one after the other, appended as memory fills up. A run is a head and then pieces
-//! ([`frame`](super::frame)), each of which stands for itself:
+//! ([`frame`](crate::urls::veuni::block_frame)), each of which stands for itself:
 //!
 //! ```text
 //! head:   u32 magic | u64 batches of the log up to this one | u32 pieces | u64 bytes | u32 crc
@@ -11,11 +11,11 @@
 //! ```
 //! A server that does not fit into a piece goes on in the next, under its name again.
 
-use super::codec::{Bytes, Misfit, put, put_bytes, shared_bytes};
-use super::frame::{Frames, put_frame};
-use super::incoming::{ITEM_BYTES, Incoming};
-use super::stage::{Event, Stage, StageReader};
 use crate::Error;
+use crate::urls::veuni::block_frame::{Frames, put_frame};
+use crate::urls::veuni::codec::{Bytes, Misfit, put, put_bytes, shared_bytes};
+use crate::urls::veuni::compaction::delta::{ITEM_BYTES, Incoming};
+use crate::urls::veuni::memtable::{Event, Stage, StageReader};
 use farol_base::disk::Disk;
 use farol_base::fingerprint::hash64;
 use std::cell::RefCell;
@@ -28,11 +28,11 @@ const HEAD_BYTES: usize = 4 + 8 + 4 + 8 + 4;
 /// A piece is closed when its raw bytes reach this.
 const RAW_BYTES: usize = 64 << 10;
 
-pub(super) const FORGOTTEN: u8 = 1;
+pub(in crate::urls::veuni) const FORGOTTEN: u8 = 1;
 
-pub(super) const HAS_DEPTH: u8 = 1;
-pub(super) const VISIT_FIRST: u8 = 2;
-pub(super) const HAS_EVENTS: u8 = 4;
+pub(in crate::urls::veuni) const HAS_DEPTH: u8 = 1;
+pub(in crate::urls::veuni) const VISIT_FIRST: u8 = 2;
+pub(in crate::urls::veuni) const HAS_EVENTS: u8 = 4;
 
 /// What came in for one URL.
 #[derive(Clone, Debug, PartialEq)]
@@ -373,7 +373,7 @@ impl RunReader {
 
 /// A piece that is being read: its bytes, and what is left of each column.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(in crate::urls::veuni) struct Piece {
     pub raw: Vec<u8>,
     servers: Range<usize>,
     pub coding: Range<usize>,

@@ -4,7 +4,7 @@
 //! the system makes memory for the first time, which takes it some milliseconds for each megabyte on a machine that is one
 //! of many on its hardware: a thread of the store's does that before it is needed.
 
-use super::stage::Sorted;
+use crate::urls::veuni::memtable::Sorted;
 use farol_base::sync::Mutex;
 use std::sync::{Arc, MutexGuard};
 

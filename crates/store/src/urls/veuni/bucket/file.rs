@@ -4,8 +4,8 @@ use super::{
     BlockId, Cursor, END_MAGIC, HEADER_BYTES, MAGIC, PAGE_SERVERS, Server, TRAILER_BYTES, Totals, VERSION,
 };
 use crate::Error;
+use crate::urls::veuni::block_frame::Frames;
 use crate::urls::veuni::codec::{Bytes, Misfit, state_of, visits_of};
-use crate::urls::veuni::frame::Frames;
 use crate::urls::{Record, State};
 use farol_base::disk::Disk;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! URLs of a server in memory, in the order of their paths: one text behind the other, without memory of its own for each.
 
-use super::block::Entry;
+use crate::urls::veuni::bucket::Entry;
 
 /// Some of a server's URLs.
 #[derive(Debug, Default)]

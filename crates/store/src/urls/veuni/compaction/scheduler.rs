@@ -2,15 +2,15 @@
 //!
 //! Called at every flush. Nothing moves that the log does not have, so a batch never arrives in part.
 
-use super::block::{BlockFile, BlockId};
-use super::jobs::Job;
-use super::manifest::{self, Listed};
-use super::merge::{Limits, Plan, merge};
-use super::run::{Run, RunReader, append_run};
-use super::stage::Stage;
-use super::turn::Turn;
-use super::{Block, Damage, Rest, Veuni};
 use crate::Error;
+use crate::urls::veuni::bucket::{BlockFile, BlockId};
+use crate::urls::veuni::compaction::merge::{Limits, Plan, merge};
+use crate::urls::veuni::compaction::workers::Job;
+use crate::urls::veuni::dispatch::active::Turn;
+use crate::urls::veuni::manifest::{self, Listed};
+use crate::urls::veuni::memtable::Stage;
+use crate::urls::veuni::run::{Run, RunReader, append_run};
+use crate::urls::veuni::{Block, Damage, Rest, Veuni};
 use farol_base::CanonicalUrl;
 use farol_base::disk::Disk;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub enum Done {
 
 impl Veuni {
     /// Takes in what jobs did, and starts those that are due.
-    pub(super) fn upkeep(&mut self) -> Result<(), Error> {
+    pub(in crate::urls::veuni) fn upkeep(&mut self) -> Result<(), Error> {
         self.collect()?;
         self.forgive();
         let staged: u64 = self.staged_bytes();
@@ -138,7 +138,7 @@ impl Veuni {
     }
 
     /// Takes in what jobs did.
-    pub(super) fn collect(&mut self) -> Result<(), Error> {
+    pub(in crate::urls::veuni) fn collect(&mut self) -> Result<(), Error> {
         while let Some(done) = self.jobs.take(false) {
             self.take_in(done)?;
         }
@@ -146,7 +146,7 @@ impl Veuni {
     }
 
     /// Waits until a job is done; `false` where none is under way.
-    pub(super) fn wait_for_a_job(&mut self) -> Result<bool, Error> {
+    pub(in crate::urls::veuni) fn wait_for_a_job(&mut self) -> Result<bool, Error> {
         match self.jobs.take(true) {
             Some(done) => self.take_in(done).map(|()| true),
             None => Ok(false),
@@ -187,7 +187,7 @@ impl Veuni {
     }
 
     /// What was on its way stays in memory, and is tried again later.
-    pub(super) fn failed(&mut self, at: usize, error: Error) {
+    pub(in crate::urls::veuni) fn failed(&mut self, at: usize, error: Error) {
         let block = &mut self.blocks[at];
         if let Some(frozen) = block.frozen.take() {
             let later = block.stage.take();
@@ -310,8 +310,8 @@ impl Veuni {
         block.is_busy = true;
         let log = self.log.files();
         let job = move || {
-            let result =
-                super::log::sync(&*disk, &log).and_then(|()| write_run(&*disk, &file, &stage, upto, offset));
+            let result = crate::urls::veuni::wal::sync(&*disk, &log)
+                .and_then(|()| write_run(&*disk, &file, &stage, upto, offset));
             drop(stage);
             Done::Written { number, upto, result }
         };
@@ -319,7 +319,7 @@ impl Veuni {
     }
 
     /// Merges a block with all that came in for it.
-    pub(super) fn start_merge(&mut self, at: usize) -> Result<(), Error> {
+    pub(in crate::urls::veuni) fn start_merge(&mut self, at: usize) -> Result<(), Error> {
         let upto = self.log.next - 1;
         let (disk, now, numbers) = (self.disk.clone(), self.now, self.numbers.clone());
         let policy = self.options.redistribution.clone();
@@ -344,7 +344,7 @@ impl Veuni {
             let start = Instant::now();
             let work = || {
                 // A power cut must not leave a part of a batch: first the log, then what follows from it.
-                super::log::sync(&*disk, &log)?;
+                crate::urls::veuni::wal::sync(&*disk, &log)?;
                 let mut runs = Vec::with_capacity(offsets.len() + 1);
                 for offsets in offsets {
                     runs.push(RunReader::file(disk.clone(), &pending, offsets)?);
@@ -404,7 +404,7 @@ impl Veuni {
     }
 
     /// Merges everything that came in, and waits for it.
-    pub(super) fn merge_all(&mut self) -> Result<(), Error> {
+    pub(in crate::urls::veuni) fn merge_all(&mut self) -> Result<(), Error> {
         self.trouble = None;
         loop {
             self.collect()?;
@@ -441,7 +441,7 @@ impl Veuni {
     }
 
     /// Whether a block may be merged because the crawl asks for it.
-    pub(super) fn is_rested(&self, at: usize) -> bool {
+    pub(in crate::urls::veuni) fn is_rested(&self, at: usize) -> bool {
         // With nothing handed out at all there is nothing better to do.
         if !self.jobs.has_threads() || self.held.is_empty() {
             return self.trouble.is_none();
@@ -452,7 +452,7 @@ impl Veuni {
     }
 
     /// Hands a block's servers out from now on.
-    pub(super) fn begin_turn(&mut self, at: usize) {
+    pub(in crate::urls::veuni) fn begin_turn(&mut self, at: usize) {
         let block = &mut self.blocks[at];
         let Some(file) = &block.file else { return };
         match Turn::of(file, &*self.options.schedule) {
@@ -472,11 +472,11 @@ impl Veuni {
 }
 
 /// The most that may wait in memory, with what is on its way into files.
-pub(super) fn staged_max(memory: u64) -> u64 {
+pub(in crate::urls::veuni) fn staged_max(memory: u64) -> u64 {
     memory * 3 / 2
 }
 
-pub(super) fn write_run(
+pub(in crate::urls::veuni) fn write_run(
     disk: &dyn Disk,
     file: &str,
     stage: &Stage,

@@ -4,14 +4,14 @@
 //! its remaining ones a piece at a time, so that a server with a hundred million URLs needs no more than another.
 //! A block that would grow too large comes out as several, cut between servers.
 
-use super::block::{BlockFile, BlockId, BlockWriter, Cursor, Entry, Group, Server};
-use super::codec::{due_of, put_visits, state_byte, state_of, visits_of};
-use super::few::Few;
-use super::incoming::{Came, Incoming};
-use super::redistribute::{Candidate, Redistribution};
-use super::run::RunReader;
-use super::stage::Event;
 use crate::Error;
+use crate::urls::veuni::bucket::{BlockFile, BlockId, BlockWriter, Cursor, Entry, Group, Server};
+use crate::urls::veuni::codec::{due_of, put_visits, state_byte, state_of, visits_of};
+use crate::urls::veuni::compaction::delta::{Came, Incoming};
+use crate::urls::veuni::compaction::entry_buf::Few;
+use crate::urls::veuni::dispatch::url_order::{Candidate, Redistribution};
+use crate::urls::veuni::memtable::Event;
+use crate::urls::veuni::run::RunReader;
 use crate::urls::{Record, State};
 use farol_base::Timestamp;
 use farol_base::disk::Disk;

@@ -1,9 +1,9 @@
 //! Reads the URLs of a block, from any place on.
 
-use super::entries::PieceReader;
+use super::entry::PieceReader;
 use super::{BlockFile, Entry, Group, Spot};
 use crate::Error;
-use crate::urls::veuni::frame::Frames;
+use crate::urls::veuni::block_frame::Frames;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
