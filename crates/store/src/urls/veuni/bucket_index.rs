@@ -1,29 +1,29 @@
-//! Which block a server belongs to: every URL that comes in asks.
+//! Which bucket a host belongs to: every URL that comes in asks.
 //!
-//! Hashes are spread evenly, so their first bits lead to the block or to one shortly before it. Halving the list of
-//! blocks instead costs a wrong guess of the processor at each step.
+//! Hashes are spread evenly, so their first bits lead to the bucket or to one shortly before it. Halving the list of
+//! buckets instead costs a wrong guess of the processor at each step.
 
 /// 4,096 numbers × 4 bytes = 16 KiB, within the processor's nearest cache.
 const BITS: u32 = 12;
 
 #[derive(Debug, Default)]
-pub struct Routes {
-    /// Smallest hash of each block; the first is 0.
+pub struct BucketIndex {
+    /// Smallest hash of each bucket; the first is 0.
     starts: Vec<u64>,
-    /// By first bits of a hash: the block of the smallest hash that begins so.
+    /// By first bits of a hash: the bucket of the smallest hash that begins so.
     first: Vec<u32>,
 }
 
-impl Routes {
-    /// Takes where blocks begin, in their order.
-    pub fn new(starts: impl Iterator<Item = u64>) -> Routes {
+impl BucketIndex {
+    /// Takes where buckets begin, in their order.
+    pub fn new(starts: impl Iterator<Item = u64>) -> BucketIndex {
         let starts: Vec<u64> = starts.collect();
         let block_of = |bits: u64| starts.partition_point(|start| *start <= bits << (u64::BITS - BITS)) - 1;
         let first = (0..1 << BITS).map(|bits| block_of(bits) as u32).collect();
-        Routes { starts, first }
+        BucketIndex { starts, first }
     }
 
-    /// The block of a server.
+    /// The bucket of a host.
     pub fn of(&self, hash: u64) -> usize {
         let mut at = self.first[(hash >> (u64::BITS - BITS)) as usize] as usize;
         while self.starts.get(at + 1).is_some_and(|next| *next <= hash) {
@@ -47,9 +47,9 @@ mod tests {
             starts.push(0);
             starts.sort_unstable();
             starts.dedup();
-            let routes = Routes::new(starts.iter().copied());
+            let bucket_index = BucketIndex::new(starts.iter().copied());
             for hash in hashes.into_iter().chain(starts.iter().copied()).chain([u64::MAX]) {
-                prop_assert_eq!(routes.of(hash), starts.partition_point(|start| *start <= hash) - 1);
+                prop_assert_eq!(bucket_index.of(hash), starts.partition_point(|start| *start <= hash) - 1);
             }
         }
     }

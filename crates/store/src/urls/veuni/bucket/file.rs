@@ -1,32 +1,34 @@
-//! A block's file: where its pieces and its servers are.
+//! A bucket's file: where its blocks and its hosts are.
 
 use super::{
-    BlockId, Cursor, END_MAGIC, HEADER_BYTES, MAGIC, PAGE_SERVERS, Server, TRAILER_BYTES, Totals, VERSION,
+    BucketId, BucketTotals, Cursor, END_MAGIC, HEADER_BYTES, HostMeta, MAGIC, PAGE_HOSTS, TRAILER_BYTES,
+    VERSION,
 };
 use crate::Error;
-use crate::urls::veuni::block_frame::Frames;
-use crate::urls::veuni::codec::{Bytes, Misfit, state_of, visits_of};
+use crate::urls::veuni::block_frame::FrameReader;
+use crate::urls::veuni::codec::{state_of, visits_of};
 use crate::urls::{Record, State};
+use farol_base::codec::{DecodeError, Decoder};
 use farol_base::disk::Disk;
 use std::sync::Arc;
 
-/// A whole block on the disk.
+/// A whole bucket on the disk.
 #[derive(Debug)]
-pub struct BlockFile {
+pub struct BucketFile {
     pub(super) disk: Arc<dyn Disk>,
-    pub id: BlockId,
+    pub id: BucketId,
     pub file: String,
     pub bytes: u64,
-    pub totals: Totals,
-    /// Where each piece starts, and where the last one ends.
-    pub(super) pieces: Vec<u64>,
+    pub totals: BucketTotals,
+    /// Where each block starts, and where the last one ends.
+    pub(super) blocks: Vec<u64>,
     /// First hash and offset of each page of the directory.
     pub(super) pages: Vec<(u64, u64)>,
 }
 
-impl BlockFile {
+impl BucketFile {
     /// Opens a file: reads its header and its footer, and checks that they fit together.
-    pub fn open(disk: Arc<dyn Disk>, file: &str) -> Result<BlockFile, Error> {
+    pub fn open(disk: Arc<dyn Disk>, file: &str) -> Result<BucketFile, Error> {
         let bytes = disk.len(file).map_err(Error::io("look at", file))?.unwrap_or(0);
         let damaged = |offset: u64, what: &str| Error::Damaged {
             file: file.to_string(),
@@ -48,17 +50,17 @@ impl BlockFile {
         }
         let (mut at, mut raw, mut part) = (u64::from_le_bytes(offset), Vec::new(), Vec::new());
         let footer_at = at;
-        let mut frames = Frames::new(disk.clone(), file, 1 << 16);
+        let mut frame_reader = FrameReader::new(disk.clone(), file, 1 << 16);
         while at < trailer_at {
-            at = frames.read(at, &mut part)?;
+            at = frame_reader.read(at, &mut part)?;
             raw.extend_from_slice(&part);
         }
-        let (totals, pieces, pages) = read_footer(&raw).map_err(|what| damaged(footer_at, what))?;
-        Ok(BlockFile { disk, id, file: file.to_string(), bytes, totals, pieces, pages })
+        let (totals, blocks, pages) = read_footer(&raw).map_err(|what| damaged(footer_at, what))?;
+        Ok(BucketFile { disk, id, file: file.to_string(), bytes, totals, blocks, pages })
     }
 
-    pub fn pieces(&self) -> usize {
-        self.pieces.len() - 1
+    pub fn blocks(&self) -> usize {
+        self.blocks.len() - 1
     }
 
     pub(super) fn damaged(&self, offset: u64, what: &str) -> Error {
@@ -67,56 +69,56 @@ impl BlockFile {
 
     /// Reads URLs, `ahead` bytes at a time.
     pub fn cursor(self: &Arc<Self>, ahead: usize) -> Cursor {
-        Cursor::new(self.clone(), Frames::new(self.disk.clone(), &self.file, ahead))
+        Cursor::new(self.clone(), FrameReader::new(self.disk.clone(), &self.file, ahead))
     }
 
-    /// The servers of one page of the directory.
-    fn page(&self, number: usize, frames: &mut Frames) -> Result<Vec<Server>, Error> {
-        let (mut raw, mut servers) = (Vec::new(), Vec::with_capacity(PAGE_SERVERS));
-        let Some((_, offset)) = self.pages.get(number) else { return Ok(servers) };
-        frames.read(*offset, &mut raw)?;
-        let mut bytes = Bytes::of(&raw);
+    /// The hosts of one page of the directory.
+    fn page(&self, number: usize, frame_reader: &mut FrameReader) -> Result<Vec<HostMeta>, Error> {
+        let (mut raw, mut hosts) = (Vec::new(), Vec::with_capacity(PAGE_HOSTS));
+        let Some((_, offset)) = self.pages.get(number) else { return Ok(hosts) };
+        frame_reader.read(*offset, &mut raw)?;
+        let mut bytes = Decoder::of(&raw);
         while !bytes.is_empty() {
-            servers.push(Server::read(&mut bytes).map_err(|what| self.damaged(*offset, what))?);
+            hosts.push(HostMeta::read(&mut bytes).map_err(|what| self.damaged(*offset, what))?);
         }
-        Ok(servers)
+        Ok(hosts)
     }
 
-    /// What the directory says of a server, and its number in it.
-    pub fn server(&self, hash: u64, host: &str) -> Result<Option<(u32, Server)>, Error> {
-        // Servers of one hash may stand on both sides of a page's border.
+    /// What the directory says of a host, and its number in it.
+    pub fn host_meta(&self, hash: u64, host: &str) -> Result<Option<(u32, HostMeta)>, Error> {
+        // Hosts of one hash may stand on both sides of a page's border.
         let first = self.pages.partition_point(|(start, _)| *start < hash).saturating_sub(1);
-        let mut frames = Frames::new(self.disk.clone(), &self.file, 8 << 10);
+        let mut frame_reader = FrameReader::new(self.disk.clone(), &self.file, 8 << 10);
         for number in first..self.pages.len() {
             if self.pages[number].0 > hash {
                 break;
             }
-            for (at, server) in self.page(number, &mut frames)?.into_iter().enumerate() {
+            for (at, server) in self.page(number, &mut frame_reader)?.into_iter().enumerate() {
                 if server.hash == hash && server.host == host {
-                    return Ok(Some(((number * PAGE_SERVERS + at) as u32, server)));
+                    return Ok(Some(((number * PAGE_HOSTS + at) as u32, server)));
                 }
             }
         }
         Ok(None)
     }
 
-    /// All servers, in the order of their hashes.
-    pub fn servers(self: &Arc<Self>) -> Servers {
-        let frames = Frames::new(self.disk.clone(), &self.file, 64 << 10);
-        Servers { block: self.clone(), frames, page: 0, servers: Vec::new().into_iter() }
+    /// All hosts, in the order of their hashes.
+    pub fn hosts(self: &Arc<Self>) -> DirectoryIter {
+        let frame_reader = FrameReader::new(self.disk.clone(), &self.file, 64 << 10);
+        DirectoryIter { bucket: self.clone(), frame_reader, page: 0, hosts: Vec::new().into_iter() }
     }
 
-    /// The page of the directory that has a server.
-    pub fn page_of(&self, ordinal: u32) -> Result<Vec<Server>, Error> {
-        let mut frames = Frames::new(self.disk.clone(), &self.file, 8 << 10);
-        self.page(ordinal as usize / PAGE_SERVERS, &mut frames)
+    /// The page of the directory that has a host.
+    pub fn page_of(&self, ordinal: u32) -> Result<Vec<HostMeta>, Error> {
+        let mut frame_reader = FrameReader::new(self.disk.clone(), &self.file, 8 << 10);
+        self.page(ordinal as usize / PAGE_HOSTS, &mut frame_reader)
     }
 
     /// What is known of a URL.
-    pub fn get(self: &Arc<Self>, server: &Server, path: &[u8]) -> Result<Option<Record>, Error> {
-        for group in [&server.prescheduled, &server.remaining] {
+    pub fn get(self: &Arc<Self>, server: &HostMeta, path: &[u8]) -> Result<Option<Record>, Error> {
+        for range in [&server.prescheduled, &server.remaining] {
             let mut cursor = self.cursor(16 << 10);
-            if let Some(entry) = cursor.find(group, path)? {
+            if let Some(entry) = cursor.find(range, path)? {
                 let state = state_of(entry.state).map_err(|what| self.damaged(0, what))?;
                 return Ok(Some(if state == State::Known {
                     Record { depth: entry.depth, ..Record::default() }
@@ -131,11 +133,11 @@ impl BlockFile {
     /// Reads everything, so that whatever is damaged is named.
     pub fn check(self: &Arc<Self>) -> Result<(), Error> {
         let (mut known, mut cursor) = (0, self.cursor(1 << 20));
-        for server in self.servers() {
+        for server in self.hosts() {
             let server = server?;
-            for group in [&server.remaining, &server.prescheduled].into_iter().filter(|group| group.len > 0) {
-                cursor.seek(group.at)?;
-                for _ in 0..group.len {
+            for range in [&server.remaining, &server.prescheduled].into_iter().filter(|range| range.len > 0) {
+                cursor.seek(range.at)?;
+                for _ in 0..range.len {
                     cursor.advance()?;
                     known += 1;
                 }
@@ -148,7 +150,7 @@ impl BlockFile {
     }
 }
 
-fn read_header(file: &str, header: &[u8; HEADER_BYTES]) -> Result<BlockId, Error> {
+fn read_header(file: &str, header: &[u8; HEADER_BYTES]) -> Result<BucketId, Error> {
     if &header[..8] != MAGIC {
         return Err(Error::Damaged {
             file: file.to_string(),
@@ -156,11 +158,11 @@ fn read_header(file: &str, header: &[u8; HEADER_BYTES]) -> Result<BlockId, Error
             what: "it does not begin as a block does".to_string(),
         });
     }
-    let mut bytes = Bytes::of(&header[8..]);
+    let mut bytes = Decoder::of(&header[8..]);
     let damaged = |what: &str| Error::Damaged { file: file.to_string(), offset: 0, what: what.to_string() };
-    let mut short = || -> Result<(u32, u32, u64, u64, u64, u32), Misfit> {
-        let four = |bytes: &mut Bytes<'_>| bytes.fixed().map(u32::from_le_bytes);
-        let eight = |bytes: &mut Bytes<'_>| bytes.fixed().map(u64::from_le_bytes);
+    let mut short = || -> Result<(u32, u32, u64, u64, u64, u32), DecodeError> {
+        let four = |bytes: &mut Decoder<'_>| bytes.fixed().map(u32::from_le_bytes);
+        let eight = |bytes: &mut Decoder<'_>| bytes.fixed().map(u64::from_le_bytes);
         Ok((
             four(&mut bytes)?,
             four(&mut bytes)?,
@@ -177,57 +179,57 @@ fn read_header(file: &str, header: &[u8; HEADER_BYTES]) -> Result<BlockId, Error
     if version != VERSION {
         return Err(Error::Version { file: file.to_string(), found: version, known: VERSION });
     }
-    Ok(BlockId { number, generation, from, upto })
+    Ok(BucketId { number, generation, from, upto })
 }
 
-type Footer = (Totals, Vec<u64>, Vec<(u64, u64)>);
+type BucketFooter = (BucketTotals, Vec<u64>, Vec<(u64, u64)>);
 
-fn read_footer(raw: &[u8]) -> Result<Footer, Misfit> {
-    let mut bytes = Bytes::of(raw);
-    let totals = Totals::read(&mut bytes)?;
-    let count: usize = bytes.small()?;
+fn read_footer(raw: &[u8]) -> Result<BucketFooter, DecodeError> {
+    let mut bytes = Decoder::of(raw);
+    let totals = BucketTotals::read(&mut bytes)?;
+    let count: usize = bytes.varint_as()?;
     let mut at = HEADER_BYTES as u64;
-    let mut pieces = vec![at];
+    let mut blocks = vec![at];
     for _ in 1..count {
-        at = at.checked_add(bytes.number()?).ok_or("a piece beyond the end")?;
-        pieces.push(at);
+        at = at.checked_add(bytes.varint()?).ok_or("a piece beyond the end")?;
+        blocks.push(at);
     }
-    let count: usize = bytes.small()?;
+    let count: usize = bytes.varint_as()?;
     let mut pages = Vec::new();
     for _ in 0..count {
-        pages.push((u64::from_le_bytes(bytes.fixed()?), bytes.number()?));
+        pages.push((u64::from_le_bytes(bytes.fixed()?), bytes.varint()?));
     }
-    if bytes.is_empty() { Ok((totals, pieces, pages)) } else { Err("a footer with a tail") }
+    if bytes.is_empty() { Ok((totals, blocks, pages)) } else { Err("a footer with a tail") }
 }
 
 /// Walks through a directory.
 #[derive(Debug)]
-pub struct Servers {
-    block: Arc<BlockFile>,
-    frames: Frames,
+pub struct DirectoryIter {
+    bucket: Arc<BucketFile>,
+    frame_reader: FrameReader,
     page: usize,
-    servers: std::vec::IntoIter<Server>,
+    hosts: std::vec::IntoIter<HostMeta>,
 }
 
-impl Iterator for Servers {
-    type Item = Result<Server, Error>;
+impl Iterator for DirectoryIter {
+    type Item = Result<HostMeta, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(server) = self.servers.next() {
+        if let Some(server) = self.hosts.next() {
             return Some(Ok(server));
         }
-        if self.page >= self.block.pages.len() {
+        if self.page >= self.bucket.pages.len() {
             return None;
         }
-        let page = self.block.page(self.page, &mut self.frames);
+        let page = self.bucket.page(self.page, &mut self.frame_reader);
         self.page += 1;
         match page {
-            Ok(servers) => {
-                self.servers = servers.into_iter();
-                self.servers.next().map(Ok)
+            Ok(hosts) => {
+                self.hosts = hosts.into_iter();
+                self.hosts.next().map(Ok)
             }
             Err(error) => {
-                self.page = self.block.pages.len();
+                self.page = self.bucket.pages.len();
                 Some(Err(error))
             }
         }

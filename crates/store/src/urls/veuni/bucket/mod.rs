@@ -1,14 +1,14 @@
-//! A block: the servers of one range of hashes, each with its known URLs, in one file that is never changed.
+//! A bucket: the hosts of one range of hashes, each with its known URLs, in one file that is never changed.
 //!
-//! A server's URLs stand in two groups, both sorted by path: *remaining* and *pre-scheduled* (what may be handed
+//! A host's URLs stand in two groups, both sorted by path: *remaining* and *pre-scheduled* (what may be handed
 //! out now). Drawn byte by byte in `docs/formats/urls.md`:
 //!
 //! ```text
-//! header | pieces of URLs … | pages of the directory … | footer | trailer
+//! header | blocks of URLs … | pages of the directory … | footer | trailer
 //! ```
-//! [`BlockWriter`] writes it front to back, [`BlockFile`] knows where everything is, [`Cursor`] reads URLs.
+//! [`BucketWriter`] writes it front to back, [`BucketFile`] knows where everything is, [`Cursor`] reads URLs.
 //!
-//! In memory a block is 8 bytes per piece (about two thousand URLs) and 16 bytes per 64 servers.
+//! In memory a bucket is 8 bytes per block (about two thousand URLs) and 16 bytes per 64 hosts.
 
 mod cursor;
 mod entry;
@@ -16,13 +16,13 @@ mod file;
 mod writer;
 
 use crate::urls::HostCounts;
-use crate::urls::veuni::codec::{Bytes, Misfit, put, put_bytes, put_instant};
 use farol_base::Timestamp;
+use farol_base::codec::{DecodeError, Decoder, put_bytes, put_instant, put_varint};
 
 pub use cursor::Cursor;
-pub use entry::Entry;
-pub use file::BlockFile;
-pub use writer::BlockWriter;
+pub use entry::UrlEntry;
+pub use file::BucketFile;
+pub use writer::BucketWriter;
 
 const MAGIC: &[u8; 8] = b"FAROLBLK";
 const END_MAGIC: &[u8; 8] = b"FAROLEND";
@@ -31,53 +31,53 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 8 + 8 + 4;
 /// Offset of the footer, its checksum, magic.
 const TRAILER_BYTES: usize = 8 + 4 + 8;
-/// Servers in a page of the directory.
-const PAGE_SERVERS: usize = 64;
+/// Hosts in a page of the directory.
+const PAGE_HOSTS: usize = 64;
 
-/// Which block a file is.
+/// Which bucket a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockId {
+pub struct BucketId {
     pub number: u32,
-    /// Grows each time that the block is rewritten.
+    /// Grows each time that the bucket is rewritten.
     pub generation: u64,
-    /// Smallest hash of a server that belongs here.
+    /// Smallest hash of a host that belongs here.
     pub from: u64,
     /// Batches of the log up to this one are in it.
     pub upto: u64,
 }
 
-impl BlockId {
+impl BucketId {
     pub fn file_name(&self) -> String {
         format!("block-{:06}-{:08}", self.number, self.generation)
     }
 }
 
-/// A place among the URLs of a block.
+/// A place among the URLs of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
-    pub piece: u32,
+pub struct EntryAddr {
+    pub block: u32,
     pub index: u32,
 }
 
-/// What the directory says of a server.
+/// What the directory says of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct HostMeta {
     pub hash: u64,
     pub host: String,
-    pub remaining: Group,
-    pub prescheduled: Group,
+    pub remaining: EntryRange,
+    pub prescheduled: EntryRange,
     pub counts: HostCounts,
     /// Milliseconds that all downloads of visited URLs took, each with its newest.
     pub download_millis: u64,
     pub visited: u64,
 }
 
-/// A group of a server's URLs.
+/// A group of a host's URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
-    pub at: Spot,
+pub struct EntryRange {
+    pub at: EntryAddr,
     /// Behind the last of them.
-    pub end: Spot,
+    pub end: EntryAddr,
     pub len: u64,
     /// Never visited.
     pub waiting: u64,
@@ -85,40 +85,46 @@ pub struct Group {
     pub due: Timestamp,
 }
 
-impl Default for Group {
-    fn default() -> Group {
-        Group { at: Spot::default(), end: Spot::default(), len: 0, waiting: 0, due: Timestamp::NEVER }
+impl Default for EntryRange {
+    fn default() -> EntryRange {
+        EntryRange {
+            at: EntryAddr::default(),
+            end: EntryAddr::default(),
+            len: 0,
+            waiting: 0,
+            due: Timestamp::NEVER,
+        }
     }
 }
 
-impl Group {
+impl EntryRange {
     fn put(&self, out: &mut Vec<u8>) {
-        put(out, self.len);
+        put_varint(out, self.len);
         if self.len > 0 {
-            put(out, u64::from(self.at.piece));
-            put(out, u64::from(self.at.index));
-            put(out, u64::from(self.end.piece - self.at.piece));
-            put(out, u64::from(self.end.index));
-            put(out, self.waiting);
+            put_varint(out, u64::from(self.at.block));
+            put_varint(out, u64::from(self.at.index));
+            put_varint(out, u64::from(self.end.block - self.at.block));
+            put_varint(out, u64::from(self.end.index));
+            put_varint(out, self.waiting);
             put_instant(out, self.due);
         }
     }
 
-    fn read(bytes: &mut Bytes<'_>) -> Result<Group, Misfit> {
-        let len = bytes.number()?;
+    fn read(bytes: &mut Decoder<'_>) -> Result<EntryRange, DecodeError> {
+        let len = bytes.varint()?;
         if len == 0 {
-            return Ok(Group::default());
+            return Ok(EntryRange::default());
         }
-        let at = Spot { piece: bytes.small()?, index: bytes.small()? };
-        let pieces: u32 = bytes.small()?;
-        let end = Spot {
-            piece: at.piece.checked_add(pieces).ok_or("a piece beyond the end")?,
-            index: bytes.small()?,
+        let at = EntryAddr { block: bytes.varint_as()?, index: bytes.varint_as()? };
+        let blocks: u32 = bytes.varint_as()?;
+        let end = EntryAddr {
+            block: at.block.checked_add(blocks).ok_or("a piece beyond the end")?,
+            index: bytes.varint_as()?,
         };
         if end <= at {
             return Err("a group that ends before it begins");
         }
-        Ok(Group { at, end, len, waiting: bytes.number()?, due: bytes.instant()? })
+        Ok(EntryRange { at, end, len, waiting: bytes.varint()?, due: bytes.instant()? })
     }
 
     /// When the first of them can be handed out.
@@ -127,37 +133,37 @@ impl Group {
     }
 }
 
-impl Server {
+impl HostMeta {
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.hash.to_le_bytes());
         put_bytes(out, self.host.as_bytes());
         self.remaining.put(out);
         self.prescheduled.put(out);
-        put(out, self.visited);
+        put_varint(out, self.visited);
         if self.visited > 0 {
             let HostCounts { known: _, collected, gone, refused, failed } = self.counts;
             [collected, gone, refused, failed, self.download_millis]
                 .into_iter()
-                .for_each(|count| put(out, count));
+                .for_each(|count| put_varint(out, count));
         }
     }
 
-    fn read(bytes: &mut Bytes<'_>) -> Result<Server, Misfit> {
+    fn read(bytes: &mut Decoder<'_>) -> Result<HostMeta, DecodeError> {
         let hash = u64::from_le_bytes(bytes.fixed()?);
         let host = bytes.text()?.to_string();
-        let (remaining, prescheduled) = (Group::read(bytes)?, Group::read(bytes)?);
-        let visited = bytes.number()?;
+        let (remaining, prescheduled) = (EntryRange::read(bytes)?, EntryRange::read(bytes)?);
+        let visited = bytes.varint()?;
         let known = remaining.len.checked_add(prescheduled.len).ok_or("more URLs than there can be")?;
         let mut counts = HostCounts { known, ..HostCounts::default() };
         let mut download_millis = 0;
         if visited > 0 {
-            counts.collected = bytes.number()?;
-            counts.gone = bytes.number()?;
-            counts.refused = bytes.number()?;
-            counts.failed = bytes.number()?;
-            download_millis = bytes.number()?;
+            counts.collected = bytes.varint()?;
+            counts.gone = bytes.varint()?;
+            counts.refused = bytes.varint()?;
+            counts.failed = bytes.varint()?;
+            download_millis = bytes.varint()?;
         }
-        Ok(Server { hash, host, remaining, prescheduled, counts, download_millis, visited })
+        Ok(HostMeta { hash, host, remaining, prescheduled, counts, download_millis, visited })
     }
 
     pub fn waiting(&self) -> u64 {
@@ -165,10 +171,10 @@ impl Server {
     }
 }
 
-/// Sums over a block.
+/// Sums over a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Totals {
-    pub servers: u64,
+pub struct BucketTotals {
+    pub hosts: u64,
     pub known: u64,
     pub collected: u64,
     pub waiting: u64,
@@ -177,16 +183,16 @@ pub struct Totals {
     pub remaining_ready: Timestamp,
 }
 
-impl Default for Totals {
-    fn default() -> Totals {
+impl Default for BucketTotals {
+    fn default() -> BucketTotals {
         let (prescheduled_ready, remaining_ready) = (Timestamp::NEVER, Timestamp::NEVER);
-        Totals { servers: 0, known: 0, collected: 0, waiting: 0, prescheduled_ready, remaining_ready }
+        BucketTotals { hosts: 0, known: 0, collected: 0, waiting: 0, prescheduled_ready, remaining_ready }
     }
 }
 
-impl Totals {
-    fn add(&mut self, server: &Server) {
-        self.servers += 1;
+impl BucketTotals {
+    fn add(&mut self, server: &HostMeta) {
+        self.hosts += 1;
         self.known += server.counts.known;
         self.collected += server.counts.collected;
         self.waiting += server.waiting();
@@ -195,19 +201,19 @@ impl Totals {
     }
 
     fn put(&self, out: &mut Vec<u8>) {
-        [self.servers, self.known, self.collected, self.waiting]
+        [self.hosts, self.known, self.collected, self.waiting]
             .into_iter()
-            .for_each(|count| put(out, count));
+            .for_each(|count| put_varint(out, count));
         put_instant(out, self.prescheduled_ready);
         put_instant(out, self.remaining_ready);
     }
 
-    fn read(bytes: &mut Bytes<'_>) -> Result<Totals, Misfit> {
-        Ok(Totals {
-            servers: bytes.number()?,
-            known: bytes.number()?,
-            collected: bytes.number()?,
-            waiting: bytes.number()?,
+    fn read(bytes: &mut Decoder<'_>) -> Result<BucketTotals, DecodeError> {
+        Ok(BucketTotals {
+            hosts: bytes.varint()?,
+            known: bytes.varint()?,
+            collected: bytes.varint()?,
+            waiting: bytes.varint()?,
             prescheduled_ready: bytes.instant()?,
             remaining_ready: bytes.instant()?,
         })

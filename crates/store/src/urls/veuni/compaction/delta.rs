@@ -1,24 +1,24 @@
-//! What came in for one server, put together from the runs and the stage that have something for it.
+//! What came in for one host, put together from the runs and the memtable that have something for it.
 //!
-//! All of it is in memory at once, until the server is merged: some 32 bytes and the path for each.
+//! All of it is in memory at once, until the host is merged: some 32 bytes and the path for each.
 
-use crate::urls::veuni::codec::{Bytes, Misfit};
 use crate::urls::veuni::memtable::{Event, head_of};
-use crate::urls::veuni::run::{FORGOTTEN, HAS_DEPTH, HAS_EVENTS, Piece, VISIT_FIRST};
+use crate::urls::veuni::run::{HAS_DEPTH, HAS_EVENTS, RunBlock, TOMBSTONE, VISIT_FIRST};
+use farol_base::codec::{DecodeError, Decoder};
 use std::ops::Range;
 
-/// What came in for one server, from one run or more, in their order.
+/// What came in for one host, from one run or more, in their order.
 #[derive(Debug, Default)]
-pub struct Incoming {
+pub struct HostDelta {
     texts: Vec<u8>,
-    items: Vec<IncomingItem>,
+    slots: Vec<DeltaSlot>,
     events: Vec<Event>,
-    /// What the block has of the server is void.
-    pub forgotten: bool,
+    /// What the bucket has of the host is void.
+    pub tombstone: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct IncomingItem {
+struct DeltaSlot {
     head: u64,
     start: u32,
     len: u32,
@@ -29,33 +29,33 @@ struct IncomingItem {
 }
 
 /// What each takes besides its path.
-pub const ITEM_BYTES: usize = size_of::<IncomingItem>();
+pub const DELTA_SLOT_BYTES: usize = size_of::<DeltaSlot>();
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Came<'a> {
+pub struct DeltaEntry<'a> {
     pub path: &'a [u8],
     pub depth: u16,
     pub visit_first: bool,
     pub events: &'a [Event],
 }
 
-impl Incoming {
+impl HostDelta {
     pub fn clear(&mut self) {
         self.texts.clear();
-        self.items.clear();
+        self.slots.clear();
         self.events.clear();
-        self.forgotten = false;
+        self.tombstone = false;
     }
 
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.slots.len()
     }
 
     /// Bytes of memory that it has.
-    pub fn room(&self) -> usize {
+    pub fn capacity_bytes(&self) -> usize {
         self.texts.capacity()
-            + self.items.capacity() * ITEM_BYTES
+            + self.slots.capacity() * DELTA_SLOT_BYTES
             + self.events.capacity() * size_of::<Event>()
     }
 
@@ -64,31 +64,31 @@ impl Incoming {
         !self.events.is_empty()
     }
 
-    pub fn get(&self, at: usize) -> Came<'_> {
-        let item = &self.items[at];
-        Came {
-            path: &self.texts[item.start as usize..(item.start + item.len) as usize],
-            depth: item.depth,
-            visit_first: item.visit_first,
-            events: &self.events[item.first_event as usize..(item.first_event + item.events) as usize],
+    pub fn get(&self, at: usize) -> DeltaEntry<'_> {
+        let slot = &self.slots[at];
+        DeltaEntry {
+            path: &self.texts[slot.start as usize..(slot.start + slot.len) as usize],
+            depth: slot.depth,
+            visit_first: slot.visit_first,
+            events: &self.events[slot.first_event as usize..(slot.first_event + slot.events) as usize],
         }
     }
 
     /// Puts them in the order of their paths; those of one path stay in the order in which they came.
     pub fn sort(&mut self) {
         let texts = &self.texts;
-        let path = |item: &IncomingItem| &texts[item.start as usize..(item.start + item.len) as usize];
-        // Texts stand in the order in which they came. As in a stage: large numbers first, then what is equal in them.
-        self.items.sort_unstable_by_key(|item| u128::from(item.head) << 64 | u128::from(item.start));
-        for same in self.items.chunk_by_mut(|a, b| a.head == b.head).filter(|same| same.len() > 1) {
+        let path = |slot: &DeltaSlot| &texts[slot.start as usize..(slot.start + slot.len) as usize];
+        // Texts stand in the order in which they came. As in a memtable: large numbers first, then what is equal in them.
+        self.slots.sort_unstable_by_key(|slot| u128::from(slot.head) << 64 | u128::from(slot.start));
+        for same in self.slots.chunk_by_mut(|a, b| a.head == b.head).filter(|same| same.len() > 1) {
             same.sort_by(|a, b| path(a).cmp(path(b)));
         }
     }
 
-    /// What came before, and what the block has, is void.
-    pub fn forget(&mut self) {
+    /// What came before, and what the bucket has, is void.
+    pub fn set_tombstone(&mut self) {
         self.clear();
-        self.forgotten = true;
+        self.tombstone = true;
     }
 
     /// Adds a URL with what happened to it, as [`Event::read`] reads it.
@@ -98,10 +98,10 @@ impl Incoming {
         depth: u16,
         visit_first: bool,
         events: &[&[u8]],
-    ) -> Result<(), Misfit> {
+    ) -> Result<(), DecodeError> {
         let first_event = self.events.len() as u32;
         for event in events {
-            let mut bytes = Bytes::of(event);
+            let mut bytes = Decoder::of(event);
             let kind = bytes.byte()?;
             self.events.push(Event::read(&mut bytes, kind)?);
         }
@@ -116,27 +116,27 @@ impl Incoming {
         let path = &self.texts[start..];
         let (head, start, len) = (head_of(path), start as u32, path.len() as u32);
         let events = self.events.len() as u32 - first_event;
-        self.items.push(IncomingItem { head, start, len, depth, visit_first, first_event, events });
+        self.slots.push(DeltaSlot { head, start, len, depth, visit_first, first_event, events });
     }
 
-    /// Reads the URLs of a server off a piece.
+    /// Reads the URLs of a host off a block.
     pub(in crate::urls::veuni) fn read(
         &mut self,
         flags: u8,
         count: u64,
-        piece: &mut Piece,
-    ) -> Result<(), Misfit> {
-        if flags & FORGOTTEN != 0 {
-            self.forget();
+        block: &mut RunBlock,
+    ) -> Result<(), DecodeError> {
+        if flags & TOMBSTONE != 0 {
+            self.set_tombstone();
         }
-        let Piece { raw, coding, own, flags, depths, events, .. } = piece;
-        let column = |place: &Range<usize>| Bytes::of(&raw[place.clone()]);
+        let RunBlock { raw, coding, own, flags, depths, events, .. } = block;
+        let column = |place: &Range<usize>| Decoder::of(&raw[place.clone()]);
         let (mut coding_left, mut own_left, mut flags_left) = (column(coding), column(own), column(flags));
         let (mut depths_left, mut events_left) = (column(depths), column(events));
         let mut path_start = self.texts.len();
         let mut path_end = path_start;
         for _ in 0..count {
-            let (shared, own): (usize, usize) = (coding_left.small()?, coding_left.small()?);
+            let (shared, own): (usize, usize) = (coding_left.varint_as()?, coding_left.varint_as()?);
             let own = own_left.take(own)?;
             if shared > path_end - path_start {
                 return Err("a path that shares more than there is");
@@ -146,7 +146,7 @@ impl Incoming {
             self.texts.extend_from_slice(own);
             (path_start, path_end) = (start, self.texts.len());
             let flags = flags_left.byte()?;
-            let depth = if flags & HAS_DEPTH != 0 { depths_left.small()? } else { u16::MAX };
+            let depth = if flags & HAS_DEPTH != 0 { depths_left.varint_as()? } else { u16::MAX };
             let first_event = self.events.len() as u32;
             let mut more = flags & HAS_EVENTS != 0;
             while more {

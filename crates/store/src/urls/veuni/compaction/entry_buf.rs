@@ -1,16 +1,16 @@
-//! URLs of a server in memory, in the order of their paths: one text behind the other, without memory of its own for each.
+//! URLs of a host in memory, in the order of their paths: one text behind the other, without memory of its own for each.
 
-use crate::urls::veuni::bucket::Entry;
+use crate::urls::veuni::bucket::UrlEntry;
 
-/// Some of a server's URLs.
+/// Some of a host's URLs.
 #[derive(Debug, Default)]
-pub struct Few {
+pub struct EntryBuf {
     bytes: Vec<u8>,
-    entries: Vec<FewEntry>,
+    entries: Vec<EntrySlot>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct FewEntry {
+struct EntrySlot {
     start: u32,
     path: u32,
     visits: u32,
@@ -19,7 +19,7 @@ struct FewEntry {
     visited: bool,
 }
 
-impl Few {
+impl EntryBuf {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
@@ -30,18 +30,18 @@ impl Few {
     }
 
     /// Adds a URL; `visited` since it was handed out.
-    pub fn push(&mut self, entry: &Entry<'_>, visited: bool) {
+    pub fn push(&mut self, entry: &UrlEntry<'_>, visited: bool) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(entry.path);
         self.bytes.extend_from_slice(entry.visits);
         let (path, visits) = (entry.path.len() as u32, entry.visits.len() as u32);
-        self.entries.push(FewEntry { start, path, visits, depth: entry.depth, state: entry.state, visited });
+        self.entries.push(EntrySlot { start, path, visits, depth: entry.depth, state: entry.state, visited });
     }
 
-    pub fn get(&self, at: usize) -> Entry<'_> {
+    pub fn get(&self, at: usize) -> UrlEntry<'_> {
         let entry = &self.entries[at];
         let middle = (entry.start + entry.path) as usize;
-        Entry {
+        UrlEntry {
             path: &self.bytes[entry.start as usize..middle],
             visits: &self.bytes[middle..middle + entry.visits as usize],
             depth: entry.depth,

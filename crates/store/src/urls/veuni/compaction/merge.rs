@@ -1,15 +1,17 @@
-//! Merges what came in into a block: the old file and the runs go in, one new file or more come out.
+//! Merges what came in into a bucket: the old file and the runs go in, one new file or more come out.
 //!
-//! Everything streams: of a server, only what came in for it and its pre-scheduled URLs are in memory at once, of
-//! its remaining ones a piece at a time, so that a server with a hundred million URLs needs no more than another.
-//! A block that would grow too large comes out as several, cut between servers.
+//! Everything streams: of a host, only what came in for it and its pre-scheduled URLs are in memory at once, of
+//! its remaining ones a block at a time, so that a host with a hundred million URLs needs no more than another.
+//! A bucket that would grow too large comes out as several, cut between hosts.
 
 use crate::Error;
-use crate::urls::veuni::bucket::{BlockFile, BlockId, BlockWriter, Cursor, Entry, Group, Server};
+use crate::urls::veuni::bucket::{
+    BucketFile, BucketId, BucketWriter, Cursor, EntryRange, HostMeta, UrlEntry,
+};
 use crate::urls::veuni::codec::{due_of, put_visits, state_byte, state_of, visits_of};
-use crate::urls::veuni::compaction::delta::{Came, Incoming};
-use crate::urls::veuni::compaction::entry_buf::Few;
-use crate::urls::veuni::dispatch::url_order::{Candidate, Redistribution};
+use crate::urls::veuni::compaction::delta::{DeltaEntry, HostDelta};
+use crate::urls::veuni::compaction::entry_buf::EntryBuf;
+use crate::urls::veuni::dispatch::url_order::{Candidate, UrlOrder};
 use crate::urls::veuni::memtable::Event;
 use crate::urls::veuni::run::RunReader;
 use crate::urls::{Record, State};
@@ -20,48 +22,52 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Limits of a block.
+/// Limits of a bucket.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct BucketLimits {
     pub bytes: u64,
-    pub servers: u64,
-    /// URLs of a server that are pre-scheduled.
+    pub hosts: u64,
+    /// URLs of a host that are pre-scheduled.
     pub prescheduled: usize,
 }
 
 /// What a merge needs.
-pub struct Plan {
+pub struct Compaction {
     pub disk: Arc<dyn Disk>,
     /// Of the first file that comes out.
-    pub id: BlockId,
-    pub old: Option<Arc<BlockFile>>,
+    pub id: BucketId,
+    pub old: Option<Arc<BucketFile>>,
     /// What came in, the oldest first.
     pub runs: Vec<RunReader>,
     /// Its bytes, near enough.
     pub run_bytes: u64,
-    pub policy: Arc<dyn Redistribution>,
+    pub policy: Arc<dyn UrlOrder>,
     pub now: Timestamp,
-    pub limits: Limits,
-    /// Numbers of further blocks.
-    pub numbers: Arc<AtomicU32>,
+    pub limits: BucketLimits,
+    /// Numbers of further buckets.
+    pub next_number: Arc<AtomicU32>,
 }
 
 /// Merges; on an error nothing is left behind.
-pub fn merge(plan: Plan) -> Result<Vec<Arc<BlockFile>>, Error> {
-    let disk = plan.disk.clone();
-    let mut outputs = Outputs::new(&plan)?;
-    let mut merge = Merge::new(plan, DESK.take());
+pub fn merge(job: Compaction) -> Result<Vec<Arc<BucketFile>>, Error> {
+    let disk = job.disk.clone();
+    let mut outputs = SplitWriter::new(&job)?;
+    let mut merge = Merger::new(job, SCRATCH.take());
     let merged = merge.run(&mut outputs);
-    DESK.set(Some(merge.desk).filter(|desk| desk.incoming.room() <= DESK_BYTES).unwrap_or_default());
+    SCRATCH.set(
+        Some(merge.scratch)
+            .filter(|scratch| scratch.delta.capacity_bytes() <= SCRATCH_BYTES)
+            .unwrap_or_default(),
+    );
     match merged.and_then(|()| outputs.close()) {
         Ok(()) => Ok(outputs.done),
         Err(error) => {
             if let Some(writer) = outputs.open.take() {
                 writer.abandon();
             }
-            for block in outputs.done {
+            for bucket in outputs.done {
                 // It is no part of the store; opening again would remove it as well.
-                let _ = disk.remove(&block.file);
+                let _ = disk.remove(&bucket.file);
             }
             Err(error)
         }
@@ -69,48 +75,47 @@ pub fn merge(plan: Plan) -> Result<Vec<Arc<BlockFile>>, Error> {
 }
 
 /// The files that come out.
-struct Outputs {
+struct SplitWriter {
     disk: Arc<dyn Disk>,
-    id: BlockId,
-    numbers: Arc<AtomicU32>,
-    open: Option<BlockWriter>,
-    done: Vec<Arc<BlockFile>>,
-    /// Bytes and servers at which the next file is begun.
+    id: BucketId,
+    next_number: Arc<AtomicU32>,
+    open: Option<BucketWriter>,
+    done: Vec<Arc<BucketFile>>,
+    /// Bytes and hosts at which the next file is begun.
     part: Option<(u64, u64)>,
     last_hash: u64,
 }
 
-impl Outputs {
-    fn new(plan: &Plan) -> Result<Outputs, Error> {
-        let old = plan.old.as_ref().map_or((0, 0), |old| (old.bytes, old.totals.servers));
-        let (bytes, servers) = (old.0 + plan.run_bytes, old.1);
-        let parts = (bytes / plan.limits.bytes.max(1)).max(servers / plan.limits.servers.max(1)) + 1;
+impl SplitWriter {
+    fn new(job: &Compaction) -> Result<SplitWriter, Error> {
+        let old = job.old.as_ref().map_or((0, 0), |old| (old.bytes, old.totals.hosts));
+        let (bytes, hosts) = (old.0 + job.run_bytes, old.1);
+        let parts = (bytes / job.limits.bytes.max(1)).max(hosts / job.limits.hosts.max(1)) + 1;
         // Parts are made half full at least, so that they do not split again at once.
-        let part = (parts > 1).then(|| {
-            ((bytes / parts).max(plan.limits.bytes / 2), (servers / parts).max(plan.limits.servers / 2))
-        });
-        let open = Some(BlockWriter::create(plan.disk.clone(), plan.id)?);
-        Ok(Outputs {
-            disk: plan.disk.clone(),
-            id: plan.id,
-            numbers: plan.numbers.clone(),
+        let part = (parts > 1)
+            .then(|| ((bytes / parts).max(job.limits.bytes / 2), (hosts / parts).max(job.limits.hosts / 2)));
+        let open = Some(BucketWriter::create(job.disk.clone(), job.id)?);
+        Ok(SplitWriter {
+            disk: job.disk.clone(),
+            id: job.id,
+            next_number: job.next_number.clone(),
             open,
             done: Vec::new(),
             part,
-            last_hash: plan.id.from,
+            last_hash: job.id.from,
         })
     }
 
-    /// The writer for a server, a new one where the last is full.
-    fn writer(&mut self, hash: u64) -> Result<&mut BlockWriter, Error> {
-        let full = self.part.is_some_and(|(bytes, servers)| {
-            self.open.as_ref().is_some_and(|open| open.bytes() >= bytes || open.servers() >= servers)
+    /// The writer for a host, a new one where the last is full.
+    fn writer(&mut self, hash: u64) -> Result<&mut BucketWriter, Error> {
+        let full = self.part.is_some_and(|(bytes, hosts)| {
+            self.open.as_ref().is_some_and(|open| open.bytes() >= bytes || open.hosts() >= hosts)
         });
         if (full && hash != self.last_hash) || self.open.is_none() {
             self.close()?;
-            let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-            let id = BlockId { number, generation: 0, from: hash, upto: self.id.upto };
-            self.open = Some(BlockWriter::create(self.disk.clone(), id)?);
+            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+            let id = BucketId { number, generation: 0, from: hash, upto: self.id.upto };
+            self.open = Some(BucketWriter::create(self.disk.clone(), id)?);
         }
         self.last_hash = hash;
         self.open.as_mut().ok_or(Error::Poisoned { store: "the URL store" })
@@ -119,110 +124,115 @@ impl Outputs {
     fn close(&mut self) -> Result<(), Error> {
         if let Some(writer) = self.open.take() {
             let file = writer.file().to_string();
-            let block = writer.finish().inspect_err(|_| {
+            let bucket = writer.finish().inspect_err(|_| {
                 // What was written of it helps nobody.
                 let _ = self.disk.remove(&file);
             })?;
-            self.done.push(Arc::new(block));
+            self.done.push(Arc::new(bucket));
         }
         Ok(())
     }
 }
 
-struct Merge {
-    plan: Plan,
-    /// Goes through the remaining URLs of large servers, and through everything else: so each piece is mostly read once.
+struct Merger {
+    job: Compaction,
+    /// Goes through the remaining URLs of large hosts, and through everything else: so each block is mostly read once.
     remaining: Option<Cursor>,
     others: Option<Cursor>,
-    desk: Desk,
+    scratch: Scratch,
 }
 
-/// Room for one server. A thread keeps it for its next merge, unless a huge server made it large.
+/// Room for one host. A thread keeps it for its next merge, unless a huge host made it large.
 #[derive(Debug, Default)]
-struct Desk {
-    incoming: Incoming,
-    /// Of `incoming`, those whose URL is among the few.
+struct Scratch {
+    delta: HostDelta,
+    /// Of `delta`, those whose URL is among the few.
     taken: Vec<bool>,
-    few: Few,
-    chosen: Few,
+    loaded: EntryBuf,
+    chosen: EntryBuf,
     visits: Vec<u8>,
 }
 
 thread_local! {
-    static DESK: RefCell<Desk> = RefCell::default();
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// A desk on which more than this came in is not kept: some 200,000 URLs of one server. The few and the chosen are never more than
+/// A desk on which more than this came in is not kept: some 200,000 URLs of one host. The few and the chosen are never more than
 /// are pre-scheduled.
-const DESK_BYTES: usize = 16 << 20;
+const SCRATCH_BYTES: usize = 16 << 20;
 
-impl Merge {
-    fn new(plan: Plan, desk: Desk) -> Merge {
-        let cursor = |ahead| plan.old.as_ref().map(|old| old.cursor(ahead));
+impl Merger {
+    fn new(job: Compaction, scratch: Scratch) -> Merger {
+        let cursor = |ahead| job.old.as_ref().map(|old| old.cursor(ahead));
         let (remaining, others) = (cursor(1 << 20), cursor(512 << 10));
-        Merge { plan, remaining, others, desk }
+        Merger { job, remaining, others, scratch }
     }
 
-    fn run(&mut self, outputs: &mut Outputs) -> Result<(), Error> {
-        let mut old = self.plan.old.as_ref().map(|old| old.servers());
+    fn run(&mut self, outputs: &mut SplitWriter) -> Result<(), Error> {
+        let mut old = self.job.old.as_ref().map(|old| old.hosts());
         let mut stored = next(&mut old)?;
-        // The hash at which each run stands. There may be a hundred runs, and most lack most servers.
+        // The hash at which each run stands. There may be a hundred runs, and most lack most hosts.
         let hash_of = |run: &RunReader| run.peek().map(|(hash, _)| hash);
-        let mut hashes: Vec<Option<u64>> = self.plan.runs.iter().map(hash_of).collect();
+        let mut hashes: Vec<Option<u64>> = self.job.runs.iter().map(hash_of).collect();
         let mut host = String::new();
         loop {
-            let of_block = stored.as_ref().map(|server| server.hash);
+            let of_block = stored.as_ref().map(|meta| meta.hash);
             let Some(hash) = hashes.iter().flatten().copied().chain(of_block).min() else { return Ok(()) };
             let at_hash = |at: &usize| hashes[*at] == Some(hash);
-            let in_runs = (0..hashes.len()).filter(at_hash).filter_map(|at| self.plan.runs[at].peek());
-            let in_block = stored.iter().map(|server| (server.hash, &*server.host));
+            let in_runs = (0..hashes.len()).filter(at_hash).filter_map(|at| self.job.runs[at].peek());
+            let in_block = stored.iter().map(|meta| (meta.hash, &*meta.host));
             let first = in_runs.chain(in_block).filter(|(of, _)| *of == hash).map(|(_, host)| host).min();
             host.clear();
             host.push_str(first.unwrap_or_default());
-            self.desk.incoming.clear();
-            for (run, next) in self.plan.runs.iter_mut().zip(&mut hashes) {
+            self.scratch.delta.clear();
+            for (run, next) in self.job.runs.iter_mut().zip(&mut hashes) {
                 if *next == Some(hash) && run.peek().is_some_and(|(_, name)| name == host) {
-                    run.read_server(&mut self.desk.incoming)?;
+                    run.read_host(&mut self.scratch.delta)?;
                     *next = hash_of(run);
                 }
             }
-            let is_stored = stored.as_ref().is_some_and(|server| server.hash == hash && server.host == host);
-            let server = if is_stored { std::mem::replace(&mut stored, next(&mut old)?) } else { None };
+            let is_stored = stored.as_ref().is_some_and(|meta| meta.hash == hash && meta.host == host);
+            let meta = if is_stored { std::mem::replace(&mut stored, next(&mut old)?) } else { None };
             let writer = outputs.writer(hash)?;
             writer.begin(hash, &host);
-            self.merge_server(server.filter(|_| !self.desk.incoming.forgotten), writer)?;
+            self.merge_host(meta.filter(|_| !self.scratch.delta.tombstone), writer)?;
             writer.end()?;
         }
     }
 
-    fn merge_server(&mut self, server: Option<Server>, writer: &mut BlockWriter) -> Result<(), Error> {
-        self.desk.incoming.sort();
-        let groups = server.as_ref().map(|server| (server.remaining, server.prescheduled));
-        let (remaining, prescheduled) = groups.unwrap_or_default();
-        self.desk.chosen.clear();
-        let all = remaining.len + prescheduled.len + self.desk.incoming.len() as u64;
-        if all <= self.plan.limits.prescheduled as u64 {
+    fn merge_host(&mut self, meta: Option<HostMeta>, writer: &mut BucketWriter) -> Result<(), Error> {
+        self.scratch.delta.sort();
+        let ranges = meta.as_ref().map(|meta| (meta.remaining, meta.prescheduled));
+        let (remaining, prescheduled) = ranges.unwrap_or_default();
+        self.scratch.chosen.clear();
+        let all = remaining.len + prescheduled.len + self.scratch.delta.len() as u64;
+        if all <= self.job.limits.prescheduled as u64 {
             self.merge_small(&remaining, &prescheduled, writer)?;
         } else {
-            self.merge_large(&remaining, &prescheduled, server.is_none(), writer)?;
+            self.merge_large(&remaining, &prescheduled, meta.is_none(), writer)?;
         }
-        (0..self.desk.chosen.len()).try_for_each(|at| writer.push(&self.desk.chosen.get(at), true))
+        (0..self.scratch.chosen.len()).try_for_each(|at| writer.push(&self.scratch.chosen.get(at), true))
     }
 
-    /// All URLs of a small server are pre-scheduled, but for those that are never visited again.
+    /// All URLs of a small host are pre-scheduled, but for those that are never visited again.
     fn merge_small(
         &mut self,
-        remaining: &Group,
-        prescheduled: &Group,
-        writer: &mut BlockWriter,
+        remaining: &EntryRange,
+        prescheduled: &EntryRange,
+        writer: &mut BucketWriter,
     ) -> Result<(), Error> {
-        self.bring_in(remaining)?;
+        self.load_range(remaining)?;
         // What was pre-scheduled can be handed out, and what was found now too: only a visit can end that.
-        let all_stay = remaining.len == 0 && !self.desk.incoming.has_events();
-        let chosen = &mut self.desk.chosen;
-        let sources =
-            (&mut self.others, prescheduled, &self.desk.few, &self.desk.incoming, &self.desk.taken[..]);
-        in_order(sources, &mut self.desk.visits, &mut |entry, _| {
+        let all_stay = remaining.len == 0 && !self.scratch.delta.has_events();
+        let chosen = &mut self.scratch.chosen;
+        let sources = (
+            &mut self.others,
+            prescheduled,
+            &self.scratch.loaded,
+            &self.scratch.delta,
+            &self.scratch.taken[..],
+        );
+        merge_ordered(sources, &mut self.scratch.visits, &mut |entry, _| {
             if all_stay {
                 debug_assert_ne!(ready(entry)?, Timestamp::NEVER);
                 return writer.push(entry, true);
@@ -237,22 +247,28 @@ impl Merge {
 
     fn merge_large(
         &mut self,
-        remaining: &Group,
-        prescheduled: &Group,
-        new_server: bool,
-        writer: &mut BlockWriter,
+        remaining: &EntryRange,
+        prescheduled: &EntryRange,
+        new_host: bool,
+        writer: &mut BucketWriter,
     ) -> Result<(), Error> {
-        let left = self.bring_in(prescheduled)?;
-        let limit = if self.plan.policy.is_due(left) { self.threshold(remaining, new_server)? } else { None };
-        let (plan, chosen) = (&self.plan, &mut self.desk.chosen);
-        let sources =
-            (&mut self.remaining, remaining, &self.desk.few, &self.desk.incoming, &self.desk.taken[..]);
-        in_order(sources, &mut self.desk.visits, &mut |entry, stays| {
+        let left = self.load_range(prescheduled)?;
+        let limit = if self.job.policy.is_due(left) { self.threshold(remaining, new_host)? } else { None };
+        let (job, chosen) = (&self.job, &mut self.scratch.chosen);
+        let sources = (
+            &mut self.remaining,
+            remaining,
+            &self.scratch.loaded,
+            &self.scratch.delta,
+            &self.scratch.taken[..],
+        );
+        merge_ordered(sources, &mut self.scratch.visits, &mut |entry, stays| {
             // With a limit all URLs are chosen from anew; without, what is pre-scheduled and unvisited stays so.
             let is_chosen = match &limit {
                 None => stays,
-                Some((limit, path)) => key_of(plan, entry, new_server)?
-                    .is_some_and(|key| (key, entry.path) <= (*limit, &path[..])),
+                Some((limit, path)) => {
+                    key_of(job, entry, new_host)?.is_some_and(|key| (key, entry.path) <= (*limit, &path[..]))
+                }
             };
             if !is_chosen {
                 return writer.push(entry, false);
@@ -264,49 +280,49 @@ impl Merge {
 
     /// Brings the URLs of a group into memory, with what came in for them, and says how many of them can still be
     /// handed out.
-    fn bring_in(&mut self, group: &Group) -> Result<u64, Error> {
-        self.desk.few.clear();
-        self.desk.taken.clear();
-        self.desk.taken.resize(self.desk.incoming.len(), false);
-        let Some(cursor) = self.others.as_mut().filter(|_| group.len > 0) else { return Ok(0) };
-        cursor.seek(group.at)?;
+    fn load_range(&mut self, range: &EntryRange) -> Result<u64, Error> {
+        self.scratch.loaded.clear();
+        self.scratch.taken.clear();
+        self.scratch.taken.resize(self.scratch.delta.len(), false);
+        let Some(cursor) = self.others.as_mut().filter(|_| range.len > 0) else { return Ok(0) };
+        cursor.seek(range.at)?;
         let (mut at, mut left) = (0, 0);
-        for _ in 0..group.len {
+        for _ in 0..range.len {
             let entry = cursor.advance()?;
-            while at < self.desk.incoming.len() && self.desk.incoming.get(at).path < entry.path {
+            while at < self.scratch.delta.len() && self.scratch.delta.get(at).path < entry.path {
                 at += 1;
             }
             let start = at;
-            while at < self.desk.incoming.len() && self.desk.incoming.get(at).path == entry.path {
-                self.desk.taken[at] = true;
+            while at < self.scratch.delta.len() && self.scratch.delta.get(at).path == entry.path {
+                self.scratch.taken[at] = true;
                 at += 1;
             }
-            let incoming = &self.desk.incoming;
+            let delta = &self.scratch.delta;
             let visited = (start..at)
-                .any(|at| incoming.get(at).events.iter().any(|event| matches!(event, Event::Visit(_))));
-            let few = &mut self.desk.few;
+                .any(|at| delta.get(at).events.iter().any(|event| matches!(event, Event::Visit(_))));
+            let loaded = &mut self.scratch.loaded;
             apply(
                 Some(entry),
-                (start..at).map(|at| incoming.get(at)),
-                &mut self.desk.visits,
+                (start..at).map(|at| delta.get(at)),
+                &mut self.scratch.visits,
                 &mut |entry| {
-                    few.push(entry, visited);
+                    loaded.push(entry, visited);
                     Ok(())
                 },
             )?;
-            let now = few.get(few.len() - 1);
-            left += u64::from(!visited && ready(&now)? <= self.plan.now);
+            let now = loaded.get(loaded.len() - 1);
+            left += u64::from(!visited && ready(&now)? <= self.job.now);
         }
         Ok(left)
     }
 
     /// The key and path up to which URLs are chosen.
-    fn threshold(&mut self, group: &Group, new_server: bool) -> Result<Option<(u64, Vec<u8>)>, Error> {
-        let cap = self.plan.limits.prescheduled;
+    fn threshold(&mut self, range: &EntryRange, new_host: bool) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let cap = self.job.limits.prescheduled;
         let mut best: BinaryHeap<(u64, Vec<u8>)> = BinaryHeap::with_capacity(cap + 1);
-        let plan = &self.plan;
-        let mut offer = |entry: &Entry<'_>| -> Result<(), Error> {
-            let Some(key) = key_of(plan, entry, new_server)? else { return Ok(()) };
+        let job = &self.job;
+        let mut offer = |entry: &UrlEntry<'_>| -> Result<(), Error> {
+            let Some(key) = key_of(job, entry, new_host)? else { return Ok(()) };
             if best.len() < cap {
                 best.push((key, entry.path.to_vec()));
             } else if let Some(mut worst) = best.peek_mut()
@@ -318,98 +334,100 @@ impl Merge {
             }
             Ok(())
         };
-        (0..self.desk.few.len()).try_for_each(|at| offer(&self.desk.few.get(at)))?;
-        walk(
+        (0..self.scratch.loaded.len()).try_for_each(|at| offer(&self.scratch.loaded.get(at)))?;
+        merge_join(
             &mut self.remaining,
-            group,
-            &self.desk.incoming,
-            &self.desk.taken,
-            &mut self.desk.visits,
+            range,
+            &self.scratch.delta,
+            &self.scratch.taken,
+            &mut self.scratch.visits,
             &mut offer,
         )?;
         Ok(best.into_iter().max())
     }
 }
 
-fn next(servers: &mut Option<impl Iterator<Item = Result<Server, Error>>>) -> Result<Option<Server>, Error> {
-    servers.as_mut().and_then(Iterator::next).transpose()
+fn next(
+    hosts: &mut Option<impl Iterator<Item = Result<HostMeta, Error>>>,
+) -> Result<Option<HostMeta>, Error> {
+    hosts.as_mut().and_then(Iterator::next).transpose()
 }
 
-type Put<'a> = &'a mut dyn FnMut(&Entry<'_>) -> Result<(), Error>;
+type EmitEntry<'a> = &'a mut dyn FnMut(&UrlEntry<'_>) -> Result<(), Error>;
 /// A group and who reads it, the few of the other group, and what came in, of which some is with the few already.
-type Sources<'a> = (&'a mut Option<Cursor>, &'a Group, &'a Few, &'a Incoming, &'a [bool]);
+type MergeSources<'a> = (&'a mut Option<Cursor>, &'a EntryRange, &'a EntryBuf, &'a HostDelta, &'a [bool]);
 
-/// Goes through all URLs of a server in the order of their paths, each once; says of each whether it is one of the few
+/// Goes through all URLs of a host in the order of their paths, each once; says of each whether it is one of the few
 /// and was not visited.
-fn in_order(
-    (cursor, group, few, incoming, taken): Sources<'_>,
+fn merge_ordered(
+    (cursor, range, loaded, delta, taken): MergeSources<'_>,
     visits: &mut Vec<u8>,
-    put: &mut dyn FnMut(&Entry<'_>, bool) -> Result<(), Error>,
+    emit: &mut dyn FnMut(&UrlEntry<'_>, bool) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut before = 0;
-    walk(cursor, group, incoming, taken, visits, &mut |entry| {
-        while before < few.len() && few.get(before).path < entry.path {
-            put(&few.get(before), !few.is_visited(before))?;
+    merge_join(cursor, range, delta, taken, visits, &mut |entry| {
+        while before < loaded.len() && loaded.get(before).path < entry.path {
+            emit(&loaded.get(before), !loaded.is_visited(before))?;
             before += 1;
         }
-        put(entry, false)
+        emit(entry, false)
     })?;
-    (before..few.len()).try_for_each(|at| put(&few.get(at), !few.is_visited(at)))
+    (before..loaded.len()).try_for_each(|at| emit(&loaded.get(at), !loaded.is_visited(at)))
 }
 
-/// Goes through a group of a server's URLs and what came in, in the order of their paths, each URL once.
-fn walk(
+/// Goes through a group of a host's URLs and what came in, in the order of their paths, each URL once.
+fn merge_join(
     cursor: &mut Option<Cursor>,
-    group: &Group,
-    incoming: &Incoming,
+    range: &EntryRange,
+    delta: &HostDelta,
     taken: &[bool],
     visits: &mut Vec<u8>,
-    put: Put<'_>,
+    emit: EmitEntry<'_>,
 ) -> Result<(), Error> {
     let mut at = 0;
     // What came in for one URL, but for those that are taken.
-    let group_at = |at: usize| {
+    let end_of_path = |at: usize| {
         let mut end = at + 1;
-        while end < incoming.len() && incoming.get(end).path == incoming.get(at).path {
+        while end < delta.len() && delta.get(end).path == delta.get(at).path {
             end += 1;
         }
         end
     };
-    let mut left = group.len;
+    let mut left = range.len;
     if let Some(cursor) = cursor.as_mut().filter(|_| left > 0) {
-        cursor.seek(group.at)?;
+        cursor.seek(range.at)?;
         while left > 0 {
             left -= 1;
             let entry = cursor.advance()?;
-            let mut came = 0..0;
-            while at < incoming.len() {
+            let mut deltas = 0..0;
+            while at < delta.len() {
                 if taken[at] {
                     at += 1;
                     continue;
                 }
-                let order = incoming.get(at).path.cmp(entry.path);
+                let order = delta.get(at).path.cmp(entry.path);
                 if order == std::cmp::Ordering::Greater {
                     break;
                 }
-                let end = group_at(at);
+                let end = end_of_path(at);
                 if order == std::cmp::Ordering::Equal {
-                    came = at..end;
+                    deltas = at..end;
                     at = end;
                     break;
                 }
-                apply(None, (at..end).map(|at| incoming.get(at)), visits, put)?;
+                apply(None, (at..end).map(|at| delta.get(at)), visits, emit)?;
                 at = end;
             }
-            apply(Some(entry), came.map(|at| incoming.get(at)), visits, put)?;
+            apply(Some(entry), deltas.map(|at| delta.get(at)), visits, emit)?;
         }
     }
-    while at < incoming.len() {
+    while at < delta.len() {
         if taken[at] {
             at += 1;
             continue;
         }
-        let end = group_at(at);
-        apply(None, (at..end).map(|at| incoming.get(at)), visits, put)?;
+        let end = end_of_path(at);
+        apply(None, (at..end).map(|at| delta.get(at)), visits, emit)?;
         at = end;
     }
     Ok(())
@@ -417,44 +435,44 @@ fn walk(
 
 /// What becomes of a URL with all that came in for it.
 fn apply<'a>(
-    stored: Option<Entry<'_>>,
-    came: impl Iterator<Item = Came<'a>> + Clone,
+    stored: Option<UrlEntry<'_>>,
+    deltas: impl Iterator<Item = DeltaEntry<'a>> + Clone,
     visits: &mut Vec<u8>,
-    put: Put<'_>,
+    emit: EmitEntry<'_>,
 ) -> Result<(), Error> {
-    let quiet = came.clone().all(|came| came.events.is_empty());
-    let found = came.clone().map(|came| came.depth).min();
+    let quiet = deltas.clone().all(|deltas| deltas.events.is_empty());
+    let found = deltas.clone().map(|deltas| deltas.depth).min();
     match (stored, quiet) {
         (Some(entry), true) => {
             let depth = found.map_or(entry.depth, |found| found.min(entry.depth));
-            put(&Entry { depth, ..entry })
+            emit(&UrlEntry { depth, ..entry })
         }
         (None, true) => {
-            let mut came = came;
-            let Some(first) = came.next() else { return Ok(()) };
-            put(&Entry { path: first.path, depth: found.unwrap_or(0), state: 0, visits: &[] })
+            let mut deltas = deltas;
+            let Some(first) = deltas.next() else { return Ok(()) };
+            emit(&UrlEntry { path: first.path, depth: found.unwrap_or(0), state: 0, visits: &[] })
         }
         (stored, false) => {
-            let Some(first) = came.clone().next() else { return Ok(()) };
+            let Some(first) = deltas.clone().next() else { return Ok(()) };
             let mut record = match &stored {
                 Some(entry) => record_of(entry)?,
                 None => {
                     Record { depth: if first.visit_first { 0 } else { first.depth }, ..Record::default() }
                 }
             };
-            came.for_each(|came| settle(&mut record, came.depth, came.events));
+            deltas.for_each(|deltas| apply_events(&mut record, deltas.depth, deltas.events));
             visits.clear();
             let state = state_byte(record.state);
             if state != 0 {
                 put_visits(visits, &record);
             }
-            put(&Entry { path: first.path, depth: record.depth, state, visits })
+            emit(&UrlEntry { path: first.path, depth: record.depth, state, visits })
         }
     }
 }
 
 /// Takes what came in into a record.
-pub fn settle(record: &mut Record, depth: u16, events: &[Event]) {
+pub fn apply_events(record: &mut Record, depth: u16, events: &[Event]) {
     record.depth = record.depth.min(depth);
     for event in events {
         match event {
@@ -465,7 +483,7 @@ pub fn settle(record: &mut Record, depth: u16, events: &[Event]) {
     }
 }
 
-pub fn record_of(entry: &Entry<'_>) -> Result<Record, Error> {
+pub fn record_of(entry: &UrlEntry<'_>) -> Result<Record, Error> {
     let state = state_of(entry.state).map_err(unreadable)?;
     if state == State::Known {
         return Ok(Record { depth: entry.depth, ..Record::default() });
@@ -474,21 +492,21 @@ pub fn record_of(entry: &Entry<'_>) -> Result<Record, Error> {
 }
 
 /// When a URL can be handed out: at once before its first visit.
-pub fn ready(entry: &Entry<'_>) -> Result<Timestamp, Error> {
+pub fn ready(entry: &UrlEntry<'_>) -> Result<Timestamp, Error> {
     if entry.state == 0 { Ok(Timestamp::EPOCH) } else { due_of(entry.visits).map_err(unreadable) }
 }
 
 /// The policy's key of a URL; `None` where it is not visited again.
-fn key_of(plan: &Plan, entry: &Entry<'_>, new_server: bool) -> Result<Option<u64>, Error> {
-    key(&*plan.policy, entry, plan.now, new_server)
+fn key_of(job: &Compaction, entry: &UrlEntry<'_>, new_host: bool) -> Result<Option<u64>, Error> {
+    key(&*job.policy, entry, job.now, new_host)
 }
 
 /// As above, for whoever hands out.
 pub fn key(
-    policy: &dyn Redistribution,
-    entry: &Entry<'_>,
+    policy: &dyn UrlOrder,
+    entry: &UrlEntry<'_>,
     now: Timestamp,
-    new_server: bool,
+    new_host: bool,
 ) -> Result<Option<u64>, Error> {
     let due = ready(entry)?;
     if due == Timestamp::NEVER {
@@ -499,7 +517,7 @@ pub fn key(
         depth: entry.depth,
         due: (entry.state != 0).then_some(due),
     };
-    Ok(Some(policy.key(&candidate, now, new_server)))
+    Ok(Some(policy.key(&candidate, now, new_host)))
 }
 
 fn unreadable(what: &str) -> Error {

@@ -9,73 +9,75 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 #[derive(Debug)]
-enum Order {
-    /// Removes `file` once `follower`, which takes its place, would survive a power cut.
-    Remove { file: String, follower: Option<String> },
+enum DeleteRequest {
+    /// Removes `file` once `successor`, which takes its place, would survive a power cut.
+    Delete { file: String, successor: Option<String> },
     /// Says when everything before is done.
-    Tell(Sender<()>),
+    Notify(Sender<()>),
 }
 
 #[derive(Debug)]
-pub struct Broom {
+pub struct ObsoleteFiles {
     disk: Arc<dyn Disk>,
-    give: Option<Sender<Order>>,
+    requests: Option<Sender<DeleteRequest>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Broom {
+impl ObsoleteFiles {
     /// Without a thread files are removed by whoever asks.
-    pub fn new(disk: Arc<dyn Disk>, with_thread: bool) -> Broom {
-        let (give, orders) = channel();
-        let sweep = {
+    pub fn new(disk: Arc<dyn Disk>, with_thread: bool) -> ObsoleteFiles {
+        let (requests, orders) = channel();
+        let work = {
             let disk = disk.clone();
             move || {
                 for order in orders {
                     match order {
-                        Order::Remove { file, follower } => remove(&*disk, &file, follower.as_deref()),
+                        DeleteRequest::Delete { file, successor } => {
+                            remove(&*disk, &file, successor.as_deref())
+                        }
                         // Nobody waits any more: nothing to tell.
-                        Order::Tell(done) => done.send(()).unwrap_or_default(),
+                        DeleteRequest::Notify(done) => done.send(()).unwrap_or_default(),
                     }
                 }
             }
         };
-        let spawn = || std::thread::Builder::new().name("urls-broom".to_string()).spawn(sweep).ok();
+        let spawn = || std::thread::Builder::new().name("urls-broom".to_string()).spawn(work).ok();
         let thread = if with_thread { spawn() } else { None };
-        Broom { disk, give: thread.is_some().then_some(give), thread }
+        ObsoleteFiles { disk, requests: thread.is_some().then_some(requests), thread }
     }
 
-    /// Removes `file`, once `follower` would survive a power cut.
-    pub fn remove(&self, file: String, follower: Option<String>) {
-        match &self.give {
+    /// Removes `file`, once `successor` would survive a power cut.
+    pub fn remove(&self, file: String, successor: Option<String>) {
+        match &self.requests {
             // The thread lasts as long as this does.
-            Some(give) => give.send(Order::Remove { file, follower }).unwrap_or_default(),
-            None => remove(&*self.disk, &file, follower.as_deref()),
+            Some(requests) => requests.send(DeleteRequest::Delete { file, successor }).unwrap_or_default(),
+            None => remove(&*self.disk, &file, successor.as_deref()),
         }
     }
 
     /// Waits until all of it is gone.
     pub fn wait(&self) {
         let (tell, told) = channel();
-        if let Some(give) = &self.give
-            && give.send(Order::Tell(tell)).is_ok()
+        if let Some(requests) = &self.requests
+            && requests.send(DeleteRequest::Notify(tell)).is_ok()
         {
             let _ = told.recv();
         }
     }
 }
 
-impl Drop for Broom {
+impl Drop for ObsoleteFiles {
     fn drop(&mut self) {
-        self.give = None;
+        self.requests = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn remove(disk: &dyn Disk, file: &str, follower: Option<&str>) {
-    let removed = match follower {
-        Some(follower) => disk.sync(follower).and_then(|()| disk.remove(file)),
+fn remove(disk: &dyn Disk, file: &str, successor: Option<&str>) {
+    let removed = match successor {
+        Some(successor) => disk.sync(successor).and_then(|()| disk.remove(file)),
         None => disk.remove(file),
     };
     if let Err(error) = removed {

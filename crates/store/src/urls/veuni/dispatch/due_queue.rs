@@ -1,14 +1,14 @@
 //! Pages that are due again soon after a visit, kept in memory until then.
 //!
-//! What a visit says reaches a page's block with the block's next merge, which may be minutes away; until then the block
+//! What a visit says reaches a page's bucket with the bucket's next merge, which may be minutes away; until then the bucket
 //! cannot hand the page out. A page that is visited every few minutes would always be late. So a page that was handed
 //! out, visited, and is due within the hour waits here, with its record.
 //!
 //! INVARIANT: a page that stands here is not out, and its record has all of its visits. No turn hands it out: what a
-//! block says of it may be older, and is never newer. It leaves when it is drawn, or forgotten with its host.
+//! bucket says of it may be older, and is never newer. It leaves when it is drawn, or forgotten with its host.
 //!
 //! Memory: 65,536 pages × some 350 bytes (record 128, path 60, two places in tables) = 23 MB at most, whatever the store
-//! knows. Where there is no room a page waits for its block's merge. Nothing here is written: the log has the visits.
+//! knows. Where there is no room a page waits for its bucket's merge. Nothing here is written: the log has the visits.
 
 use crate::urls::{Record, Visit};
 use farol_base::Timestamp;
@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pages that are due later than this after their visit wait for a merge: their blocks will have had one.
+/// Pages that are due later than this after their visit wait for a merge: their buckets will have had one.
 const WITHIN: Duration = Duration::from_secs(3600);
 const PAGES_MAX: usize = 65_536;
 /// One host does not take all of the room: as many as may be pre-scheduled.
@@ -24,8 +24,8 @@ const PAGES_PER_HOST_MAX: usize = 1000;
 
 /// Pages that are due soon, by host.
 #[derive(Debug, Default)]
-pub struct Soon {
-    hosts: HashMap<Arc<str>, HostSoon>,
+pub struct DueQueue {
+    hosts: HashMap<Arc<str>, HostDueQueue>,
     /// Hosts that nobody holds, by when their first page is due.
     waiting: BTreeSet<(Timestamp, Arc<str>)>,
     len: usize,
@@ -33,21 +33,21 @@ pub struct Soon {
 
 /// The pages of one host.
 #[derive(Debug, Default)]
-pub struct HostSoon {
+pub struct HostDueQueue {
     records: HashMap<Arc<str>, Record>,
     order: BTreeSet<(Timestamp, Arc<str>)>,
-    is_held: bool,
+    is_leased: bool,
     /// Its place among the hosts that wait.
     waits: Option<Timestamp>,
 }
 
 /// Whether a page waits in memory until it is due again.
-pub fn is_soon(visit: &Visit) -> bool {
+pub fn fits(visit: &Visit) -> bool {
     visit.due != Timestamp::NEVER && visit.due.since(visit.at) <= WITHIN
 }
 
-impl HostSoon {
-    pub fn has(&self, path: &str) -> bool {
+impl HostDueQueue {
+    pub fn contains(&self, path: &str) -> bool {
         self.records.contains_key(path)
     }
 
@@ -62,40 +62,40 @@ impl HostSoon {
     }
 }
 
-impl Soon {
-    pub fn of(&self, host: &str) -> Option<&HostSoon> {
+impl DueQueue {
+    pub fn of(&self, host: &str) -> Option<&HostDueQueue> {
         self.hosts.get(host)
     }
 
     /// Takes in a page that was visited and [is due soon](is_soon), where there is room; says whether it did.
-    pub fn keep(&mut self, host: &str, path: &str, record: Record, is_held: bool) -> bool {
+    pub fn try_insert(&mut self, host: &str, path: &str, record: Record, is_leased: bool) -> bool {
         let of_host = self.hosts.get(host).map_or(0, |pages| pages.records.len());
         let has_room = self.len < PAGES_MAX && of_host < PAGES_PER_HOST_MAX;
         if has_room {
-            self.put(host, path, record, is_held);
+            self.insert(host, path, record, is_leased);
         }
         has_room
     }
 
     /// Takes in a page, or takes one back that was drawn.
-    pub fn put(&mut self, host: &str, path: &str, record: Record, is_held: bool) {
+    pub fn insert(&mut self, host: &str, path: &str, record: Record, is_leased: bool) {
         let path: Arc<str> = path.into();
         let pages = match self.hosts.get_mut(host) {
             Some(pages) => pages,
             None => self.hosts.entry(host.into()).or_default(),
         };
-        pages.is_held = is_held;
+        pages.is_leased = is_leased;
         self.len += usize::from(pages.take(&path).is_none());
         pages.order.insert((record.due, path.clone()));
         pages.records.insert(path, record);
-        self.settle(host);
+        self.requeue(host);
     }
 
     /// Takes a page out.
     pub fn take(&mut self, host: &str, path: &str) -> Option<Record> {
         let record = self.hosts.get_mut(host)?.take(path)?;
         self.len -= 1;
-        self.settle(host);
+        self.requeue(host);
         Some(record)
     }
 
@@ -115,23 +115,23 @@ impl Soon {
     pub fn hint(&mut self, host: &str, path: &str, hint: Timestamp) {
         let moved = self.hosts.get(host).and_then(|pages| pages.records.get(path));
         if let Some(record) = moved.filter(|record| record.is_moved_by(hint)) {
-            let (record, is_held) = (Record { due: hint, ..record.clone() }, self.hosts[host].is_held);
-            self.put(host, path, record, is_held);
+            let (record, is_leased) = (Record { due: hint, ..record.clone() }, self.hosts[host].is_leased);
+            self.insert(host, path, record, is_leased);
         }
     }
 
     /// Notes that somebody holds a host, or that nobody does any more.
-    pub fn set_held(&mut self, host: &str, is_held: bool) {
+    pub fn set_leased(&mut self, host: &str, is_leased: bool) {
         if let Some(pages) = self.hosts.get_mut(host) {
-            pages.is_held = is_held;
-            self.settle(host);
+            pages.is_leased = is_leased;
+            self.requeue(host);
         }
     }
 
     /// The next host with something due that nobody holds; counts as held from now on.
     pub fn next_host(&mut self, now: Timestamp) -> Option<Arc<str>> {
         let (_, host) = self.waiting.first().filter(|(due, _)| *due <= now)?.clone();
-        self.set_held(&host, true);
+        self.set_leased(&host, true);
         Some(host)
     }
 
@@ -140,7 +140,7 @@ impl Soon {
         self.waiting.first().map(|(due, _)| *due)
     }
 
-    pub fn forget_host(&mut self, host: &str) {
+    pub fn delete_host(&mut self, host: &str) {
         if let Some((host, pages)) = self.hosts.remove_entry(host) {
             self.len -= pages.records.len();
             if let Some(waits) = pages.waits {
@@ -150,10 +150,10 @@ impl Soon {
     }
 
     /// Moves a host to its place among those that wait; one without pages goes.
-    fn settle(&mut self, host: &str) {
+    fn requeue(&mut self, host: &str) {
         let Some((host, pages)) = self.hosts.get_key_value(host) else { return };
         let (host, before) = (host.clone(), pages.waits);
-        let waits = pages.next().filter(|_| !pages.is_held);
+        let waits = pages.next().filter(|_| !pages.is_leased);
         if waits != before {
             if let Some(before) = before {
                 self.waiting.remove(&(before, host.clone()));
@@ -191,50 +191,58 @@ mod tests {
         }
     }
 
-    fn keep(soon: &mut Soon, host: &str, path: &str, due: Timestamp) -> bool {
+    fn try_insert(due_queue: &mut DueQueue, host: &str, path: &str, due: Timestamp) -> bool {
         let (visit, mut record) = (visit(10, due), Record::default());
         record.visit(&visit);
-        is_soon(&visit) && soon.keep(host, path, record, false)
+        fits(&visit) && due_queue.try_insert(host, path, record, false)
     }
 
     #[test]
     fn only_what_is_due_within_the_hour_is_kept() {
-        let mut soon = Soon::default();
-        assert!(keep(&mut soon, "h", "/a", at(10)) && keep(&mut soon, "h", "/b", at(3610)));
-        assert!(!keep(&mut soon, "h", "/c", at(3611)) && !keep(&mut soon, "h", "/d", Timestamp::NEVER));
-        assert_eq!((soon.len, soon.next("h")), (2, Some(at(10))));
+        let mut due_queue = DueQueue::default();
+        assert!(
+            try_insert(&mut due_queue, "h", "/a", at(10)) && try_insert(&mut due_queue, "h", "/b", at(3610))
+        );
+        assert!(
+            !try_insert(&mut due_queue, "h", "/c", at(3611))
+                && !try_insert(&mut due_queue, "h", "/d", Timestamp::NEVER)
+        );
+        assert_eq!((due_queue.len, due_queue.next("h")), (2, Some(at(10))));
     }
 
     #[test]
     fn one_host_does_not_fill_it_and_neither_do_all() {
-        let mut soon = Soon::default();
-        let of_host = (0..2000).filter(|page| keep(&mut soon, "h", &format!("/{page}"), at(20))).count();
+        let mut due_queue = DueQueue::default();
+        let of_host =
+            (0..2000).filter(|page| try_insert(&mut due_queue, "h", &format!("/{page}"), at(20))).count();
         assert_eq!(of_host, PAGES_PER_HOST_MAX);
-        let others = (0..PAGES_MAX).filter(|page| keep(&mut soon, &format!("h{page}"), "/", at(20))).count();
-        assert_eq!((soon.len, others), (PAGES_MAX, PAGES_MAX - PAGES_PER_HOST_MAX));
-        soon.forget_host("h");
-        assert!(keep(&mut soon, "h", "/again", at(20)));
+        let others = (0..PAGES_MAX)
+            .filter(|page| try_insert(&mut due_queue, &format!("h{page}"), "/", at(20)))
+            .count();
+        assert_eq!((due_queue.len, others), (PAGES_MAX, PAGES_MAX - PAGES_PER_HOST_MAX));
+        due_queue.delete_host("h");
+        assert!(try_insert(&mut due_queue, "h", "/again", at(20)));
     }
 
     #[test]
     fn hosts_wait_by_their_first_page_and_only_while_nobody_holds_them() {
-        let mut soon = Soon::default();
-        keep(&mut soon, "h", "/a", at(30));
-        keep(&mut soon, "g", "/a", at(40));
-        keep(&mut soon, "h", "/b", at(50));
-        assert_eq!((soon.next_host_due(), soon.next_host(at(29))), (Some(at(30)), None));
-        assert_eq!(soon.next_host(at(60)).as_deref(), Some("h"));
-        assert_eq!(soon.next_host(at(60)).as_deref(), Some("g"));
-        assert_eq!((soon.next_host(at(60)), soon.next_host_due()), (None, None));
-        assert_eq!(soon.first("h").unwrap().0.as_ref(), "/a");
-        assert!(soon.take("h", "/a").is_some() && soon.take("h", "/a").is_none());
-        soon.set_held("h", false);
-        assert_eq!(soon.next_host_due(), Some(at(50)));
+        let mut due_queue = DueQueue::default();
+        try_insert(&mut due_queue, "h", "/a", at(30));
+        try_insert(&mut due_queue, "g", "/a", at(40));
+        try_insert(&mut due_queue, "h", "/b", at(50));
+        assert_eq!((due_queue.next_host_due(), due_queue.next_host(at(29))), (Some(at(30)), None));
+        assert_eq!(due_queue.next_host(at(60)).as_deref(), Some("h"));
+        assert_eq!(due_queue.next_host(at(60)).as_deref(), Some("g"));
+        assert_eq!((due_queue.next_host(at(60)), due_queue.next_host_due()), (None, None));
+        assert_eq!(due_queue.first("h").unwrap().0.as_ref(), "/a");
+        assert!(due_queue.take("h", "/a").is_some() && due_queue.take("h", "/a").is_none());
+        due_queue.set_leased("h", false);
+        assert_eq!(due_queue.next_host_due(), Some(at(50)));
         // A page says that it changed.
-        soon.hint("h", "/b", at(35));
-        assert_eq!((soon.next("h"), soon.next_host_due()), (Some(at(35)), Some(at(35))));
-        soon.take("h", "/b");
-        assert_eq!((soon.next_host_due(), soon.len), (None, 1));
-        assert!(soon.of("h").is_none());
+        due_queue.hint("h", "/b", at(35));
+        assert_eq!((due_queue.next("h"), due_queue.next_host_due()), (Some(at(35)), Some(at(35))));
+        due_queue.take("h", "/b");
+        assert_eq!((due_queue.next_host_due(), due_queue.len), (None, 1));
+        assert!(due_queue.of("h").is_none());
     }
 }

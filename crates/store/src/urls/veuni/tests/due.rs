@@ -1,4 +1,4 @@
-//! Pages that are due again soon: they come up when they are due, once, whatever becomes of their blocks meanwhile.
+//! Pages that are due again soon: they come up when they are due, once, whatever becomes of their buckets meanwhile.
 
 use super::load::found_url;
 use super::*;
@@ -20,7 +20,7 @@ fn knowing(hosts: u64, pages: u64, options: VeuniOptions) -> Veuni {
     for host in 0..hosts {
         store.found(&(0..pages).map(|page| found_url(host, page)).collect::<Vec<_>>()).unwrap();
     }
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     store
 }
 
@@ -32,7 +32,7 @@ fn draw(store: &mut Veuni, of: u64, now: Timestamp) -> (Vec<CanonicalUrl>, Optio
 #[test]
 fn it_comes_up_when_it_is_due_without_a_merge() {
     let mut store = knowing(1, 3, options());
-    let generation = store.blocks[0].generation;
+    let generation = store.buckets[0].generation;
     let (pages, next) = draw(&mut store, 0, NOW);
     assert_eq!((pages.len(), next), (3, None));
     for (page_of, due) in pages.iter().zip([30, 10, 20]) {
@@ -46,7 +46,7 @@ fn it_comes_up_when_it_is_due_without_a_merge() {
     store.visited(&pages[2], &page(Timestamp::NEVER)).unwrap();
     assert_eq!(store.get(&pages[2]).unwrap().unwrap().visits, 2);
     assert_eq!(draw(&mut store, 0, after(40)), (vec![pages[1].clone(), pages[0].clone()], None));
-    assert_eq!(store.blocks[0].generation, generation, "it was merged");
+    assert_eq!(store.buckets[0].generation, generation, "it was merged");
 }
 
 #[test]
@@ -56,18 +56,18 @@ fn its_host_comes_up_for_it() {
         let drawn = store.draw(&host, 9, NOW).unwrap();
         let due = if host == super::due::host(0) { after(10) } else { after(20) };
         store.visited(&drawn.urls[0].url, &page(due)).unwrap();
-        store.let_go(&host);
+        store.release_host(&host);
     }
-    // The batch is open, so no block can be merged.
+    // The batch is open, so no bucket can be merged.
     assert_eq!(store.hosts_due(after(9), 9).unwrap(), []);
     assert_eq!(store.hosts_due(after(10), 9).unwrap(), [host(0)]);
     assert_eq!(store.hosts_due(after(30), 9).unwrap(), [host(1)]);
     assert_eq!(store.hosts_due(after(30), 9).unwrap(), []);
     assert_eq!(draw(&mut store, 1, after(30)).0.len(), 1);
     store.flush().unwrap();
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     assert_eq!(store.hosts_due(after(30), 9).unwrap(), []);
-    store.let_go(&host(0));
+    store.release_host(&host(0));
     assert_eq!(store.hosts_due(after(30), 9).unwrap(), [host(0)]);
     assert_eq!(draw(&mut store, 0, after(30)).0.len(), 1);
 }
@@ -77,10 +77,10 @@ fn who_holds_a_host_of_a_block_without_a_turn_does_not_wait_for_a_merge() {
     let mut store = knowing(1, 2, options());
     let (pages, _) = draw(&mut store, 0, NOW);
     store.visited(&pages[0], &page(after(10))).unwrap();
-    store.let_go(&host(0));
+    store.release_host(&host(0));
     store.flush().unwrap();
-    store.blocks[0].turn = None;
-    store.blocks[0].is_busy = true; // As while a thread merges it.
+    store.buckets[0].active = None;
+    store.buckets[0].is_busy = true; // As while a thread merges it.
     assert_eq!(store.hosts_due(after(10), 9).unwrap(), [host(0)]);
     assert_eq!(draw(&mut store, 0, after(10)), (vec![pages[0].clone()], None));
     assert_eq!(draw(&mut store, 0, after(10)), (vec![], None));
@@ -94,9 +94,9 @@ fn a_merge_neither_loses_nor_doubles_it() {
     // A hundred before the merge, a hundred while it goes on, and of both some are drawn again meanwhile.
     pages[..100].iter().for_each(|url| store.visited(url, &page(after(10))).unwrap());
     store.flush().unwrap();
-    let generation = store.blocks[0].generation;
-    store.start_merge(0).unwrap();
-    assert!(store.blocks[0].is_busy);
+    let generation = store.buckets[0].generation;
+    store.start_compaction(0).unwrap();
+    assert!(store.buckets[0].is_busy);
     pages[100..200].iter().for_each(|url| store.visited(url, &page(after(10))).unwrap());
     let again = |store: &mut Veuni, limit| -> BTreeSet<CanonicalUrl> {
         let drawn = store.draw(&host(0), limit, after(10)).unwrap().urls;
@@ -108,7 +108,7 @@ fn a_merge_neither_loses_nor_doubles_it() {
     let mut seen = again(&mut store, 50);
     assert_eq!(seen.len(), 50);
     while store.wait().unwrap() {}
-    assert_eq!(store.blocks[0].generation, generation + 1);
+    assert_eq!(store.buckets[0].generation, generation + 1);
     // Of those that are out one is given back, one visited for good.
     let (back, done) = (seen.pop_first().unwrap(), seen.first().unwrap().clone());
     store.release(std::slice::from_ref(&back)).unwrap();
@@ -131,12 +131,12 @@ fn it_is_forgotten_with_its_host_and_found_again_after_opening() {
     let mem = Mem::new();
     let mut store = open(&mem, options());
     store.found(&[found_url(0, 0), found_url(1, 0)]).unwrap();
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     for of in 0..2 {
         let (pages, _) = draw(&mut store, of, NOW);
         store.visited(&pages[0], &page(after(10))).unwrap();
     }
-    store.forget_host(&host(0)).unwrap();
+    store.delete_host(&host(0)).unwrap();
     assert_eq!(draw(&mut store, 0, after(10)), (vec![], None));
     store.flush().unwrap();
     drop(store);
@@ -156,16 +156,16 @@ fn a_hint_brings_it_up_earlier() {
     assert_eq!(draw(&mut store, 0, after(20)).0, pages);
 }
 
-/// Blocks split and are merged by a thread while their pages come and go: each page comes up when it is due, and never
+/// Buckets split and are merged by a thread while their pages come and go: each page comes up when it is due, and never
 /// while it is out.
 #[test]
 fn among_merges_and_splits_each_comes_up_when_it_is_due() {
     let small = VeuniOptions {
         memory: 64 << 10,
-        block_bytes: 24 << 10,
-        block_servers: 12,
+        bucket_bytes: 24 << 10,
+        bucket_hosts: 12,
         threads: 1,
-        turns: 3,
+        active_buckets_max: 3,
         ..VeuniOptions::default()
     };
     let (hosts, pages) = (60, 40);
@@ -173,11 +173,11 @@ fn among_merges_and_splits_each_comes_up_when_it_is_due() {
     let mut random = Seeded::new(9);
     let (mut due, mut out) = (BTreeMap::new(), BTreeSet::new());
     store.found(&(0..hosts * pages).map(|page| found_url(page % hosts, page)).collect::<Vec<_>>()).unwrap();
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     let mut visits = 0;
     for second in 0..300 {
         let now = after(second);
-        // Something new now and then, so that blocks grow.
+        // Something new now and then, so that buckets grow.
         let new = Found { depth: 9, ..found_url(second % hosts, 1_000_000 + second) };
         store.found(&[new]).unwrap();
         store.flush().unwrap();
@@ -193,7 +193,7 @@ fn among_merges_and_splits_each_comes_up_when_it_is_due() {
                     due.extend(planned.map(|_| (drawn.url, now)));
                 }
             }
-            store.let_go(&host);
+            store.release_host(&host);
         }
         let late: Vec<_> = due.iter().filter(|(_, due)| **due + Duration::from_secs(1) < now).collect();
         assert!(late.is_empty(), "{} are late at {second}, such as {:?}", late.len(), late[0]);
@@ -208,8 +208,8 @@ fn among_merges_and_splits_each_comes_up_when_it_is_due() {
             visits += 1;
         }
     }
-    assert!(visits > 4_000 && store.blocks.len() > 3, "{visits} visits, {} blocks", store.blocks.len());
+    assert!(visits > 4_000 && store.buckets.len() > 3, "{visits} visits, {} blocks", store.buckets.len());
     while store.wait().unwrap() {}
-    let generations: u64 = store.blocks.iter().map(|block| block.generation).sum();
+    let generations: u64 = store.buckets.iter().map(|bucket| bucket.generation).sum();
     assert!(generations > 20, "{generations} merges");
 }

@@ -36,7 +36,7 @@ fn page(due: Timestamp) -> Visit {
 }
 
 fn options() -> VeuniOptions {
-    VeuniOptions { threads: 0, lately: 1 << 20, ..VeuniOptions::default() }
+    VeuniOptions { threads: 0, seen_cache: 1 << 20, ..VeuniOptions::default() }
 }
 
 fn open(mem: &Mem, options: VeuniOptions) -> Veuni {
@@ -47,8 +47,8 @@ fn texts(drawn: &Drawn) -> Vec<&str> {
     drawn.urls.iter().map(|drawn| drawn.url.as_str()).collect()
 }
 
-/// Names of the files that hold blocks.
-fn block_files(mem: &Mem) -> BTreeSet<String> {
+/// Names of the files that hold buckets.
+fn bucket_files(mem: &Mem) -> BTreeSet<String> {
     mem.list().unwrap().into_iter().filter(|name| name.starts_with("block-")).collect()
 }
 
@@ -69,7 +69,7 @@ fn visit_all(store: &mut Veuni, mut expected: BTreeSet<CanonicalUrl>, draw: usiz
                     store.visited(&drawn.url, &page(Timestamp::NEVER)).unwrap();
                 }
             }
-            store.let_go(host);
+            store.release_host(host);
         }
         store.flush().unwrap();
         let waited = hosts.is_empty() && store.wait().unwrap();
@@ -132,18 +132,18 @@ fn who_holds_a_host_is_told_of_links_that_were_found_meanwhile() {
     let later = NOW + Duration::from_secs(1);
     let drawn = store.draw(&host, 9, later).unwrap();
     assert_eq!((drawn.urls.len(), drawn.next_due), (0, Some(NOW + Duration::from_secs(300))));
-    store.woken();
+    store.newly_ready();
     store.found(&[found("http://h/new", 2)]).unwrap();
     store.flush().unwrap();
     // Nobody else gets the host, and its holder is told once.
     assert!(!store.hosts_due(later, 9).unwrap().contains(&host));
-    assert!(store.woken().contains(&host));
-    assert_eq!(store.woken(), []);
+    assert!(store.newly_ready().contains(&host));
+    assert_eq!(store.newly_ready(), []);
     assert_eq!(texts(&store.draw(&host, 9, later).unwrap()), ["http://h/new"]);
     // What was let go comes up by itself.
     store.found(&[found("http://h/newer", 2)]).unwrap();
     store.flush().unwrap();
-    store.let_go(&host);
+    store.release_host(&host);
     assert_eq!(store.hosts_due(later, 9).unwrap(), std::slice::from_ref(&host));
-    assert!(!store.woken().contains(&host));
+    assert!(!store.newly_ready().contains(&host));
 }

@@ -100,15 +100,15 @@ fn visit(outcome: u8, now: Timestamp, due: Option<u8>) -> Visit {
 }
 
 fn open(disk: &Arc<Faulty>) -> Veuni {
-    // So small that everything happens: blocks of two servers, pending files, several turns, few pre-scheduled URLs.
+    // So small that everything happens: buckets of two hosts, level-0 runs, several turns, few pre-scheduled URLs.
     let options = VeuniOptions {
         memory: 600,
-        lately: 600,
-        block_bytes: 500,
-        block_servers: 2,
+        seen_cache: 600,
+        bucket_bytes: 500,
+        bucket_hosts: 2,
         prescheduled: 4,
         threads: 0,
-        turns: 2,
+        active_buckets_max: 2,
         ..VeuniOptions::default()
     };
     Veuni::open(disk.clone(), options).unwrap().0
@@ -190,7 +190,7 @@ impl Race {
                 Err(error) => self.broken(error, vec![self.flushed.clone()]),
             },
             Op::LetGo(number) => {
-                self.veuni.let_go(&host(*number));
+                self.veuni.release_host(&host(*number));
                 self.held.remove(&host(*number));
             }
             Op::Forget(number) => self.forget(&host(*number)),
@@ -208,7 +208,7 @@ impl Race {
                 self.flushed(result, true);
             }
             Op::Settle => {
-                let result = self.veuni.settle();
+                let result = self.veuni.compact_all();
                 let is_settled = result.is_ok();
                 self.flushed(result, false);
                 if is_settled && !self.disk.is_dead() {
@@ -233,11 +233,14 @@ impl Race {
         assert!(differences.is_empty(), "after {op:?}: {differences:#?}");
     }
 
-    /// What was out and is due again soon waits in memory, whatever its block says.
+    /// What was out and is due again soon waits in memory, whatever its bucket says.
     fn comes_again(&self, url: &CanonicalUrl) {
         let (host, path) = split(url);
-        assert!(self.veuni.soon.of(host).is_some_and(|pages| pages.has(path)), "{url} waits for a merge");
-        assert!(self.veuni.soon.next(host) <= self.naive.get(url).unwrap().map(|record| record.due));
+        assert!(
+            self.veuni.due_queue.of(host).is_some_and(|pages| pages.has(path)),
+            "{url} waits for a merge"
+        );
+        assert!(self.veuni.due_queue.next(host) <= self.naive.get(url).unwrap().map(|record| record.due));
     }
 
     /// URLs that may be handed out.
@@ -272,10 +275,10 @@ impl Race {
 
     fn forget(&mut self, host: &Host) {
         let (before, mut after) = (self.naive.clone(), self.naive.clone());
-        let count = after.forget_host(host).unwrap();
-        match self.veuni.forget_host(host) {
-            Ok(forgotten) => {
-                assert_eq!(forgotten, count);
+        let count = after.delete_host(host).unwrap();
+        match self.veuni.delete_host(host) {
+            Ok(tombstone) => {
+                assert_eq!(tombstone, count);
                 self.naive = after.clone();
                 self.out.retain(|url| url.host() != *host);
                 self.held.remove(host);
@@ -359,9 +362,9 @@ impl Race {
         self.disk.die_at_write(u64::MAX / 2, 0);
         self.veuni.release(&self.out.iter().cloned().collect::<Vec<_>>()).unwrap();
         self.out.clear();
-        self.held.iter().for_each(|host| self.veuni.let_go(host));
+        self.held.iter().for_each(|host| self.veuni.release_host(host));
         self.now = self.now + Duration::from_secs(1000);
-        self.veuni.settle().unwrap();
+        self.veuni.compact_all().unwrap();
         self.compare_counts();
         let mut expected = self.candidates(self.now);
         loop {
@@ -372,7 +375,7 @@ impl Race {
                     assert!(expected.remove(&url), "{url:?} came up twice");
                     self.veuni.visited(&url, &visit(0, self.now, None)).unwrap();
                 }
-                self.veuni.let_go(host);
+                self.veuni.release_host(host);
             }
             self.veuni.flush().unwrap();
             if hosts.is_empty() && self.veuni.next_host_due().is_none_or(|next| next > self.now) {

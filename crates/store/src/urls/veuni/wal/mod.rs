@@ -1,11 +1,12 @@
 //! What came in, in the order in which it came: one batch per flush, so that nothing is lost with the process.
 //!
 //! Files `log-<first batch>`, drawn in `docs/formats/urls.md`. A batch that a crash cut is cut off at opening. A file
-//! goes once everything in it stands in blocks or pending files.
+//! goes once everything in it stands in buckets or level-0 runs.
 
 use crate::urls::Visit;
-use crate::urls::veuni::codec::{Bytes, Misfit, put, put_bytes, put_visit, visit_of};
+use crate::urls::veuni::codec::{put_visit, visit_of};
 use crate::{Cut, Error};
+use farol_base::codec::{DecodeError, Decoder, put_bytes, put_varint};
 use farol_base::disk::Disk;
 use farol_base::{CanonicalUrl, PagePosition, Timestamp};
 use std::ops::Range;
@@ -25,37 +26,37 @@ const HOST: u8 = 1;
 const FOUND: u8 = 2;
 const HINT: u8 = 3;
 const VISIT: u8 = 4;
-const FORGET: u8 = 5;
+const TOMBSTONE: u8 = 5;
 const MARK: u8 = 6;
 const URL: u8 = 7;
 
 /// Something that came in, for the host named last.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Op<'a> {
+pub enum WalOp<'a> {
     Host(&'a str),
     Found { path: &'a str, depth: u16 },
     Hint { path: &'a str, depth: u16, at: Timestamp },
     Visit { path: &'a str, visit: Visit },
-    Forget,
+    DeleteHost,
     Mark(PagePosition),
 }
 
 /// The batch that is being gathered.
 #[derive(Debug)]
-pub struct Batch {
+pub struct WriteBatch {
     /// Room for the head, then what came in.
     bytes: Vec<u8>,
     /// Where the host that was named last stands in it; at the beginning none was.
     host: Range<usize>,
 }
 
-impl Default for Batch {
-    fn default() -> Batch {
-        Batch { bytes: vec![0; BATCH_HEAD_BYTES], host: 0..0 }
+impl Default for WriteBatch {
+    fn default() -> WriteBatch {
+        WriteBatch { bytes: vec![0; BATCH_HEAD_BYTES], host: 0..0 }
     }
 }
 
-impl Batch {
+impl WriteBatch {
     pub fn is_empty(&self) -> bool {
         self.bytes.len() == BATCH_HEAD_BYTES
     }
@@ -82,19 +83,19 @@ impl Batch {
         if let Some(hint) = hint {
             self.host(host);
             self.path(HINT, url);
-            put(&mut self.bytes, u64::from(depth));
-            return put(&mut self.bytes, hint.as_millis());
+            put_varint(&mut self.bytes, u64::from(depth));
+            return put_varint(&mut self.bytes, hint.as_millis());
         }
         if self.is_host(host) {
             self.path(FOUND, url);
         } else {
             self.bytes.push(URL);
-            put(&mut self.bytes, host.len() as u64);
+            put_varint(&mut self.bytes, host.len() as u64);
             put_bytes(&mut self.bytes, url.as_str().as_bytes());
             let start = self.bytes.len() - url.as_str().len();
             self.host = start..start + host.len();
         }
-        put(&mut self.bytes, u64::from(depth));
+        put_varint(&mut self.bytes, u64::from(depth));
     }
 
     fn path(&mut self, what: u8, url: &CanonicalUrl) {
@@ -114,43 +115,43 @@ impl Batch {
         put_visit(&mut self.bytes, visit);
     }
 
-    pub fn forget(&mut self, host: &str) {
+    pub fn delete_host(&mut self, host: &str) {
         self.host(host);
-        self.bytes.push(FORGET);
+        self.bytes.push(TOMBSTONE);
     }
 
     pub fn mark(&mut self, upto: PagePosition) {
         self.bytes.push(MARK);
-        put(&mut self.bytes, u64::from(upto.file));
-        put(&mut self.bytes, upto.offset);
+        put_varint(&mut self.bytes, u64::from(upto.file));
+        put_varint(&mut self.bytes, upto.offset);
     }
 }
 
 /// Reads what came in, and hands it to `take`.
 fn read_ops(
     bytes: &[u8],
-    take: &mut dyn FnMut(Op<'_>) -> Result<(), Error>,
-) -> Result<Result<(), Error>, Misfit> {
-    let mut bytes = Bytes::of(bytes);
+    take: &mut dyn FnMut(WalOp<'_>) -> Result<(), Error>,
+) -> Result<Result<(), Error>, DecodeError> {
+    let mut bytes = Decoder::of(bytes);
     while !bytes.is_empty() {
         let op = match bytes.byte()? {
-            HOST => Op::Host(bytes.text()?),
-            FOUND => Op::Found { path: bytes.text()?, depth: bytes.small()? },
+            HOST => WalOp::Host(bytes.text()?),
+            FOUND => WalOp::Found { path: bytes.text()?, depth: bytes.varint_as()? },
             URL => {
-                let (host, url) = (bytes.small()?, bytes.text()?);
+                let (host, url) = (bytes.varint_as()?, bytes.text()?);
                 let (host, path) = url.split_at_checked(host).ok_or("a host longer than its URL")?;
-                if let Err(error) = take(Op::Host(host)) {
+                if let Err(error) = take(WalOp::Host(host)) {
                     return Ok(Err(error));
                 }
-                Op::Found { path, depth: bytes.small()? }
+                WalOp::Found { path, depth: bytes.varint_as()? }
             }
             HINT => {
-                let (path, depth) = (bytes.text()?, bytes.small()?);
-                Op::Hint { path, depth, at: Timestamp::from_millis(bytes.number()?) }
+                let (path, depth) = (bytes.text()?, bytes.varint_as()?);
+                WalOp::Hint { path, depth, at: Timestamp::from_millis(bytes.varint()?) }
             }
-            VISIT => Op::Visit { path: bytes.text()?, visit: visit_of(&mut bytes)? },
-            FORGET => Op::Forget,
-            MARK => Op::Mark(PagePosition { file: bytes.small()?, offset: bytes.number()? }),
+            VISIT => WalOp::Visit { path: bytes.text()?, visit: visit_of(&mut bytes)? },
+            TOMBSTONE => WalOp::DeleteHost,
+            MARK => WalOp::Mark(PagePosition { file: bytes.varint_as()?, offset: bytes.varint()? }),
             _ => return Err("an unknown operation"),
         };
         if let Err(error) = take(op) {
@@ -162,7 +163,7 @@ fn read_ops(
 
 /// A file of the log.
 #[derive(Debug)]
-struct Segment {
+struct WalSegment {
     file: String,
     first: u64,
     len: u64,
@@ -171,58 +172,58 @@ struct Segment {
 
 /// The log.
 #[derive(Debug)]
-pub struct Log {
+pub struct Wal {
     disk: Arc<dyn Disk>,
-    segments: Vec<Segment>,
+    segments: Vec<WalSegment>,
     /// Number of the next batch.
     pub next: u64,
     pub watermark: PagePosition,
     /// Mark of the batch that is being gathered.
     pub marked: Option<PagePosition>,
-    pub batch: Batch,
+    pub batch: WriteBatch,
     /// A write failed and could not be undone.
     poisoned: bool,
 }
 
-fn file_name(first: u64) -> String {
+fn segment_name(first: u64) -> String {
     format!("log-{first:012}")
 }
 
-impl Log {
+impl Wal {
     /// Opens the log, hands everything in it to `take` (with the number of its batch), and cuts off a torn tail.
     pub fn open(
         disk: Arc<dyn Disk>,
-        take: &mut dyn FnMut(u64, Op<'_>) -> Result<(), Error>,
-    ) -> Result<(Log, Option<Cut>), Error> {
+        take: &mut dyn FnMut(u64, WalOp<'_>) -> Result<(), Error>,
+    ) -> Result<(Wal, Option<Cut>), Error> {
         let names = disk.list().map_err(Error::io("list", "the folder of the URL store"))?;
-        let mut log = Log {
+        let mut wal = Wal {
             disk,
             segments: Vec::new(),
             next: 1,
             watermark: PagePosition::default(),
             marked: None,
-            batch: Batch::default(),
+            batch: WriteBatch::default(),
             poisoned: false,
         };
-        let files: Vec<&String> = names.iter().filter(|name| name.starts_with("log-")).collect();
+        let segment_files: Vec<&String> = names.iter().filter(|name| name.starts_with("log-")).collect();
         let mut cut = None;
-        for (at, file) in files.iter().enumerate() {
-            cut = log.read(file, at + 1 == files.len(), take)?;
+        for (at, file) in segment_files.iter().enumerate() {
+            cut = wal.read(file, at + 1 == segment_files.len(), take)?;
         }
         // A file is named after its first batch: the one that follows an old file without any needs another name.
-        if let Some(last) = log.segments.last()
+        if let Some(last) = wal.segments.last()
             && last.version != VERSION
         {
-            log.next = log.next.max(last.first + 1);
+            wal.next = wal.next.max(last.first + 1);
         }
-        Ok((log, cut))
+        Ok((wal, cut))
     }
 
     fn read(
         &mut self,
         file: &str,
         last: bool,
-        take: &mut dyn FnMut(u64, Op<'_>) -> Result<(), Error>,
+        take: &mut dyn FnMut(u64, WalOp<'_>) -> Result<(), Error>,
     ) -> Result<Option<Cut>, Error> {
         let len = self.disk.len(file).map_err(Error::io("look at", file))?.unwrap_or(0);
         let damaged = |offset: u64, what: &str| Error::Damaged {
@@ -237,7 +238,7 @@ impl Log {
             self.next = self.next.max(first);
             self.watermark = self.watermark.max(watermark);
             good = HEADER_BYTES as u64;
-            self.segments.push(Segment { file: file.to_string(), first, len: good, version });
+            self.segments.push(WalSegment { file: file.to_string(), first, len: good, version });
         } else if !last {
             return Err(damaged(read as u64, "the file ends too early"));
         }
@@ -262,7 +263,7 @@ impl Log {
             let number = u64::from_le_bytes(std::array::from_fn(|i| number[i]));
             let mut mark = None;
             read_ops(ops, &mut |op| {
-                if let Op::Mark(upto) = op {
+                if let WalOp::Mark(upto) = op {
                     mark = Some(upto);
                     return Ok(());
                 }
@@ -295,13 +296,13 @@ impl Log {
         self.segments.last().map_or(0, |segment| segment.len)
     }
 
-    pub fn ready(&self) -> Result<(), Error> {
+    pub fn check_usable(&self) -> Result<(), Error> {
         if self.poisoned { Err(Error::Poisoned { store: "the URL store" }) } else { Ok(()) }
     }
 
     /// Writes the batch, and says its number; nothing where it is empty.
     pub fn write(&mut self) -> Result<Option<u64>, Error> {
-        self.ready()?;
+        self.check_usable()?;
         if let Some(upto) = self.marked.filter(|upto| *upto != self.watermark) {
             let len = self.batch.bytes.len();
             self.batch.mark(upto);
@@ -354,8 +355,8 @@ impl Log {
     }
 
     fn begin_segment(&mut self) {
-        self.segments.push(Segment {
-            file: file_name(self.next),
+        self.segments.push(WalSegment {
+            file: segment_name(self.next),
             first: self.next,
             len: 0,
             version: VERSION,
@@ -382,7 +383,7 @@ impl Log {
 
     /// Lets go of the files in which all batches are below this one; each with the file behind it, which carries the
     /// watermark on and must be safe before the other goes.
-    pub fn trim(&mut self, needed: u64) -> Vec<(String, String)> {
+    pub fn drop_segments_below(&mut self, needed: u64) -> Vec<(String, String)> {
         let mut gone = Vec::new();
         while let [first, second, ..] = &self.segments[..]
             && second.first <= needed
@@ -395,19 +396,19 @@ impl Log {
     }
 
     pub fn sync(&self) -> Result<(), Error> {
-        sync(&*self.disk, &self.files())
+        sync(&*self.disk, &self.segment_files())
     }
 
     /// The files that have something in them, and how much.
-    pub fn files(&self) -> Vec<(String, u64)> {
+    pub fn segment_files(&self) -> Vec<(String, u64)> {
         let written = self.segments.iter().filter(|segment| segment.len > 0);
         written.map(|segment| (segment.file.clone(), segment.len)).collect()
     }
 }
 
 /// Returns when these files, up to these lengths, would survive a power cut; one that is no longer needed may be gone.
-pub fn sync(disk: &dyn Disk, files: &[(String, u64)]) -> Result<(), Error> {
-    for (file, len) in files {
+pub fn sync(disk: &dyn Disk, segment_files: &[(String, u64)]) -> Result<(), Error> {
+    for (file, len) in segment_files {
         match disk.sync(file) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             result => {
@@ -473,15 +474,15 @@ mod tests {
         file
     }
 
-    fn open(disk: &Arc<Mem>) -> (Log, Vec<String>) {
+    fn open(disk: &Arc<Mem>) -> (Wal, Vec<String>) {
         let mut ops = Vec::new();
-        let mut take = |number: u64, op: Op<'_>| {
+        let mut take = |number: u64, op: WalOp<'_>| {
             ops.push(format!("{number} {op:?}"));
             Ok(())
         };
-        let (log, cut) = Log::open(disk.clone(), &mut take).unwrap();
+        let (wal, cut) = Wal::open(disk.clone(), &mut take).unwrap();
         assert!(cut.is_none());
-        (log, ops)
+        (wal, ops)
     }
 
     #[test]
@@ -492,18 +493,18 @@ mod tests {
         for (ops, old) in [(&b"\x01\x08http://h\x02\x02/a\x02"[..], &old[..]), (&b""[..], &[][..])] {
             let disk = Arc::new(Mem::new());
             let before = old_file(5, ops);
-            disk.append(&file_name(5), &before).unwrap();
-            let (mut log, read) = open(&disk);
-            assert_eq!((read, log.watermark.offset), (old.iter().map(|op| op.to_string()).collect(), 77));
+            disk.append(&segment_name(5), &before).unwrap();
+            let (mut wal, read) = open(&disk);
+            assert_eq!((read, wal.watermark.offset), (old.iter().map(|op| op.to_string()).collect(), 77));
             for (url, depth) in [("http://g/b", 1), ("http://g/c", 9)] {
-                log.batch.found(&CanonicalUrl::parse(url).unwrap(), depth, None);
+                wal.batch.found(&CanonicalUrl::parse(url).unwrap(), depth, None);
             }
-            assert_eq!(log.write().unwrap(), Some(6));
-            assert_eq!(disk.len(&file_name(5)).unwrap(), Some(before.len() as u64));
-            let (log, read) = open(&disk);
+            assert_eq!(wal.write().unwrap(), Some(6));
+            assert_eq!(disk.len(&segment_name(5)).unwrap(), Some(before.len() as u64));
+            let (wal, read) = open(&disk);
             let new = new.iter().map(|op| format!("6 {op}"));
             assert_eq!(read, old.iter().map(|op| op.to_string()).chain(new).collect::<Vec<String>>());
-            assert_eq!((log.watermark.offset, log.next), (77, 7));
+            assert_eq!((wal.watermark.offset, wal.next), (77, 7));
         }
     }
 }

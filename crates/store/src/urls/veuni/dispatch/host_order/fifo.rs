@@ -1,13 +1,13 @@
-//! First in, first out: servers in the order of their block, each in its turn.
+//! First in, first out: hosts in the order of their bucket, each in its turn.
 
-use super::{Facts, Schedule};
+use super::{HostFacts, HostOrder};
 
-/// Treats all servers alike.
+/// Treats all hosts alike.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fifo;
 
-impl Schedule for Fifo {
-    fn key(&self, _: &Facts<'_>) -> Option<u64> {
+impl HostOrder for Fifo {
+    fn key(&self, _: &HostFacts<'_>) -> Option<u64> {
         Some(0)
     }
 }

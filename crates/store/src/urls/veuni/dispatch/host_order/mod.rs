@@ -1,4 +1,4 @@
-//! Which servers of the block in turn are handed out first.
+//! Which hosts of the bucket in turn are handed out first.
 //!
 //! One policy a file, those that the thesis names (ch. 2). Pure: numbers in, a key out.
 
@@ -14,9 +14,9 @@ pub use rank::Rank;
 pub use response::Response;
 pub use size::Size;
 
-/// What is known of a server that has something to hand out.
+/// What is known of a host that has something to hand out.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Facts<'a> {
+pub struct HostFacts<'a> {
     pub host: &'a str,
     /// Known URLs.
     pub known: u64,
@@ -27,9 +27,9 @@ pub struct Facts<'a> {
     pub download_millis: u64,
 }
 
-/// Orders servers.
-pub trait Schedule: Send + Sync + fmt::Debug {
-    /// Servers with small keys come first, those of one key in the order in which they stand in the block. `None`:
+/// Orders hosts.
+pub trait HostOrder: Send + Sync + fmt::Debug {
+    /// Hosts with small keys come first, those of one key in the order in which they stand in the bucket. `None`:
     /// not in this turn.
-    fn key(&self, server: &Facts<'_>) -> Option<u64>;
+    fn key(&self, host: &HostFacts<'_>) -> Option<u64>;
 }

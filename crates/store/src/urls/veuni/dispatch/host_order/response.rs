@@ -1,14 +1,14 @@
-//! By response time: so many fast servers for each slow one, so that slow ones neither block nor starve.
+//! By response time: so many fast hosts for each slow one, so that slow ones neither bucket nor starve.
 
-use super::{Facts, Schedule};
+use super::{HostFacts, HostOrder};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Mixes fast and slow servers in a set ratio.
+/// Mixes fast and slow hosts in a set ratio.
 #[derive(Debug)]
 pub struct Response {
     /// Slower than this on average counts as slow.
     pub slow_millis: u64,
-    /// Fast servers for each slow one.
+    /// Fast hosts for each slow one.
     pub fast_per_slow: u64,
     fast: AtomicU64,
     slow: AtomicU64,
@@ -20,10 +20,10 @@ impl Response {
     }
 }
 
-impl Schedule for Response {
-    fn key(&self, server: &Facts<'_>) -> Option<u64> {
+impl HostOrder for Response {
+    fn key(&self, host: &HostFacts<'_>) -> Option<u64> {
         // Each kind counts its own; a slow one's number is stretched so that it falls behind its share of fast ones.
-        if server.download_millis > self.slow_millis {
+        if host.download_millis > self.slow_millis {
             let number = self.slow.fetch_add(1, Ordering::Relaxed);
             Some((number + 1).saturating_mul(self.fast_per_slow.max(1)))
         } else {
@@ -39,15 +39,15 @@ mod tests {
     #[test]
     fn three_fast_servers_for_each_slow_one() {
         let policy = Response::new(100, 3);
-        let mut servers: Vec<(Option<u64>, usize, bool)> = (0..16)
+        let mut hosts: Vec<(Option<u64>, usize, bool)> = (0..16)
             .map(|at| {
                 let slow = at < 4;
                 let download_millis = if slow { 500 } else { 5 };
-                (policy.key(&Facts { download_millis, ..Facts::default() }), at, slow)
+                (policy.key(&HostFacts { download_millis, ..HostFacts::default() }), at, slow)
             })
             .collect();
-        servers.sort();
-        let slow: Vec<usize> = (0..16).filter(|at| servers[*at].2).collect();
+        hosts.sort();
+        let slow: Vec<usize> = (0..16).filter(|at| hosts[*at].2).collect();
         assert_eq!(slow, [3, 7, 11, 15]);
     }
 }

@@ -1,14 +1,14 @@
-//! By number of pages: the largest servers first, because under politeness they take longest.
+//! By number of pages: the largest hosts first, because under politeness they take longest.
 
-use super::{Facts, Schedule};
+use super::{HostFacts, HostOrder};
 
 /// Orders by URLs that wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Size;
 
-impl Schedule for Size {
-    fn key(&self, server: &Facts<'_>) -> Option<u64> {
-        Some(u64::MAX - server.waiting)
+impl HostOrder for Size {
+    fn key(&self, host: &HostFacts<'_>) -> Option<u64> {
+        Some(u64::MAX - host.waiting)
     }
 }
 
@@ -18,7 +18,7 @@ mod tests {
 
     #[test]
     fn large_servers_come_first() {
-        let key = |waiting| Size.key(&Facts { waiting, ..Facts::default() });
+        let key = |waiting| Size.key(&HostFacts { waiting, ..HostFacts::default() });
         assert!(key(9) < key(8));
     }
 }

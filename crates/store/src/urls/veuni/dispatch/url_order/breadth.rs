@@ -1,17 +1,17 @@
 //! Breadth: what was never visited first, nearest to the seeds first.
 
-use super::{Candidate, Redistribution, Shortest, by_due};
+use super::{Candidate, Shortest, UrlOrder, by_due};
 use farol_base::Timestamp;
 
-/// Prefers uncollected URLs; of a new server, those with the shortest paths.
+/// Prefers uncollected URLs; of a new host, those with the shortest paths.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Breadth;
 
-impl Redistribution for Breadth {
-    fn key(&self, candidate: &Candidate, now: Timestamp, new_server: bool) -> u64 {
+impl UrlOrder for Breadth {
+    fn key(&self, candidate: &Candidate, now: Timestamp, new_host: bool) -> u64 {
         match candidate.due {
             Some(due) => by_due(due),
-            None if new_server => Shortest.key(candidate, now, true),
+            None if new_host => Shortest.key(candidate, now, true),
             None => u64::from(candidate.depth) << 32 | candidate.path_bytes as u64,
         }
     }

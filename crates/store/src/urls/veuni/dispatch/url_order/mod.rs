@@ -1,4 +1,4 @@
-//! Which of a server's URLs are pre-scheduled: the ones that may be handed out before its block is merged again.
+//! Which of a host's URLs are pre-scheduled: the ones that may be handed out before its bucket is merged again.
 //!
 //! One policy a file. Pure: the merge asks, and obeys.
 
@@ -13,7 +13,7 @@ pub use breadth::Breadth;
 pub use refresh::Refresh;
 pub use shortest::Shortest;
 
-/// With fewer URLs than this left to hand out, a server's pre-scheduled URLs are chosen anew (thesis, ch. 3).
+/// With fewer URLs than this left to hand out, a host's pre-scheduled URLs are chosen anew (thesis, ch. 3).
 pub const LEFT_MIN: u64 = 10;
 
 /// A URL that may be chosen.
@@ -26,11 +26,11 @@ pub struct Candidate {
     pub due: Option<Timestamp>,
 }
 
-/// Orders a server's URLs.
-pub trait Redistribution: Send + Sync + fmt::Debug {
+/// Orders a host's URLs.
+pub trait UrlOrder: Send + Sync + fmt::Debug {
     /// The smallest keys are chosen, and handed out in their order; of equal ones the first in the alphabet.
-    /// `new_server` says that nothing of the server was known before.
-    fn key(&self, candidate: &Candidate, now: Timestamp, new_server: bool) -> u64;
+    /// `new_host` says that nothing of the host was known before.
+    fn key(&self, candidate: &Candidate, now: Timestamp, new_host: bool) -> u64;
 
     /// Whether to choose anew, with so many left to hand out.
     fn is_due(&self, left: u64) -> bool {

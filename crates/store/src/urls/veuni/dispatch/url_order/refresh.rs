@@ -1,18 +1,18 @@
 //! Refresh: what is due again first, then what was never visited.
 
-use super::{Breadth, Candidate, Redistribution};
+use super::{Breadth, Candidate, UrlOrder};
 use farol_base::Timestamp;
 
 /// Prefers pages that are due again, longest due first; the others as [`Breadth`] does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Refresh;
 
-impl Redistribution for Refresh {
-    fn key(&self, candidate: &Candidate, now: Timestamp, new_server: bool) -> u64 {
+impl UrlOrder for Refresh {
+    fn key(&self, candidate: &Candidate, now: Timestamp, new_host: bool) -> u64 {
         match candidate.due {
             Some(due) if due <= now => due.as_millis() >> 2,
             // Due times of the past fill less than the lower half of the numbers.
-            _ => 1 << 62 | Breadth.key(candidate, now, new_server),
+            _ => 1 << 62 | Breadth.key(candidate, now, new_host),
         }
     }
 }

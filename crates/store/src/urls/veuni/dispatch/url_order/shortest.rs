@@ -1,13 +1,13 @@
-//! Shortest path first: the pages near a server's root, which are its most important ones as a rule.
+//! Shortest path first: the pages near a host's root, which are its most important ones as a rule.
 
-use super::{Candidate, Redistribution, by_due};
+use super::{Candidate, UrlOrder, by_due};
 use farol_base::Timestamp;
 
 /// Prefers uncollected URLs, the shortest first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shortest;
 
-impl Redistribution for Shortest {
+impl UrlOrder for Shortest {
     fn key(&self, candidate: &Candidate, _: Timestamp, _: bool) -> u64 {
         match candidate.due {
             Some(due) => by_due(due),
