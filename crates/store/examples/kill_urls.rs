@@ -59,7 +59,7 @@ fn main() -> Outcome<()> {
 /// So small that merges, splits and level-0 runs come every few batches.
 fn options(threads: usize) -> VeuniOptions {
     VeuniOptions {
-        memory: 40 << 10,
+        memtable_bytes: 40 << 10,
         seen_cache: 40 << 10,
         bucket_bytes: 16 << 10,
         bucket_hosts: 60,

@@ -76,7 +76,7 @@ impl Veuni {
     pub(super) fn forget(&mut self, host: &Host) -> Result<u64, Error> {
         UrlStore::compact_all(self)?;
         let known = UrlStore::host_counts(self, host).map_or(0, |counts| counts.known);
-        self.memtable_of(host.as_str(), self.wal.next).delete_host(host.as_str());
+        self.memtable_of(host.as_str(), self.wal.next_seqno).delete_host(host.as_str());
         self.wal.batch.delete_host(host.as_str());
         self.seen_cache.clear();
         self.in_flight.delete_host(host.as_str());

@@ -18,9 +18,9 @@
 //!
 //! PROMISE: as [`UrlStore`]; what was noted comes up after the flush that follows. A damaged file is named, and only
 //! its bucket's hosts stand still. A full disk in the middle of a merge leaves the old bucket as it is.
-//! INVARIANT: bucket + pending runs + log batches beyond `upto` = everything noted, at any moment of a crash.
+//! INVARIANT: bucket + pending runs + log batches beyond `flushed_seqno` = everything noted, at any moment of a crash.
 //!
-//! Memory: the memtable ([`VeuniOptions::memory`], at most half as much again where writing it lags behind), [`VeuniOptions::seen_cache`], URLs that are out, those
+//! Memory: the memtable ([`VeuniOptions::memtable_bytes`], at most half as much again where writing it lags behind), [`VeuniOptions::seen_cache`], URLs that are out, those
 //! that are due soon (23 MB at most), the hosts of the buckets in turn, 8 bytes per two thousand URLs and 16 bytes per 64 hosts. The paths of a host are never in memory
 //! at once.
 
@@ -78,7 +78,7 @@ const BATCH_BYTES_MAX: usize = 512 << 10;
 #[derive(Clone, Debug)]
 pub struct VeuniOptions {
     /// Memory for what came in and stands in no other file than the log. Default: 64 MiB, some 800,000 URLs.
-    pub memory: u64,
+    pub memtable_bytes: u64,
     /// Memory for recognising URLs that were found lately. Default: 64 MiB, some 7 million URLs.
     pub seen_cache: u64,
     /// A bucket larger than this is split, in a small store sooner. Default: 32 MiB, some 2 million URLs.
@@ -103,7 +103,7 @@ pub struct VeuniOptions {
 impl Default for VeuniOptions {
     fn default() -> VeuniOptions {
         VeuniOptions {
-            memory: 64 << 20,
+            memtable_bytes: 64 << 20,
             seen_cache: 64 << 20,
             bucket_bytes: 32 << 20,
             bucket_hosts: 100_000,
@@ -132,7 +132,7 @@ struct Bucket {
     /// It was emptied because it was damaged, and somebody is filling it again.
     rebuilding: bool,
     /// Batches of the log up to this one are in its files.
-    upto: u64,
+    flushed_seqno: u64,
     memtable: Memtable,
     /// What is on its way into a file.
     immutable: Option<Arc<Memtable>>,
@@ -167,7 +167,7 @@ impl Bucket {
             file: None,
             has_file: false,
             rebuilding: false,
-            upto: 0,
+            flushed_seqno: 0,
             memtable: Memtable::default(),
             immutable: None,
             runs: Vec::new(),
@@ -290,7 +290,7 @@ impl Veuni {
 impl UrlStore for Veuni {
     fn found(&mut self, found: &[Found]) -> Result<(), Error> {
         self.make_room()?;
-        let batch = self.wal.next;
+        let batch = self.wal.next_seqno;
         for found in found.chunks(CHECKED_AT_A_TIME) {
             prefetch(found.iter().map(|found| found.url.as_str().as_bytes()));
             let mut fingerprints = [Fingerprint::default(); CHECKED_AT_A_TIME];
@@ -331,7 +331,7 @@ impl UrlStore for Veuni {
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error> {
         self.make_room()?;
         let (host, path) = split(url);
-        self.memtable_of(host, self.wal.next).visited(host, path, visit);
+        self.memtable_of(host, self.wal.next_seqno).visited(host, path, visit);
         self.wal.batch.visited(host, path, visit);
         self.complete(url, visit);
         Ok(())

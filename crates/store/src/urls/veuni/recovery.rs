@@ -32,8 +32,10 @@ impl Veuni {
     /// Where the list of buckets or the log cannot be read, are not ours, or are damaged anywhere but at the end.
     pub fn open(disk: Arc<dyn Disk>, options: VeuniOptions) -> Result<(Veuni, Option<Cut>), Error> {
         let (listed, next) = manifest::read(&*disk)?;
-        let (mut buckets, chunk_pool) =
-            (Vec::with_capacity(listed.len()), ChunkPool::with_limit(memtable_bytes_max(options.memory)));
+        let (mut buckets, chunk_pool) = (
+            Vec::with_capacity(listed.len()),
+            ChunkPool::with_limit(memtable_bytes_max(options.memtable_bytes)),
+        );
         let mut needed: HashSet<String> = HashSet::new();
         for listed in &listed {
             let mut bucket = Bucket::new(listed.number, listed.generation, listed.from);
@@ -45,7 +47,7 @@ impl Veuni {
                 needed.insert(name.clone());
                 match BucketFile::open(disk.clone(), &name) {
                     Ok(file) => {
-                        bucket.upto = file.id.upto;
+                        bucket.flushed_seqno = file.id.flushed_seqno;
                         bucket.file = Some(Arc::new(file));
                     }
                     Err(error) => bucket.damage = Some(super::lookup::damage_of(error, &name, 0)),
@@ -65,7 +67,8 @@ impl Veuni {
                 let hosts = bucket.file.as_ref().map_or(0, |file| file.totals.hosts);
                 bucket.damage = Some(Damage { file: pending, offset, what: what.to_string(), hosts });
             }
-            bucket.upto = runs.last().map_or(bucket.upto, |run| bucket.upto.max(run.upto));
+            bucket.flushed_seqno =
+                runs.last().map_or(bucket.flushed_seqno, |run| bucket.flushed_seqno.max(run.flushed_seqno));
             bucket.runs = runs;
             buckets.push(bucket);
         }
@@ -101,10 +104,10 @@ impl Veuni {
             store.replay(batch, op, &mut host);
             Ok(())
         })?;
-        let upto = store.buckets.iter().map(|bucket| bucket.upto).max().unwrap_or(0);
+        let flushed_seqno = store.buckets.iter().map(|bucket| bucket.flushed_seqno).max().unwrap_or(0);
         store.wal = wal;
         // Batches whose files of the log are gone have had their numbers.
-        store.wal.next = store.wal.next.max(upto + 1);
+        store.wal.next_seqno = store.wal.next_seqno.max(flushed_seqno + 1);
         Ok((store, cut))
     }
 
@@ -114,7 +117,7 @@ impl Veuni {
             name.clone_into(host);
             return;
         }
-        if batch <= self.buckets[self.bucket_of(hash64(host.as_bytes()))].upto {
+        if batch <= self.buckets[self.bucket_of(hash64(host.as_bytes()))].flushed_seqno {
             return;
         }
         match op {

@@ -58,12 +58,12 @@ impl Veuni {
         let mut buffered = Memtable::default();
         buffered.extend(&bucket.memtable);
         keep(&mut RunReader::memtable(Arc::new(buffered)), &mut kept)?;
-        let upto = self.wal.next - 1;
+        let flushed_seqno = self.wal.next_seqno - 1;
         let mut fresh = Bucket::new(bucket.number, bucket.generation + 1, bucket.from);
-        fresh.upto = upto;
+        fresh.flushed_seqno = flushed_seqno;
         fresh.rebuilding = true;
         if !kept.is_empty() {
-            fresh.runs.push(write_run(&*self.disk, &fresh.level0_file(), &kept, upto, 0)?);
+            fresh.runs.push(write_run(&*self.disk, &fresh.level0_file(), &kept, flushed_seqno, 0)?);
         }
         let files = [format!("block-{:06}-{:08}", bucket.number, bucket.generation), bucket.level0_file()];
         self.buckets[at] = fresh;

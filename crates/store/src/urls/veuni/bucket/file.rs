@@ -172,14 +172,14 @@ fn read_header(file: &str, header: &[u8; HEADER_BYTES]) -> Result<BucketId, Erro
             four(&mut bytes)?,
         ))
     };
-    let (version, number, generation, from, upto, crc) = short().map_err(damaged)?;
+    let (version, number, generation, from, flushed_seqno, crc) = short().map_err(damaged)?;
     if crc32fast::hash(&header[..HEADER_BYTES - 4]) != crc {
         return Err(damaged("its header does not fit"));
     }
     if version != VERSION {
         return Err(Error::Version { file: file.to_string(), found: version, known: VERSION });
     }
-    Ok(BucketId { number, generation, from, upto })
+    Ok(BucketId { number, generation, from, flushed_seqno })
 }
 
 type BucketFooter = (BucketTotals, Vec<u64>, Vec<(u64, u64)>);

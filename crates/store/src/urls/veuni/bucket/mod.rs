@@ -43,7 +43,7 @@ pub struct BucketId {
     /// Smallest hash of a host that belongs here.
     pub from: u64,
     /// Batches of the log up to this one are in it.
-    pub upto: u64,
+    pub flushed_seqno: u64,
 }
 
 impl BucketId {

@@ -44,7 +44,7 @@ impl BucketWriter {
         buffer.extend_from_slice(MAGIC);
         buffer.extend_from_slice(&VERSION.to_le_bytes());
         buffer.extend_from_slice(&id.number.to_le_bytes());
-        [id.generation, id.from, id.upto]
+        [id.generation, id.from, id.flushed_seqno]
             .iter()
             .for_each(|number| buffer.extend_from_slice(&number.to_le_bytes()));
         buffer.extend_from_slice(&crc32fast::hash(&buffer).to_le_bytes());

@@ -114,7 +114,7 @@ impl SplitWriter {
         if (full && hash != self.last_hash) || self.open.is_none() {
             self.close()?;
             let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-            let id = BucketId { number, generation: 0, from: hash, upto: self.id.upto };
+            let id = BucketId { number, generation: 0, from: hash, flushed_seqno: self.id.flushed_seqno };
             self.open = Some(BucketWriter::create(self.disk.clone(), id)?);
         }
         self.last_hash = hash;

@@ -50,7 +50,7 @@ const WAL_SEGMENT_BYTES: u64 = 32 << 20;
 /// What a job did.
 pub enum JobDone {
     Compacted { number: u32, result: Result<Vec<Arc<BucketFile>>, Error>, took: Duration },
-    Flushed { number: u32, upto: u64, result: Result<Run, Error> },
+    Flushed { number: u32, flushed_seqno: u64, result: Result<Run, Error> },
 }
 
 impl Veuni {
@@ -59,7 +59,7 @@ impl Veuni {
         self.poll_jobs()?;
         self.clear_error();
         let buffered: u64 = self.memtable_bytes();
-        if buffered > self.options.memory {
+        if buffered > self.options.memtable_bytes {
             self.flush_memtables()?;
         }
         self.prefault_chunks(buffered);
@@ -94,7 +94,7 @@ impl Veuni {
 
     /// Has memory made for what comes in next, once much comes.
     fn prefault_chunks(&mut self, buffered: u64) {
-        let ready = self.options.memory / PREFAULT_SHARE;
+        let ready = self.options.memtable_bytes / PREFAULT_SHARE;
         if self.jobs.has_threads() && buffered > ready && self.chunk_pool.try_start_growing(ready) {
             let chunk_pool = self.chunk_pool.clone();
             // A few times in a store's life. Where there is no thread to be had, memory comes when it is needed.
@@ -138,7 +138,7 @@ impl Veuni {
             .map(|memtable| memtable.bytes())
             .sum();
         let (pending, _) = self.level0_total();
-        self.memtable_bytes() + immutable > memtable_bytes_max(self.options.memory)
+        self.memtable_bytes() + immutable > memtable_bytes_max(self.options.memtable_bytes)
             || pending > self.level0_max() * 3 / 2
     }
 
@@ -172,7 +172,7 @@ impl Veuni {
                 self.drop_wal_segments();
                 Ok(())
             }
-            JobDone::Flushed { number, upto, result } => {
+            JobDone::Flushed { number, flushed_seqno, result } => {
                 let Some(at) = self.buckets.iter().position(|bucket| bucket.number == number) else {
                     return Ok(());
                 };
@@ -181,7 +181,7 @@ impl Veuni {
                 match result {
                     Ok(run) => {
                         bucket.runs.push(run);
-                        bucket.upto = upto;
+                        bucket.flushed_seqno = flushed_seqno;
                         bucket.immutable = None;
                     }
                     Err(error) => self.on_job_failed(at, error),
@@ -245,7 +245,7 @@ impl Veuni {
         {
             let mut bucket = Bucket::new(file.id.number, file.id.generation, from);
             bucket.memtable = memtable;
-            bucket.upto = file.id.upto;
+            bucket.flushed_seqno = file.id.flushed_seqno;
             bucket.merged = self.now;
             bucket.file = Some(file);
             (bucket.has_file, bucket.rebuilding) = (true, rebuilding);
@@ -274,9 +274,9 @@ impl Veuni {
             .map(|bucket| (bucket.memtable.first_seqno(), bucket.number))
             .collect();
         waiting.sort_unstable();
-        let (mut buffered, room) = (self.memtable_bytes(), self.options.memory / FREED_SHARE);
+        let (mut buffered, room) = (self.memtable_bytes(), self.options.memtable_bytes / FREED_SHARE);
         for (_, number) in waiting {
-            if buffered + room <= self.options.memory || !self.wal.batch.is_empty() {
+            if buffered + room <= self.options.memtable_bytes || !self.wal.batch.is_empty() {
                 break;
             }
             // Merging a bucket may have made more of them.
@@ -294,7 +294,7 @@ impl Veuni {
         let bucket = &self.buckets[at];
         let for_one: u64 = bucket.runs.iter().map(|run| run.largest).sum();
         // A merge for the sake of memory should not rewrite far more than came in; but memory has an end.
-        let memory = self.options.memory;
+        let memory = self.options.memtable_bytes;
         let for_one_max = bucket.bytes().clamp(memory / ONE_HOST_SHARE, memory).max(ONE_HOST_MIN);
         let is_much = bucket.memtable.len() as u64 * 2 >= bucket.known() || for_one >= for_one_max;
         match &bucket.damage {
@@ -307,7 +307,7 @@ impl Veuni {
     }
 
     fn start_flush(&mut self, at: usize) {
-        let upto = self.wal.next - 1;
+        let flushed_seqno = self.wal.next_seqno - 1;
         let disk = self.disk.clone();
         let bucket = &mut self.buckets[at];
         let (number, file, offset) = (bucket.number, bucket.level0_file(), bucket.level0_bytes());
@@ -317,16 +317,16 @@ impl Veuni {
         let wal = self.wal.segment_files();
         let job = move || {
             let result = crate::urls::veuni::wal::sync(&*disk, &wal)
-                .and_then(|()| write_run(&*disk, &file, &memtable, upto, offset));
+                .and_then(|()| write_run(&*disk, &file, &memtable, flushed_seqno, offset));
             drop(memtable);
-            JobDone::Flushed { number, upto, result }
+            JobDone::Flushed { number, flushed_seqno, result }
         };
         self.jobs.start(Job::Flush(Box::new(job)));
     }
 
     /// Merges a bucket with all that came in for it.
     pub(in crate::urls::veuni) fn start_compaction(&mut self, at: usize) -> Result<(), Error> {
-        let upto = self.wal.next - 1;
+        let flushed_seqno = self.wal.next_seqno - 1;
         let (disk, now, next_number) = (self.disk.clone(), self.now, self.next_number.clone());
         let policy = self.options.url_order.clone();
         let limits = BucketLimits {
@@ -339,7 +339,7 @@ impl Veuni {
         bucket.immutable = Some(memtable.clone());
         bucket.is_busy = true;
         let (number, old, pending) = (bucket.number, bucket.file.clone(), bucket.level0_file());
-        let id = BucketId { number, generation: bucket.generation + 1, from: bucket.from, upto };
+        let id = BucketId { number, generation: bucket.generation + 1, from: bucket.from, flushed_seqno };
         let offsets: Vec<Vec<u64>> =
             bucket.runs.iter().map(|run| run.index.iter().map(|(_, offset)| *offset).collect()).collect();
         // Paths shrink to about a fifth on their way into a bucket.
@@ -445,7 +445,7 @@ impl Veuni {
             ]
         });
         let needed = memtables.min().unwrap_or(u64::MAX);
-        for (file, successor) in self.wal.drop_segments_below(needed.min(self.wal.next)) {
+        for (file, successor) in self.wal.drop_segments_below(needed.min(self.wal.next_seqno)) {
             self.obsolete_files.remove(file, Some(successor));
         }
     }
@@ -490,7 +490,7 @@ pub(in crate::urls::veuni) fn write_run(
     disk: &dyn Disk,
     file: &str,
     memtable: &Memtable,
-    upto: u64,
+    flushed_seqno: u64,
     offset: u64,
 ) -> Result<Run, Error> {
     let len = |disk: &dyn Disk| disk.len(file).map_err(Error::io("look at", file));
@@ -500,7 +500,7 @@ pub(in crate::urls::veuni) fn write_run(
     };
     // An earlier attempt may have left something.
     cut(disk)?;
-    let appended = append_run(disk, file, memtable, upto, offset);
+    let appended = append_run(disk, file, memtable, flushed_seqno, offset);
     let written = appended.and_then(|run| disk.sync(file).map_err(Error::io("sync", file)).map(|()| run));
     if written.is_err() {
         cut(disk)?;

@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn flush(number: u32) -> Job {
-        Job::Flush(Box::new(move || JobDone::Flushed { number, upto: 0, result: Err(failed()) }))
+        Job::Flush(Box::new(move || JobDone::Flushed { number, flushed_seqno: 0, result: Err(failed()) }))
     }
 
     /// A merge that tells when it begins, and ends when it is told to.

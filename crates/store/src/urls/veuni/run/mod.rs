@@ -206,7 +206,7 @@ impl<'a> RunBuilder<'a> {
 /// A run in a level-0 file.
 #[derive(Clone, Debug)]
 pub struct Run {
-    pub upto: u64,
+    pub flushed_seqno: u64,
     /// First hash and offset in the file of each block.
     pub index: Vec<(u64, u64)>,
     /// Behind its last byte.
@@ -237,7 +237,7 @@ pub fn append_run(
     disk: &dyn Disk,
     file: &str,
     memtable: &Memtable,
-    upto: u64,
+    flushed_seqno: u64,
     offset: u64,
 ) -> Result<Run, Error> {
     SCRATCH.with_borrow_mut(|blocks| {
@@ -252,7 +252,7 @@ pub fn append_run(
         let BlockBuffer { out, index, largest, .. } = blocks;
         let mut head = Vec::with_capacity(HEAD_BYTES + 16 * index.len() + 4);
         head.extend_from_slice(MAGIC);
-        head.extend_from_slice(&upto.to_le_bytes());
+        head.extend_from_slice(&flushed_seqno.to_le_bytes());
         head.extend_from_slice(&(index.len() as u32).to_le_bytes());
         head.extend_from_slice(&(out.len() as u64).to_le_bytes());
         head.extend_from_slice(&crc32fast::hash(&head).to_le_bytes());
@@ -269,7 +269,7 @@ pub fn append_run(
         out.shrink_to(SCRATCH_BYTES);
         let index = index.iter().map(|(first, start)| (*first, start + blocks_at)).collect();
         let (end, largest, blocks_activation) = (blocks_at + bytes, *largest, memtable.blocks_activation());
-        Ok(Run { upto, index, end, largest, blocks_activation })
+        Ok(Run { flushed_seqno, index, end, largest, blocks_activation })
     })
 }
 
@@ -320,7 +320,7 @@ fn read_run(disk: &Arc<dyn Disk>, file: &str, at: u64, len: u64) -> Result<Parse
         return Ok(ParsedRun::Damaged("the head of a run does not fit its checksum"));
     }
     let mut numbers = Decoder::of(&head[4..]);
-    let upto = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
+    let flushed_seqno = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
     let count = numbers.fixed().map(u32::from_le_bytes).unwrap_or(0) as u64;
     let bytes = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
     let index_bytes = 16 * count + 4;
@@ -341,7 +341,7 @@ fn read_run(disk: &Arc<dyn Disk>, file: &str, at: u64, len: u64) -> Result<Parse
         index.push((first, blocks_at + numbers.fixed().map(u64::from_le_bytes).unwrap_or(0)));
     }
     let largest = largest_of(&index);
-    Ok(ParsedRun::Whole(Run { upto, index, end, largest, blocks_activation: true }))
+    Ok(ParsedRun::Whole(Run { flushed_seqno, index, end, largest, blocks_activation: true }))
 }
 
 /// Reads what came in, host by host: a run of a file, or a memtable.
@@ -511,7 +511,7 @@ mod tests {
         append_run(&*mem, "p", &memtable, 78, run.end).unwrap();
         mem.truncate("p", 2 * run.end - 1).unwrap();
         let Level0File { runs, torn, damaged } = runs_of(&mem, "p").unwrap();
-        assert_eq!((runs.len(), runs[0].upto, runs[0].end), (1, 77, run.end));
+        assert_eq!((runs.len(), runs[0].flushed_seqno, runs[0].end), (1, 77, run.end));
         assert_eq!((torn, damaged), (Some(run.end), None));
         assert!(runs[0].index.len() > 1, "{} pieces", runs[0].index.len());
         let offsets = runs[0].index.iter().map(|(_, offset)| *offset).collect();
@@ -541,7 +541,7 @@ mod tests {
         let mut memtable = Memtable::default();
         for number in 0..20_000 {
             let host = format!("http://host-{number}.example");
-            memtable.forget(&host);
+            memtable.delete_host(&host);
         }
         let mem: Arc<dyn Disk> = Arc::new(Mem::new());
         let run = append_run(&*mem, "p", &memtable, 1, 0).unwrap();

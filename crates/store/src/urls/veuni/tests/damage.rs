@@ -198,7 +198,7 @@ fn damage_that_the_crawl_comes_upon_stops_only_its_block() {
 /// As [`settled`], and then more URLs, that wait in level-0 runs: two runs for each bucket.
 fn with_pending() -> (Mem, Naive) {
     let (mem, mut naive) = settled();
-    let mut store = open(&mem, VeuniOptions { memory: 1, ..small() });
+    let mut store = open(&mem, VeuniOptions { memtable_bytes: 1, ..small() });
     for pages in [PAGES..PAGES + 5, PAGES + 5..PAGES + 10] {
         for host in 0..HOSTS {
             note(&mut store, host, pages.clone());
@@ -212,7 +212,7 @@ fn with_pending() -> (Mem, Naive) {
     // As a log does that has grown: what stands in level-0 runs goes from it.
     store.wal.roll();
     store.flush().unwrap();
-    assert_eq!(store.wal.files().len(), 1);
+    assert_eq!(store.wal.segment_files().len(), 1);
     (mem, naive)
 }
 
@@ -277,7 +277,7 @@ fn damage_is_not_forgotten() {
     for (name, region) in regions {
         let damaged = if name == "run" { &pending } else { &file };
         let bad = with_flip(&mem, damaged, (region.start + region.end) / 2);
-        let mut store = open(&bad, VeuniOptions { memory: 1, ..small() });
+        let mut store = open(&bad, VeuniOptions { memtable_bytes: 1, ..small() });
         assert_eq!(store.check().len(), 1);
         for host in 0..HOSTS {
             note(&mut store, host, PAGES + 10..PAGES + 15);

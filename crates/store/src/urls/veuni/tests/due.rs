@@ -161,7 +161,7 @@ fn a_hint_brings_it_up_earlier() {
 #[test]
 fn among_merges_and_splits_each_comes_up_when_it_is_due() {
     let small = VeuniOptions {
-        memory: 64 << 10,
+        memtable_bytes: 64 << 10,
         bucket_bytes: 24 << 10,
         bucket_hosts: 12,
         threads: 1,

@@ -87,8 +87,10 @@ fn what_waits_for_a_huge_server_is_never_more_than_memory_holds() {
     // Pending files may be as large as they like, but one host's must fit into a merge.
     let memory = 1 << 20;
     let mem = Mem::new();
-    let mut store =
-        open(&mem, VeuniOptions { memory, level0_min: 1 << 40, bucket_bytes: 64 << 10, ..options() });
+    let mut store = open(
+        &mem,
+        VeuniOptions { memtable_bytes: memory, level0_min: 1 << 40, bucket_bytes: 64 << 10, ..options() },
+    );
     let mut most = 0;
     for first in (0..400_000).step_by(2_000) {
         store.found(&(first..first + 2_000).map(|page| found_url(0, page)).collect::<Vec<Found>>()).unwrap();
@@ -100,7 +102,7 @@ fn what_waits_for_a_huge_server_is_never_more_than_memory_holds() {
     let waits = |store: &Veuni| store.buckets[0].runs.iter().map(|run| run.largest).sum::<u64>();
     let before = waits(&store);
     drop(store);
-    let mut store = open(&mem, VeuniOptions { memory, ..options() });
+    let mut store = open(&mem, VeuniOptions { memtable_bytes: memory, ..options() });
     assert!(before > 0 && waits(&store) >= before / 2, "{} of {before} bytes", waits(&store));
     store.compact_all().unwrap();
     let host = Host::parse("http://h0.test").unwrap();
@@ -153,7 +155,7 @@ fn a_block_that_splits_leaves_the_others_alone() {
 fn what_threads_merge_is_what_came_in() {
     let mem = Mem::new();
     let small = VeuniOptions {
-        memory: 400 << 10,
+        memtable_bytes: 400 << 10,
         bucket_bytes: 96 << 10,
         bucket_hosts: 40,
         prescheduled: 150,
@@ -243,7 +245,7 @@ fn a_merge_that_fails_leaves_nothing_behind() {
 fn whoever_brings_more_than_a_full_disk_takes_is_told() {
     let mem = Mem::new();
     let disk = Arc::new(Faulty::new(Arc::new(mem.clone())));
-    let small = VeuniOptions { memory: 200 << 10, bucket_bytes: 128 << 10, ..options() };
+    let small = VeuniOptions { memtable_bytes: 200 << 10, bucket_bytes: 128 << 10, ..options() };
     let mut store = Veuni::open(disk.clone(), small.clone()).unwrap().0;
     disk.fill_up(600 << 10);
     let (mut batches, mut told) = (0, None);
@@ -272,7 +274,7 @@ fn a_busy_disk_makes_whoever_brings_much_wait_and_memory_does_not_grow() {
     let disk = Arc::new(Faulty::new(Arc::new(Mem::new())));
     disk.be_busy(std::time::Duration::from_millis(20));
     let (memory, batch_bytes) = (4 << 20, 300 << 10);
-    let busy = VeuniOptions { memory, bucket_bytes: 128 << 10, threads: 2, ..options() };
+    let busy = VeuniOptions { memtable_bytes: memory, bucket_bytes: 128 << 10, threads: 2, ..options() };
     let mut store = Veuni::open(disk, busy).unwrap().0;
     let mut most = 0;
     for batch in 0..150 {
@@ -287,7 +289,7 @@ fn a_busy_disk_makes_whoever_brings_much_wait_and_memory_does_not_grow() {
         // Each memtable, one that is being dealt out included, has a chunk that is not full.
         let open_chunks = 3 * store.buckets.len() as u64 * memtable::chunk_pool::CHUNK_BYTES as u64;
         let made = store.chunk_pool.allocated_bytes();
-        assert!(made <= memory * 3 / 2 + batch_bytes + open_chunks, "{made} bytes for {staged}");
+        assert!(made <= memory * 3 / 2 + batch_bytes + open_chunks, "{made} bytes for {buffered}");
     }
     assert!(most > memory && most <= memory * 3 / 2 + batch_bytes, "{most} bytes waited");
     store.compact_all().unwrap();

@@ -32,12 +32,12 @@ enum Op {
     },
     Release(u8),
     HostsDue(usize),
-    LetGo(u8),
-    Forget(u8),
+    ReleaseHost(u8),
+    DeleteHost(u8),
     Mark(u32),
     Flush,
     Sync,
-    Settle,
+    CompactAll,
     Reopen,
     PowerCut,
     Die {
@@ -61,12 +61,12 @@ fn op() -> impl Strategy<Value = Op> {
         5 => (host.clone(), 0usize..5).prop_map(|(host, limit)| Op::Draw { host, limit }),
         3 => url.prop_map(Op::Release),
         5 => (0usize..4).prop_map(Op::HostsDue),
-        4 => host.clone().prop_map(Op::LetGo),
-        1 => host.prop_map(Op::Forget),
+        4 => host.clone().prop_map(Op::ReleaseHost),
+        1 => host.prop_map(Op::DeleteHost),
         2 => (0u32..9).prop_map(Op::Mark),
         8 => Just(Op::Flush),
         2 => Just(Op::Sync),
-        2 => Just(Op::Settle),
+        2 => Just(Op::CompactAll),
         2 => Just(Op::Reopen),
         1 => Just(Op::PowerCut),
         2 => (1u64..8, 0usize..300).prop_map(|(write, kept)| Op::Die { write, kept }),
@@ -102,7 +102,7 @@ fn visit(outcome: u8, now: Timestamp, due: Option<u8>) -> Visit {
 fn open(disk: &Arc<Faulty>) -> Veuni {
     // So small that everything happens: buckets of two hosts, level-0 runs, several turns, few pre-scheduled URLs.
     let options = VeuniOptions {
-        memory: 600,
+        memtable_bytes: 600,
         seen_cache: 600,
         bucket_bytes: 500,
         bucket_hosts: 2,
@@ -189,11 +189,11 @@ impl Race {
                 }
                 Err(error) => self.broken(error, vec![self.flushed.clone()]),
             },
-            Op::LetGo(number) => {
+            Op::ReleaseHost(number) => {
                 self.veuni.release_host(&host(*number));
                 self.held.remove(&host(*number));
             }
-            Op::Forget(number) => self.forget(&host(*number)),
+            Op::DeleteHost(number) => self.delete_host(&host(*number)),
             Op::Mark(offset) => {
                 let upto = PagePosition { file: 0, offset: u64::from(*offset) };
                 self.veuni.mark(upto).unwrap();
@@ -207,11 +207,11 @@ impl Race {
                 let result = self.veuni.sync();
                 self.flushed(result, true);
             }
-            Op::Settle => {
+            Op::CompactAll => {
                 let result = self.veuni.compact_all();
-                let is_settled = result.is_ok();
+                let is_compacted = result.is_ok();
                 self.flushed(result, false);
-                if is_settled && !self.disk.is_dead() {
+                if is_compacted && !self.disk.is_dead() {
                     self.compare_counts();
                 }
             }
@@ -237,7 +237,7 @@ impl Race {
     fn comes_again(&self, url: &CanonicalUrl) {
         let (host, path) = split(url);
         assert!(
-            self.veuni.due_queue.of(host).is_some_and(|pages| pages.has(path)),
+            self.veuni.due_queue.of(host).is_some_and(|pages| pages.contains(path)),
             "{url} waits for a merge"
         );
         assert!(self.veuni.due_queue.next(host) <= self.naive.get(url).unwrap().map(|record| record.due));
@@ -259,7 +259,7 @@ impl Race {
             Err(error) => return self.broken(error, vec![self.flushed.clone()]),
         };
         assert!(drawn.urls.len() <= limit);
-        if drawn != Drawn::default() || self.veuni.held.contains(host) {
+        if drawn != Drawn::default() || self.veuni.leased_hosts.contains(host) {
             self.held.insert(host.clone());
         }
         let candidates = self.candidates(self.now);
@@ -273,7 +273,7 @@ impl Race {
         }
     }
 
-    fn forget(&mut self, host: &Host) {
+    fn delete_host(&mut self, host: &Host) {
         let (before, mut after) = (self.naive.clone(), self.naive.clone());
         let count = after.delete_host(host).unwrap();
         match self.veuni.delete_host(host) {
@@ -392,7 +392,7 @@ fn differences(veuni: &Veuni, naive: &Naive) -> Vec<String> {
         let url = url(number);
         let (mut ours, theirs) = (veuni.get(&url).unwrap(), naive.get(&url).unwrap());
         if let (Some(ours), Some(theirs)) = (&mut ours, &theirs)
-            && veuni.out.get(&url).is_some()
+            && veuni.in_flight.get(&url).is_some()
         {
             (ours.depth, ours.due) = (theirs.depth, theirs.due);
         }

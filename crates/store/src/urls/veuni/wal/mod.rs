@@ -176,7 +176,7 @@ pub struct Wal {
     disk: Arc<dyn Disk>,
     segments: Vec<WalSegment>,
     /// Number of the next batch.
-    pub next: u64,
+    pub next_seqno: u64,
     pub watermark: PagePosition,
     /// Mark of the batch that is being gathered.
     pub marked: Option<PagePosition>,
@@ -199,7 +199,7 @@ impl Wal {
         let mut wal = Wal {
             disk,
             segments: Vec::new(),
-            next: 1,
+            next_seqno: 1,
             watermark: PagePosition::default(),
             marked: None,
             batch: WriteBatch::default(),
@@ -214,7 +214,7 @@ impl Wal {
         if let Some(last) = wal.segments.last()
             && last.version != VERSION
         {
-            wal.next = wal.next.max(last.first + 1);
+            wal.next_seqno = wal.next_seqno.max(last.first + 1);
         }
         Ok((wal, cut))
     }
@@ -235,7 +235,7 @@ impl Wal {
         let read = self.disk.read_at(file, 0, &mut head).map_err(Error::io("read", file))?;
         if read == HEADER_BYTES {
             let (version, first, watermark) = read_header(file, &head)?;
-            self.next = self.next.max(first);
+            self.next_seqno = self.next_seqno.max(first);
             self.watermark = self.watermark.max(watermark);
             good = HEADER_BYTES as u64;
             self.segments.push(WalSegment { file: file.to_string(), first, len: good, version });
@@ -271,7 +271,7 @@ impl Wal {
             })
             .map_err(|what| damaged(good, what))??;
             self.watermark = mark.unwrap_or(self.watermark);
-            self.next = self.next.max(number + 1);
+            self.next_seqno = self.next_seqno.max(number + 1);
             good += 8 + size;
             if let Some(segment) = self.segments.last_mut() {
                 segment.len = good;
@@ -319,7 +319,7 @@ impl Wal {
     }
 
     fn write_batch(&mut self) -> Result<Option<u64>, Error> {
-        let number = self.next;
+        let number = self.next_seqno;
         if self.segments.last().is_none_or(|segment| segment.version != VERSION) {
             self.begin_segment();
         }
@@ -349,15 +349,15 @@ impl Wal {
             }
         }
         self.watermark = self.marked.take().unwrap_or(self.watermark);
-        self.next += 1;
+        self.next_seqno += 1;
         self.batch.clear();
         Ok(Some(number))
     }
 
     fn begin_segment(&mut self) {
         self.segments.push(WalSegment {
-            file: segment_name(self.next),
-            first: self.next,
+            file: segment_name(self.next_seqno),
+            first: self.next_seqno,
             len: 0,
             version: VERSION,
         });
@@ -504,7 +504,7 @@ mod tests {
             let (wal, read) = open(&disk);
             let new = new.iter().map(|op| format!("6 {op}"));
             assert_eq!(read, old.iter().map(|op| op.to_string()).chain(new).collect::<Vec<String>>());
-            assert_eq!((wal.watermark.offset, wal.next), (77, 7));
+            assert_eq!((wal.watermark.offset, wal.next_seqno), (77, 7));
         }
     }
 }
