@@ -6,6 +6,7 @@ mod install;
 mod json;
 mod run;
 mod tidy;
+mod unreached;
 
 use std::process::ExitCode;
 
@@ -16,6 +17,7 @@ const USAGE: &str = "cargo xtask COMMAND
               (--no-browser: without Chromium and the tests that steer it)
   tidy        check that the project's documents are true
   install     only install what the tests need
+  unreached   list functions of product crates that the binary does not contain
   debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)";
 
 fn main() -> ExitCode {
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         ["test", "--no-browser"] => test(Browser::Missing),
         ["tidy"] => tidy::check(),
         ["install"] => install::everything(true),
+        ["unreached"] => unreached::list(),
         ["debian-docs", ref rest @ ..] => debian_docs::prove(rest),
         _ => Err(USAGE.to_string()),
     };
