@@ -1,12 +1,17 @@
 //! Checks that documents are true and files are in order.
 //!
 //! Every path that our documents name must exist, every crate must be on the map, every file of ours must
-//! be free of what belongs to one machine only.
+//! be free of what belongs to one machine only. [`arrows`] compares the dependencies between crates with the map,
+//! [`history`] looks at the subjects of commits.
+
+mod arrows;
+mod history;
 
 use std::path::{Path, PathBuf};
 
 /// Documents whose paths are checked.
-const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "GLOSSARY.md", "CHANGELOG.md"];
+const DOCUMENTS: &[&str] =
+    &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "GLOSSARY.md", "CHANGELOG.md"];
 
 /// A file with more lines holds more than one idea.
 const LINES_MAX: usize = 700;
@@ -23,6 +28,8 @@ pub fn check() -> Result<(), String> {
         }
     }
     check_map(&root, &mut problems);
+    arrows::check(&root, &mut problems);
+    history::check(&root, &mut problems);
     for file in sources(&root) {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         check_source(&file, &text, &mut problems);

@@ -1,4 +1,4 @@
-//! Reads JSON, as much of it as Farol's answers need.
+//! Reads JSON, as much of it as our tools need.
 //!
 //! Whatever is missing or of another kind reads as [`Json::Null`], so that a question into the depth needs no checks.
 
