@@ -4,6 +4,7 @@ mod debian_docs;
 mod install;
 mod run;
 mod tidy;
+mod unreached;
 
 use std::process::ExitCode;
 
@@ -12,6 +13,7 @@ const USAGE: &str = "cargo xtask COMMAND
   test        install what the tests need, then check format, lints, docs and run every test
   tidy        check that the project's documents are true
   install     only install what the tests need
+  unreached   list functions of product crates that the binary does not contain
   debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)";
 
 fn main() -> ExitCode {
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["tidy"] => tidy::check(),
         ["install"] => install::everything(),
+        ["unreached"] => unreached::list(),
         ["debian-docs", ref rest @ ..] => debian_docs::prove(rest),
         _ => Err(USAGE.to_string()),
     };
