@@ -120,7 +120,7 @@ fn read_index(footer: &[u8]) -> Option<(u64, Vec<(u64, u64)>)> {
         return None;
     }
     let mut blocks = Vec::with_capacity(count);
-    while decoder.len() > 0 {
+    while !decoder.is_empty() {
         blocks.push((decoder.u64().ok()?, decoder.u64().ok()?));
     }
     Some((texts, blocks))

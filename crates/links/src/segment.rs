@@ -85,7 +85,7 @@ impl Index {
             return None;
         }
         let mut entries = Vec::with_capacity(count);
-        while decoder.len() > 0 {
+        while !decoder.is_empty() {
             let (page, offset, bytes) = (decoder.u64().ok()?, decoder.u32().ok()?, decoder.u32().ok()?);
             let (links, stamp, removed) =
                 (decoder.u32().ok()?, decoder.u16().ok()?, decoder.byte().ok()? != 0);
