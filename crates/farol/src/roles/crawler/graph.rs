@@ -19,7 +19,7 @@ const WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Reads the graph of a folder that nobody writes to. `agent` is what this crawler is called.
 pub fn read(folder: &Folder, agent: &str) -> Result<Exported> {
     let mut urls = super::open_urls(folder)?;
-    urls.settle().context("cannot bring the URL store up to date")?;
+    urls.compact_all().context("cannot bring the URL store up to date")?;
     let hosts = urls.hosts(0, usize::MAX, "");
     let mut graph = Exported { agents: vec![Agent::named(agent)], ..Exported::default() };
     let fabric = Local::open(&folder.tables())?;

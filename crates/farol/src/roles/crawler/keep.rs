@@ -209,7 +209,7 @@ impl Keep {
     /// Forgets a host and its pages.
     pub fn remove_host(&mut self, host: &Host) -> Result<u64> {
         self.scope.remove_host(host.clone());
-        let forgotten = self.urls.forget_host(host)?;
+        let forgotten = self.urls.delete_host(host)?;
         self.revisits.forget(host);
         self.hosts.forget(host)?;
         if self.indexing {
