@@ -160,7 +160,7 @@ fn check_urls(folder: &Folder, pages: &[farol_base::CanonicalUrl], end: PagePosi
 }
 
 fn check_links(folder: &Folder, end: PagePosition) -> Result<String> {
-    let links = Links::open(&folder.links(), LinksOptions::default())?;
+    let links = Links::open(crate::disk::at(&folder.links())?, LinksOptions::default())?;
     links.verify()?;
     let counts = links.counts();
     Ok(format!(

@@ -266,12 +266,12 @@ impl Keep {
                     .into_iter()
                     .map(|link| OutLink {
                         target: link.url.id(),
-                        target_host: hash64(link.url.host_str().as_bytes()),
+                        target_host: link.url.host_hash(),
                         anchor: link.anchor,
                         nofollow: link.nofollow,
                     })
                     .collect();
-                let host = hash64(kept.url.host_str().as_bytes());
+                let host = kept.url.host_hash();
                 self.linker.put(kept.url.id(), host, out, kept.position)
             }
             Meaning::Gone | Meaning::Redirect(_) => self.linker.remove(kept.url.id()),

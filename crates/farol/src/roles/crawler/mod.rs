@@ -93,7 +93,7 @@ pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing:
     }
     let damage = urls.damage();
     let rebuilt = if damage.is_empty() { Vec::new() } else { urls.empty_damaged()? };
-    let links = Links::open(&folder.links(), LinksOptions::default())
+    let links = Links::open(crate::disk::at(&folder.links())?, LinksOptions::default())
         .with_context(|| format!("cannot open the link graph in {}", folder.links().display()))?;
     let links = Arc::new(Mutex::new(links));
     let orders = Orders::open(fabric.clone())?;

@@ -1,17 +1,19 @@
 //! The segment being written, whole in memory until it is sealed, with its anchors findable by target.
 //!
 //! Memory: `segment_bytes` of records, 24 bytes per link with a text, 512 KiB of chain heads; with segments of 8 MiB
-//! and links of 25 bytes that is 8 + 8 + 0.5 MiB. INVARIANT: `bytes[..flushed]` is what the file holds.
+//! and links of 25 bytes that is 8 + 8 + 0.5 MiB.
+//!
+//! INVARIANT: the file begins with `bytes[..flushed]`; anything after that is what a failed append left, or a footer,
+//! and is cut off before the next append (`has_tail`).
 
 use crate::error::Error;
-use crate::files::{HEADER_BYTES, Range, check_header, footer_and_trailer, header};
+use crate::files::{HEADER_BYTES, Range, check_header, footer_and_trailer, header, read_whole};
 use crate::record::{HEAD_BYTES, KeptLink, Kind, LinkReader, Record, append, checked_body};
 use crate::segment::{Index, MAGIC, Segment, Visit};
 use crate::sources::Seed;
 use farol_base::PagePosition;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use farol_base::disk::Disk;
+use std::sync::Arc;
 
 /// Chains of postings; 2^17 × 4 bytes = 512 KiB, a handful of postings each in a full segment.
 const HEADS: usize = 1 << 17;
@@ -28,42 +30,44 @@ pub(crate) struct Posting {
     next: u32,
 }
 
-pub(crate) struct Recent {
+pub(crate) struct ActiveSegment {
     pub number: u32,
     pub slot: u16,
-    path: PathBuf,
-    file: File,
+    disk: Arc<dyn Disk>,
+    file: String,
     bytes: Vec<u8>,
     flushed: usize,
+    /// Whether the file may hold bytes after `flushed`.
+    has_tail: bool,
+    /// Size of the file with its footer, once that is written.
+    sealed_bytes: Option<u64>,
     postings: Vec<Posting>,
     heads: Vec<u32>,
     seed: Seed,
 }
 
-impl Recent {
+impl ActiveSegment {
     /// Starts an empty segment.
-    pub(crate) fn create(dir: &Path, number: u32, slot: u16) -> Result<Recent, Error> {
-        let path = Range::new(number).path(dir, "links", "log");
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
-        let file = file.map_err(Error::io("create", &path))?;
-        let mut recent = Recent::empty(number, slot, path, file);
-        recent.flush()?;
-        Ok(recent)
+    pub(crate) fn create(disk: &Arc<dyn Disk>, number: u32, slot: u16) -> Result<ActiveSegment, Error> {
+        let mut active = ActiveSegment::empty(disk, number, slot);
+        // Whatever an attempt that failed has left.
+        disk.remove(&active.file).map_err(Error::io("create", &active.file))?;
+        active.flush()?;
+        Ok(active)
     }
 
     /// Reads a segment that was being written when the process ended. Whatever follows the last whole record is
     /// cut off; answers how many bytes that were.
-    pub(crate) fn load(path: PathBuf, number: u32, slot: u16) -> Result<(Recent, u64), Error> {
-        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(Error::io("open", &path))?;
-        let bytes = std::fs::read(&path).map_err(Error::io("read", &path))?;
-        let mut recent = Recent::empty(number, slot, path, file);
+    pub(crate) fn load(disk: &Arc<dyn Disk>, number: u32, slot: u16) -> Result<(ActiveSegment, u64), Error> {
+        let mut active = ActiveSegment::empty(disk, number, slot);
+        let bytes = read_whole(&**disk, &active.file)?.unwrap_or_default();
         if bytes.len() < HEADER_BYTES {
             // Even the header is torn: nothing was ever promised.
-            recent.file.set_len(0).map_err(Error::io("cut", &recent.path))?;
-            recent.flush()?;
-            return Ok((recent, bytes.len() as u64));
+            active.has_tail = true;
+            active.flush()?;
+            return Ok((active, bytes.len() as u64));
         }
-        check_header(&recent.path, &bytes, MAGIC, Range::new(number))?;
+        check_header(&active.file, &bytes, MAGIC, Range::new(number))?;
         let mut end = HEADER_BYTES;
         while let Some(body) = checked_body(&bytes[end..])
             && Record::read(body).is_some()
@@ -72,22 +76,35 @@ impl Recent {
         }
         let cut = bytes.len() - end;
         if cut > 0 {
-            recent.file.set_len(end as u64).map_err(Error::io("cut", &recent.path))?;
+            disk.truncate(&active.file, end as u64).map_err(Error::io("cut", &active.file))?;
         }
-        recent.bytes = bytes;
-        recent.bytes.truncate(end);
-        recent.flushed = end;
+        active.bytes = bytes;
+        active.bytes.truncate(end);
+        active.flushed = end;
         let mut at = HEADER_BYTES;
         while at < end {
-            at = recent.index_postings(at);
+            at = active.index_postings(at);
         }
-        Ok((recent, cut as u64))
+        Ok((active, cut as u64))
     }
 
-    fn empty(number: u32, slot: u16, path: PathBuf, file: File) -> Recent {
+    fn empty(disk: &Arc<dyn Disk>, number: u32, slot: u16) -> ActiveSegment {
+        let (disk, file) = (Arc::clone(disk), Range::new(number).name("links", "log"));
         let bytes = header(MAGIC, Range::new(number)).to_vec();
         let (postings, heads, seed) = (Vec::new(), vec![NONE; HEADS], Seed::default());
-        Recent { number, slot, path, file, bytes, flushed: 0, postings, heads, seed }
+        ActiveSegment {
+            number,
+            slot,
+            disk,
+            file,
+            bytes,
+            flushed: 0,
+            has_tail: false,
+            sealed_bytes: None,
+            postings,
+            heads,
+            seed,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -98,8 +115,8 @@ impl Recent {
         &self.bytes
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    pub(crate) fn file(&self) -> &str {
+        &self.file
     }
 
     /// Appends a record; answers where it starts and how long it is.
@@ -164,24 +181,40 @@ impl Recent {
         &self.postings
     }
 
-    /// Hands everything to the operating system. A call that failed can be repeated: it writes the same bytes at
-    /// the same place.
+    /// Hands everything to the operating system. A call that failed can be repeated: it cuts off what that
+    /// one left, and appends the same bytes.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         if self.flushed < self.bytes.len() {
+            self.cut_tail()?;
+            self.has_tail = true;
             let rest = &self.bytes[self.flushed..];
-            self.file.write_all_at(rest, self.flushed as u64).map_err(Error::io("write", &self.path))?;
-            self.flushed = self.bytes.len();
+            self.disk.append(&self.file, rest).map_err(Error::io("write", &self.file))?;
+            (self.flushed, self.has_tail) = (self.bytes.len(), false);
         }
         Ok(())
     }
 
-    pub(crate) fn sync(&mut self) -> Result<(), Error> {
-        self.file.sync_data().map_err(Error::io("sync", &self.path))
+    fn cut_tail(&mut self) -> Result<(), Error> {
+        if self.has_tail
+            && self.disk.len(&self.file).map_err(Error::io("read the size of", &self.file))?.is_some()
+        {
+            self.disk.truncate(&self.file, self.flushed as u64).map_err(Error::io("cut", &self.file))?;
+        }
+        (self.has_tail, self.sealed_bytes) = (false, None);
+        Ok(())
     }
 
-    /// Writes the footer and makes the file durable. The records stay here until [`Recent`] is dropped.
+    pub(crate) fn sync(&mut self) -> Result<(), Error> {
+        self.disk.sync(&self.file).map_err(Error::io("sync", &self.file))
+    }
+
+    /// Writes the footer; durable after [`ActiveSegment::sync`]. The records stay here until [`ActiveSegment`] is dropped.
     pub(crate) fn seal(&mut self, at_max: PagePosition, next_stamp: u16) -> Result<Segment, Error> {
         self.flush()?;
+        // A footer that is there stays: the segment's run may be on the disk already, and must not outlive it.
+        if let Some(bytes) = self.sealed_bytes {
+            return Ok(self.as_sealed(bytes));
+        }
         let mut index = Index::default();
         self.walk(&mut |offset, body| {
             if let Some(record) = Record::read(body) {
@@ -193,9 +226,17 @@ impl Recent {
         index.next_stamp = next_stamp;
         let data_end = self.bytes.len() as u64;
         let end = footer_and_trailer(data_end, &index.to_bytes());
-        self.file.write_all_at(&end, data_end).map_err(Error::io("write", &self.path))?;
-        self.sync()?;
-        Ok(Segment::new(Range::new(self.number), self.path.clone(), data_end, data_end + end.len() as u64))
+        self.cut_tail()?;
+        self.has_tail = true;
+        self.disk.append(&self.file, &end).map_err(Error::io("write", &self.file))?;
+        let bytes = data_end + end.len() as u64;
+        self.sealed_bytes = Some(bytes);
+        Ok(self.as_sealed(bytes))
+    }
+
+    fn as_sealed(&self, bytes: u64) -> Segment {
+        let (disk, range) = (Arc::clone(&self.disk), Range::new(self.number));
+        Segment::new(disk, range, self.file.clone(), self.bytes.len() as u64, bytes)
     }
 }
 

@@ -1,38 +1,40 @@
-//! Leaves out what a reader has seen already: copies of a page, and the third page of a host.
+//! Collapses what a reader has seen already: duplicates of a page, and the third page of a host (host collapsing).
 //!
 //! INVARIANT: the list for a question is the same whichever part of it is asked for.
 
-use super::{Known, Ranked};
+use super::{Ranked, ScoredCandidate};
+use farol_base::HostHash;
 use std::collections::HashMap;
 
 /// Texts whose similarity fingerprints differ in at most this many bits of 64 are near duplicates.
 const NEAR_BITS: u32 = 3;
 
-/// Hits of one host in an answer.
-const HOST_HITS: u32 = 2;
+/// Hits of one host in an answer; the others are collapsed into them.
+const HITS_PER_HOST: u32 = 2;
 
-/// Fingerprints that differ in at most three bits agree in at least one of four blocks of this many bits.
+/// Fingerprints that differ in at most three bits agree in at least one of four blocks of this many bits (Manku, Jain,
+/// Das Sarma 2007).
 const BLOCK_BITS: u32 = 64 / (NEAR_BITS + 1);
 
-/// Fingerprints in one block that a page is compared with; only pages made to collide have so many.
+/// Fingerprints in one block that a page is compared with; only pages made to collide have more.
 const COMPARED_MAX: usize = 64;
 
-/// Thins a list; hosts are thinned only where `by_host` says so and more than one host answers.
-pub(crate) fn thin(known: Vec<Known>, by_host: bool) -> Vec<Ranked> {
-    let several_hosts = known.windows(2).any(|pair| pair[0].host != pair[1].host);
-    let host_hits = if by_host && several_hosts { HOST_HITS } else { u32::MAX };
+/// Collapses a list; by host only where `by_host` says so and more than one host answers.
+pub(crate) fn collapse(scored: Vec<ScoredCandidate>, by_host: bool) -> Vec<Ranked> {
+    let several_hosts = scored.windows(2).any(|pair| pair[0].host != pair[1].host);
+    let hits_per_host = if by_host && several_hosts { HITS_PER_HOST } else { u32::MAX };
     let mut list: Vec<Ranked> = Vec::new();
-    let mut similar = Similar::default();
+    let mut simhashes = SimhashIndex::default();
     let mut contents: HashMap<u64, usize> = HashMap::new();
-    let mut hosts: HashMap<u64, Vec<usize>> = HashMap::new();
-    for page in known {
-        let twin = contents.get(&page.content).copied().or_else(|| similar.find(page.simhash));
+    let mut hosts: HashMap<HostHash, Vec<usize>> = HashMap::new();
+    for page in scored {
+        let twin = contents.get(&page.content).copied().or_else(|| simhashes.find(page.simhash));
         if let Some(at) = twin {
             list[at].duplicates += 1;
             continue;
         }
         let of_host = hosts.entry(page.host).or_default();
-        if of_host.len() as u32 >= host_hits {
+        if of_host.len() as u32 >= hits_per_host {
             of_host.iter().for_each(|at| list[*at].more_from_host = true);
             continue;
         }
@@ -43,7 +45,7 @@ pub(crate) fn thin(known: Vec<Known>, by_host: bool) -> Vec<Ranked> {
             contents.insert(page.content, at);
         }
         if page.simhash != 0 {
-            similar.add(page.simhash, at);
+            simhashes.add(page.simhash, at);
         }
         let score = page.score;
         list.push(Ranked { at: page.candidate.at, score, duplicates: 0, more_from_host: false });
@@ -51,13 +53,13 @@ pub(crate) fn thin(known: Vec<Known>, by_host: bool) -> Vec<Ranked> {
     list
 }
 
-/// Finds fingerprints by any block that they share.
+/// Near-duplicate index: finds simhashes by any block of bits that they share.
 #[derive(Default)]
-struct Similar {
+struct SimhashIndex {
     blocks: HashMap<(u32, u64), Vec<(u64, usize)>>,
 }
 
-impl Similar {
+impl SimhashIndex {
     fn add(&mut self, simhash: u64, at: usize) {
         for block in blocks(simhash) {
             self.blocks.entry(block).or_default().push((simhash, at));
@@ -106,10 +108,10 @@ mod tests {
     proptest! {
         #[test]
         fn near_fingerprints_are_found(simhash in 1u64.., flips in prop::collection::btree_set(0u32..64, 0..6)) {
-            let mut similar = Similar::default();
-            similar.add(simhash, 7);
+            let mut simhashes = SimhashIndex::default();
+            simhashes.add(simhash, 7);
             let other = flips.iter().fold(simhash, |hash, bit| hash ^ 1 << bit);
-            prop_assert_eq!(similar.find(other), (flips.len() <= 3).then_some(7));
+            prop_assert_eq!(simhashes.find(other), (flips.len() <= 3).then_some(7));
         }
     }
 
@@ -124,7 +126,7 @@ mod tests {
     fn a_host_has_two_hits_unless_asked_for() {
         let mut pages: Vec<Document> = (0..5).map(|path| lighthouse("a", path)).collect();
         let alone = TestShard::new(&pages);
-        assert_eq!(alone.ask("lighthouse").hits.len(), 5); // The only host of an index does not crowd.
+        assert_eq!(alone.ask("lighthouse").hits.len(), 5); // The only host of an index is not collapsed.
         pages.push(lighthouse("b", 9));
         let shard = TestShard::new(&pages);
         let answer = shard.ask("lighthouse");

@@ -1,10 +1,10 @@
-//! Hands tantivy a page's texts already read: their tokens, one behind the other.
+//! Pretokenized field values: tantivy is handed tokens, not text.
 //!
-//! Tantivy would read each text once for every field, and knows nothing of a page's language. So texts are read here, once,
-//! and the value of a text field is a list of tokens: a digit, its *weight*, then each token behind a byte that says whether it stands
-//! one word further than the token before ([`FURTHER`]) or at the same place ([`BESIDE`]). The list is handed out as many times over
-//! as the weight says, which is BM25F's weighting by repetition: a word of a title with weight 4 counts like four words of
-//! the body, in frequency and in length.
+//! Tantivy would tokenize each text once for every field, and knows nothing of a page's language. So texts are
+//! tokenized here, once, and the value of a text field is a list of tokens: a digit, its *weight*, then each token
+//! behind a byte that gives its position increment: one ([`NEXT_POSITION`]) or zero ([`SAME_POSITION`]). The list is
+//! repeated as many times as the weight says, which is BM25F's weighting by repetition: a word of a title with
+//! weight 4 counts like four words of the body, in frequency and in length.
 //!
 //! INVARIANT: a value without a readable weight gives no tokens and no panic.
 
@@ -14,45 +14,52 @@ use farol_base::Language;
 use std::collections::HashMap;
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
-/// Stands before a token that is the next word. No token has it in it: words are letters, digits, marks and a few signs, and a
-/// stem begins with [`super::stem::STEM_MARK`], which is another one.
-const FURTHER: char = '\u{2}';
+/// Position increment 1: stands before a token that is the next word. No token contains it: words are letters, digits,
+/// marks and a few signs, and a stem begins with [`super::stem::STEM_MARK`], which is another one.
+const NEXT_POSITION: char = '\u{2}';
 
-/// Stands before a token at the place of the one before it: a stem, a part of an identifier, a pair of characters.
-const BESIDE: char = '\u{3}';
+/// Position increment 0: stands before a token at the position of the one before it: a stem, a part of an identifier,
+/// a pair of characters.
+const SAME_POSITION: char = '\u{3}';
 
-/// Positions left free between two readings of a text, so that no phrase crosses them.
-const READING_GAP: usize = 2;
+/// Position gap between two repetitions of a text, so that no phrase crosses them.
+const REPEAT_GAP: usize = 2;
 
-/// Reads texts for tantivy.
+/// Tokenizes texts for tantivy.
 #[derive(Default)]
-pub(crate) struct Carrier {
-    /// One analyser per language met. Each remembers some words: at most 22 × 0.7 MiB = 16 MiB.
+pub(crate) struct Pretokenizer {
+    /// One analyser per language met. Each caches the tokens of some words: at most 22 × 0.7 MiB = 16 MiB.
     analysers: HashMap<Option<Language>, Analyser>,
     tokens: Tokens,
 }
 
 /// The values of a text for the fields that want it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Carried {
+pub(crate) struct Pretokenized {
     /// Its words.
     pub forms: String,
-    /// Their stems, one word apart each: nobody asks where they stand.
+    /// Their stems, one position apart each: positions of stems are not indexed.
     pub stems: String,
-    /// Words, each with its stem beside it.
+    /// Words, each with its stem at the same position.
     pub both: String,
 }
 
-impl Carrier {
-    /// Reads a text. `both` is made only where it is wanted.
-    pub(crate) fn read(&mut self, language: Option<Language>, weight: u8, text: &str, both: bool) -> Carried {
-        let analyser = self.analysers.entry(language).or_insert_with(|| Analyser::remembering(language));
+impl Pretokenizer {
+    /// Tokenizes a text. `both` is made only where it is wanted.
+    pub(crate) fn read(
+        &mut self,
+        language: Option<Language>,
+        weight: u8,
+        text: &str,
+        both: bool,
+    ) -> Pretokenized {
+        let analyser = self.analysers.entry(language).or_insert_with(|| Analyser::caching(language));
         let weight = char::from(b'0' + weight.clamp(1, 9));
-        let mut carried = Carried::default();
-        // Words and stems take about as much room as the text.
-        carried.forms.reserve(text.len() + text.len() / 8 + 2);
-        carried.stems.reserve(text.len() + 2);
-        for value in [&mut carried.forms, &mut carried.stems, &mut carried.both] {
+        let mut tokenized = Pretokenized::default();
+        // Words and stems take about as many bytes as the text.
+        tokenized.forms.reserve(text.len() + text.len() / 8 + 2);
+        tokenized.stems.reserve(text.len() + 2);
+        for value in [&mut tokenized.forms, &mut tokenized.stems, &mut tokenized.both] {
             value.push(weight);
         }
         let (mut position, mut next) = (0, 0);
@@ -60,44 +67,44 @@ impl Carrier {
             self.tokens.clear();
             position = analyser.read(text, span, position, &mut self.tokens);
             for token in self.tokens.as_slice() {
-                let step = if token.position < next { BESIDE } else { FURTHER };
+                let step = if token.position < next { SAME_POSITION } else { NEXT_POSITION };
                 next = token.position + 1;
-                carried.forms.push(step);
-                carried.forms.push_str(&token.text);
+                tokenized.forms.push(step);
+                tokenized.forms.push_str(&token.text);
                 let stem =
                     Some(token.stem.as_str()).filter(|stem| token.role == Role::Whole && !stem.is_empty());
                 if let Some(stem) = stem {
-                    carried.stems.push(FURTHER);
-                    carried.stems.push_str(stem);
+                    tokenized.stems.push(NEXT_POSITION);
+                    tokenized.stems.push_str(stem);
                 }
                 if both {
-                    carried.both.push(step);
-                    carried.both.push_str(&token.text);
+                    tokenized.both.push(step);
+                    tokenized.both.push_str(&token.text);
                     if let Some(stem) = stem {
-                        carried.both.push(BESIDE);
-                        carried.both.push_str(stem);
+                        tokenized.both.push(SAME_POSITION);
+                        tokenized.both.push_str(stem);
                     }
                 }
             }
         }
-        carried
+        tokenized
     }
 }
 
-/// Tantivy's view of what was read.
+/// Reads pretokenized values for tantivy.
 #[derive(Clone)]
-pub(crate) struct CarrierTokenizer;
+pub(crate) struct PretokenizedTokenizer;
 
-impl Tokenizer for CarrierTokenizer {
-    type TokenStream<'a> = CarrierStream<'a>;
+impl Tokenizer for PretokenizedTokenizer {
+    type TokenStream<'a> = PretokenizedStream<'a>;
 
-    fn token_stream<'a>(&'a mut self, value: &'a str) -> CarrierStream<'a> {
+    fn token_stream<'a>(&'a mut self, value: &'a str) -> PretokenizedStream<'a> {
         let weight = value.bytes().next().filter(u8::is_ascii_digit).map_or(0, |digit| digit - b'0');
         let tokens = value.get(1..).unwrap_or_default();
-        CarrierStream {
+        PretokenizedStream {
             tokens,
             rest: if weight == 0 { "" } else { tokens },
-            readings_left: weight,
+            repeats_left: weight,
             next: 0,
             token: Token::default(),
         }
@@ -105,30 +112,33 @@ impl Tokenizer for CarrierTokenizer {
 }
 
 /// The tokens of one value.
-pub(crate) struct CarrierStream<'a> {
+pub(crate) struct PretokenizedStream<'a> {
     tokens: &'a str,
-    /// What has not been handed out in this reading.
+    /// What is left of this repetition.
     rest: &'a str,
-    readings_left: u8,
-    /// Where the next word stands.
+    repeats_left: u8,
+    /// The position of the next word.
     next: usize,
     token: Token,
 }
 
-impl TokenStream for CarrierStream<'_> {
+impl TokenStream for PretokenizedStream<'_> {
     fn advance(&mut self) -> bool {
         if self.rest.is_empty() {
-            self.readings_left = self.readings_left.saturating_sub(1);
-            if self.readings_left == 0 || self.tokens.is_empty() {
+            self.repeats_left = self.repeats_left.saturating_sub(1);
+            if self.repeats_left == 0 || self.tokens.is_empty() {
                 return false;
             }
             self.rest = self.tokens;
-            self.next += READING_GAP;
+            self.next += REPEAT_GAP;
         }
         let mut chars = self.rest.chars();
-        self.next += usize::from(chars.next() == Some(FURTHER));
+        self.next += usize::from(chars.next() == Some(NEXT_POSITION));
         let rest = chars.as_str();
-        let end = rest.bytes().position(|b| b == FURTHER as u8 || b == BESIDE as u8).unwrap_or(rest.len());
+        let end = rest
+            .bytes()
+            .position(|b| b == NEXT_POSITION as u8 || b == SAME_POSITION as u8)
+            .unwrap_or(rest.len());
         self.token.text.clear();
         self.token.text.push_str(&rest[..end]);
         self.token.position = self.next.saturating_sub(1);
@@ -151,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn handed_out(value: &str) -> Vec<(String, usize)> {
-        let mut tokenizer = CarrierTokenizer;
+        let mut tokenizer = PretokenizedTokenizer;
         let mut stream = tokenizer.token_stream(value);
         let mut tokens = Vec::new();
         while stream.advance() {
@@ -170,9 +180,9 @@ mod tests {
 
     #[track_caller]
     fn check(code: &str, weight: u8, text: &str, forms: &str, stems: &str, both: &str) {
-        let carried = Carrier::default().read(Language::parse(code), weight, text, true);
+        let tokenized = Pretokenizer::default().read(Language::parse(code), weight, text, true);
         assert_eq!(
-            [shown(&carried.forms), shown(&carried.stems), shown(&carried.both)],
+            [shown(&tokenized.forms), shown(&tokenized.stems), shown(&tokenized.both)],
             [forms, stems, both],
             "{text}"
         );
@@ -192,7 +202,7 @@ mod tests {
             "",
             &["x@0", "x@3", "x@6", "x@9", "x@12", "x@15", "x@18", "x@21", "x@24"].join(" "),
         );
-        assert_eq!(Carrier::default().read(None, 1, "a", false).both, "1");
+        assert_eq!(Pretokenizer::default().read(None, 1, "a", false).both, "1");
     }
 
     #[test]
@@ -214,7 +224,7 @@ mod tests {
         let mut position = 0;
         for reading in 0..weight {
             if reading > 0 {
-                position += READING_GAP as u32;
+                position += REPEAT_GAP as u32;
             }
             for span in Spans::new(text) {
                 let mut tokens = Tokens::default();
@@ -240,12 +250,12 @@ mod tests {
             weight in 1u8..4,
         ) {
             let language = Language::parse(&code);
-            let carried = Carrier::default().read(language, weight, &text, true);
-            prop_assert_eq!(handed_out(&carried.forms), read_anew(None, weight, &text, true, false));
-            prop_assert_eq!(handed_out(&carried.both), read_anew(language, weight, &text, true, true));
+            let tokenized = Pretokenizer::default().read(language, weight, &text, true);
+            prop_assert_eq!(handed_out(&tokenized.forms), read_anew(None, weight, &text, true, false));
+            prop_assert_eq!(handed_out(&tokenized.both), read_anew(language, weight, &text, true, true));
             // Positions of stems are not indexed.
             let texts = |tokens: Vec<(String, usize)>| tokens.into_iter().map(|(text, _)| text).collect::<Vec<_>>();
-            prop_assert_eq!(texts(handed_out(&carried.stems)), texts(read_anew(language, weight, &text, false, true)));
+            prop_assert_eq!(texts(handed_out(&tokenized.stems)), texts(read_anew(language, weight, &text, false, true)));
         }
     }
 }
