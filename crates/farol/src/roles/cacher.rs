@@ -11,12 +11,12 @@ use crate::config;
 use farol_base::query::{Answer, Fragment, Hit, Request};
 use farol_base::sync::Mutex;
 use farol_base::{Clock, SystemClock, Timestamp};
-use farol_cache::area::{Entry, Life, Present};
 use farol_cache::flight::{Flights, Joined};
 use farol_cache::key::{Analysis, QueryKey};
-use farol_cache::node::{CacheNode, Lookup, NodeOptions};
+use farol_cache::node::{CacheNode, NodeLookup, NodeOptions};
 use farol_cache::replace::Policy;
 use farol_cache::route::{HotRules, Router, RouterRules};
+use farol_cache::store::{Entry, Expiry, Now};
 use farol_cache::{Ring, burst};
 use farol_front::{CacheStatus, EngineError};
 use std::collections::{HashMap, VecDeque};
@@ -97,14 +97,14 @@ impl Cacher {
         if limit == 0 {
             return None;
         }
-        let life = Life { ttl: settings.ttl.get(), grace: settings.grace.get() };
+        let expiry = Expiry { ttl: settings.ttl.get(), grace: settings.grace.get() };
         // One node has nobody whose copies it could keep.
         let node = CacheNode::new(&NodeOptions {
             limit,
             in_entries: false,
-            protected_share: 0.0,
+            copies_share: 0.0,
             policy: Policy::default(),
-            life,
+            expiry,
         });
         let rules = RouterRules {
             hot: Some(HotRules { counters: COUNTERS, ..HotRules::ours() }),
@@ -141,8 +141,10 @@ impl Cacher {
             let mut state = self.lock();
             let now = SystemClock.now();
             state.count(&asked, now);
-            let present = Present { time: now, generation };
-            if let Lookup::Hit(kept) | Lookup::Adopted(kept) = state.node.lookup(key.hash(), &key, &present) {
+            let present = Now { time: now, generation };
+            if let NodeLookup::Hit(kept) | NodeLookup::Adopted(kept) =
+                state.node.lookup(key.hash(), &key, &present)
+            {
                 if kept.fits(&asked) {
                     drop(state);
                     return Ok(again(&kept, begun));
