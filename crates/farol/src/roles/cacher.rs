@@ -18,7 +18,7 @@ use farol_cache::replace::Policy;
 use farol_cache::route::{HotRules, Router, RouterRules};
 use farol_cache::store::{Entry, Expiry, Now};
 use farol_cache::{Ring, burst};
-use farol_front::{CacheStatus, Trouble};
+use farol_front::{CacheStatus, EngineError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -71,7 +71,7 @@ impl Kept {
     }
 }
 
-type Waiter = SyncSender<Result<Kept, Trouble>>;
+type Waiter = SyncSender<Result<Kept, EngineError>>;
 
 /// The cache of this process.
 pub struct Cacher {
@@ -131,8 +131,8 @@ impl Cacher {
         &self,
         request: &Request,
         generation: u64,
-        ask: impl FnOnce() -> Result<(Answer, u64), Trouble>,
-    ) -> Result<Answer, Trouble> {
+        ask: impl FnOnce() -> Result<(Answer, u64), EngineError>,
+    ) -> Result<Answer, EngineError> {
         let begun = Instant::now();
         let key = key_of(request);
         let asked = farol_query::write(&request.query);
@@ -173,8 +173,8 @@ impl Cacher {
         &self,
         key: &QueryKey,
         asked: &str,
-        ask: impl FnOnce() -> Result<(Answer, u64), Trouble>,
-    ) -> Result<Answer, Trouble> {
+        ask: impl FnOnce() -> Result<(Answer, u64), EngineError>,
+    ) -> Result<Answer, EngineError> {
         // Lands however this ends, so that nobody waits in vain.
         let mut landing = Landing { cacher: self, key, told: None };
         let made = SystemClock.now();
@@ -270,7 +270,7 @@ impl State {
 struct Landing<'a> {
     cacher: &'a Cacher,
     key: &'a QueryKey,
-    told: Option<Result<Kept, Trouble>>,
+    told: Option<Result<Kept, EngineError>>,
 }
 
 impl Drop for Landing<'_> {
