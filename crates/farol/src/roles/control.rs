@@ -89,7 +89,7 @@ impl farol_index::Ranks for RanksNow {
     }
 
     fn host(&self, host: &str) -> f32 {
-        self.0.as_ref().map_or(0.0, |table| table.host(farol_base::fingerprint::hash64(host.as_bytes())))
+        self.0.as_ref().map_or(0.0, |table| table.host(farol_base::HostHash::of(host)))
     }
 }
 

@@ -414,12 +414,12 @@ impl Core {
         }
         let mut hosts = self.keep.urls.hosts_due(now, room.min(HOSTS_PER_TURN))?;
         // Those that sleep until a later page is due have new ones now.
-        hosts.extend(self.keep.urls.woken());
+        hosts.extend(self.keep.urls.newly_ready());
         for host in hosts {
             let known = self.keep.urls.host_counts(&host).map_or(0, |counts| counts.known);
             let memory = self.keep.hosts.enter(&host, known)?;
             if self.frontier.add_host(now, &host, memory) == Added::Full {
-                self.keep.urls.let_go(&host);
+                self.keep.urls.release_host(&host);
                 break;
             }
         }
@@ -449,13 +449,13 @@ impl Core {
     fn left(&mut self, host: &Host, memory: &HostMemory) {
         self.keep.hosts.remember(host, memory);
         self.keep.hosts.leave(host);
-        self.keep.urls.let_go(host);
+        self.keep.urls.release_host(host);
     }
 
     fn give_back(&mut self, host: &Host, pages: Vec<Scheduled>) -> Result<()> {
         let urls: Vec<CanonicalUrl> = pages.into_iter().map(|page| page.url).collect();
         self.keep.urls.release(&urls)?;
-        self.keep.urls.let_go(host);
+        self.keep.urls.release_host(host);
         Ok(())
     }
 
@@ -559,7 +559,7 @@ impl Core {
                 let max = self.config.crawl.max_pages;
                 (State::Idle, format!("the limit of {max} pages is reached; raise max_pages to go on"))
             }
-            (None, false) if self.in_flight == 0 && counts.waiting + counts.unsettled == 0 => {
+            (None, false) if self.in_flight == 0 && counts.waiting + counts.unmerged == 0 => {
                 (State::Idle, String::new())
             }
             (None, false) => (State::Crawling, String::new()),

@@ -209,7 +209,7 @@ impl Keep {
     /// Forgets a host and its pages.
     pub fn remove_host(&mut self, host: &Host) -> Result<u64> {
         self.scope.remove_host(host.clone());
-        let forgotten = self.urls.forget_host(host)?;
+        let forgotten = self.urls.delete_host(host)?;
         self.revisits.forget(host);
         self.hosts.forget(host)?;
         if self.indexing {
@@ -266,12 +266,12 @@ impl Keep {
                     .into_iter()
                     .map(|link| OutLink {
                         target: link.url.id(),
-                        target_host: hash64(link.url.host_str().as_bytes()),
+                        target_host: link.url.host_hash(),
                         anchor: link.anchor,
                         nofollow: link.nofollow,
                     })
                     .collect();
-                let host = hash64(kept.url.host_str().as_bytes());
+                let host = kept.url.host_hash();
                 self.linker.put(kept.url.id(), host, out, kept.position)
             }
             Meaning::Gone | Meaning::Redirect(_) => self.linker.remove(kept.url.id()),

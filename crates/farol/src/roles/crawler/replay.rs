@@ -80,7 +80,7 @@ pub fn rebuild(
     }
     let seeds = orders.seeds().iter().map(|seed| Found { url: seed.clone(), depth: 0, hint: None }).collect();
     keep.find(seeds)?;
-    keep.urls.settle()?;
+    keep.urls.compact_all()?;
     keep.urls.rebuilt()?;
     keep.only = None;
     Ok(count)
