@@ -16,21 +16,24 @@ fn main() {
         frontier.add_host(now, &host, HostMemory::default());
     }
 
-    let (mut requests, mut refills) = (Vec::new(), 0);
-    while requests.len() < 8 {
-        let seconds = now.since(Timestamp::from_secs(1_000));
+    let (mut requests, mut refilled) = (Vec::new(), Vec::new());
+    loop {
+        let seconds = now.since(Timestamp::from_secs(1_000)).as_secs_f64();
         match frontier.poll(now) {
             // Both names lead to one machine, so the two take turns although they are different hosts.
             Step::Resolve(host) => {
-                println!("{seconds:>5.1?}  resolve {host}");
+                println!("{seconds:>5.1} s  resolve {host}");
                 frontier.resolved(now, &host, Resolution::Address("192.0.2.1".parse().expect("an address")));
             }
+            // A host has three pages. Asked a second time it has none, and leaves.
             Step::Refill { host, .. } => {
-                refills += 1;
+                let pages = if refilled.contains(&host) { 0..0 } else { 1..4 };
                 let page = |n: u32| CanonicalUrl::parse(&format!("{host}/{n}")).expect("a good URL");
-                let urls = (1..=3).map(|n| Scheduled { url: page(n), revisit: false, depth: 1 }).collect();
-                println!("{seconds:>5.1?}  refill  {host}: three pages");
+                let urls = pages.map(|n| Scheduled { url: page(n), revisit: false, depth: 1 });
+                let urls: Vec<Scheduled> = urls.collect();
+                println!("{seconds:>5.1} s  refill  {host}: {} pages", urls.len());
                 let _ = frontier.offer(now, &host, urls, None);
+                refilled.push(host);
             }
             Step::Fetch(lease) => {
                 let download = Duration::from_millis(100);
@@ -41,7 +44,7 @@ fn main() {
                     }
                     Task::Page(page) => (page.url.to_string(), Outcome::Fetched { download, bytes: 5_000 }),
                 };
-                println!("{seconds:>5.1?}  fetch   {what}");
+                println!("{seconds:>5.1} s  fetch   {what}");
                 requests.push(now);
                 now = now + download;
                 let _ = frontier.done(now, lease, outcome);
@@ -51,7 +54,7 @@ fn main() {
         }
     }
 
-    assert_eq!((requests.len(), refills), (8, 2), "two robots.txt, three pages each, one refill each");
+    assert_eq!(requests.len(), 8, "two robots.txt, three pages each");
     assert!(requests.windows(2).all(|pair| pair[1].since(pair[0]) >= delay), "one address, one delay");
     println!("Eight requests to one address, never less than {delay:?} apart.");
 }

@@ -25,8 +25,9 @@ fn main() -> Result<(), farol_store::Error> {
     urls.flush()?; // From here on they survive `kill -9`.
 
     // A draw gives what may be visited now; what is drawn is not given again.
+    // (A crawl does not wait like this: compactions run beside it.)
     let host = found("http://a.example/").url.host();
-    urls.settle()?;
+    urls.compact_all()?;
     let drawn = urls.draw(&host, 10, now)?;
     println!("drawn: {:?}", drawn.urls.iter().map(|drawn| drawn.url.as_str()).collect::<Vec<_>>());
     assert_eq!(drawn.urls.len(), 2);
@@ -52,7 +53,7 @@ fn main() -> Result<(), farol_store::Error> {
     // Another process: everything is as it was, and both come up when they are due.
     let (mut urls, torn) = Veuni::open(disk, VeuniOptions::default())?;
     assert!(torn.is_none());
-    urls.settle()?;
+    urls.compact_all()?;
     println!("known: {}", urls.counts().known);
     assert_eq!(urls.draw(&host, 10, now)?.urls.len(), 1);
     let record = urls.get(&drawn.urls[0].url)?.expect("it is known");
