@@ -4,9 +4,9 @@
 
 use farol_base::random::mix;
 use farol_base::{Random, Seeded};
-use farol_cache::area::{Entry, Life, Present};
-use farol_cache::node::{CacheNode, Lookup, NodeOptions};
+use farol_cache::node::{CacheNode, NodeLookup, NodeOptions};
 use farol_cache::replace::Policy;
+use farol_cache::store::{Entry, Expiry, Now};
 
 const QUESTIONS: u64 = 200_000;
 const ROOM: u64 = 1_000;
@@ -14,16 +14,18 @@ const ROOM: u64 = 1_000;
 /// Asks a node one question after another; what it misses is "computed" and put in. Returns the hit rate.
 fn ask(policy: Policy) -> f64 {
     let options =
-        NodeOptions { limit: ROOM, in_entries: true, protected_share: 0.0, policy, life: Life::ENDLESS };
+        NodeOptions { limit: ROOM, in_entries: true, copies_share: 0.0, policy, expiry: Expiry::NEVER };
     let mut node: CacheNode<u64, String> = CacheNode::new(&options);
-    let (mut random, now) = (Seeded::new(1), Present::default());
+    let (mut random, now) = (Seeded::new(1), Now::default());
     for _ in 0..QUESTIONS {
         // Question r is asked about 1/r as often as the first, which is how people ask.
         let question = (random.unit() * (100_000f64).ln()).exp() as u64;
         let hash = mix(question);
         match node.lookup(hash, &question, &now) {
-            Lookup::Hit(answer) | Lookup::Adopted(answer) => assert_eq!(answer, format!("answer {question}")),
-            Lookup::Miss => {
+            NodeLookup::Hit(answer) | NodeLookup::Adopted(answer) => {
+                assert_eq!(answer, format!("answer {question}"))
+            }
+            NodeLookup::Miss => {
                 let value = format!("answer {question}");
                 let (made, generation) = (now.time, now.generation);
                 node.insert(Entry { hash, key: question, value, weight: 1, made, generation });
