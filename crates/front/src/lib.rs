@@ -40,8 +40,8 @@ mod text;
 pub use engine::{Command, Engine, StoredCopy, Trouble};
 pub use settings::Settings;
 pub use status::{
-    CacheStatus, CrawlStatus, DiskStatus, Freshness, History, HostDetail, HostList, HostRow, IndexStatus,
-    PageDetail, QueryStatus, RobotsTry, Sample, State, Status, Visit,
+    CacheStatus, CrawlStatus, DiskStatus, EngineState, Freshness, History, HostDetail, HostList, HostRow,
+    IndexStatus, PageDetail, QueryStatus, RecentVisit, RobotsTry, Sample, Status,
 };
 
 use axum::Router;

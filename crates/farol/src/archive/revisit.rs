@@ -6,11 +6,11 @@
 
 use crate::config::{Config, RevisitKind};
 use anyhow::Result;
-use farol_base::fingerprint::hash64;
+use farol_base::status::Freshness;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use farol_frontier::revisit::book::{Book, BookRules, Memo, Planned, Reason, Seen};
 use farol_frontier::revisit::estimate::signal;
-use farol_frontier::revisit::select::Freshness;
+use farol_frontier::revisit::select::Freshness as FreshnessSum;
 use farol_frontier::revisit::{History, Interval, RevisitPolicy, Visited};
 use farol_store::urls::{Record, State, UrlStore, VisitOutcome, Walk};
 use std::time::{Duration, Instant};
@@ -54,10 +54,6 @@ pub struct Facts<'a> {
 /// The page most linked to counts eight times as much as one that nobody links to; clicks come on top.
 fn weight_of(facts: &Facts<'_>) -> f64 {
     (3.0 * f64::from(facts.rank.clamp(0.0, 1.0))).exp2() * facts.clicks
-}
-
-fn host_of(host: &str) -> u64 {
-    hash64(host.as_bytes())
 }
 
 impl Revisits {
@@ -105,7 +101,7 @@ impl Revisits {
             let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
             urls.walk(Walk::Visited, &mut |host, _, record| {
                 let (memo, last) = (Memo::from_bytes(record.memo), self.secs(record.last_visit));
-                book.recall(host_of(host.as_str()), delay, &memo, last, now);
+                book.recall(host.hash().0, delay, &memo, last, now);
             })?;
         }
         self.book = book;
@@ -116,7 +112,7 @@ impl Revisits {
     /// Says when a page is visited next, and what to remember of it.
     pub fn visited(&mut self, facts: &Facts<'_>) -> ([u8; 8], Timestamp) {
         let now = self.secs(facts.now);
-        let host = host_of(facts.url.host_str());
+        let host = facts.url.host_hash().0;
         let seen_before = facts.before.filter(|record| record.visits > 0);
         let before = seen_before.map(|record| (Memo::from_bytes(record.memo), self.secs(record.last_visit)));
         let is_there = matches!(facts.outcome, VisitOutcome::Page | VisitOutcome::Unchanged) && facts.is_page;
@@ -175,7 +171,7 @@ impl Revisits {
     }
 
     pub fn forget(&mut self, host: &Host) {
-        self.book.forget(host_of(host.as_str()));
+        self.book.forget(host.hash().0);
     }
 
     /// Finds prices again where enough has moved.
@@ -193,16 +189,16 @@ impl Revisits {
     }
 
     /// How fresh everything is believed to be.
-    pub fn freshness(&self, now: Timestamp) -> Option<farol_front::Freshness> {
+    pub fn freshness(&self, now: Timestamp) -> Option<Freshness> {
         self.shown(self.book.freshness(self.secs(now)))
     }
 
-    pub fn host_freshness(&self, host: &Host, now: Timestamp) -> Option<farol_front::Freshness> {
-        self.shown(self.book.host_freshness(host_of(host.as_str()), self.secs(now))?)
+    pub fn host_freshness(&self, host: &Host, now: Timestamp) -> Option<Freshness> {
+        self.shown(self.book.host_freshness(host.hash().0, self.secs(now))?)
     }
 
-    fn shown(&self, (pages, sum): (u64, Freshness)) -> Option<farol_front::Freshness> {
-        (sum.weight > 0.0).then(|| farol_front::Freshness {
+    fn shown(&self, (pages, sum): (u64, FreshnessSum)) -> Option<Freshness> {
+        (sum.weight > 0.0).then(|| Freshness {
             pages,
             fresh: (sum.fresh / sum.weight).clamp(0.0, 1.0),
             age: Duration::try_from_secs_f64(sum.age / sum.weight / self.speed).unwrap_or_default(),
@@ -212,7 +208,7 @@ impl Revisits {
     /// Why a page is visited when it is; times are of the clock.
     pub fn explain(&self, url: &CanonicalUrl, record: &Record, now: Timestamp) -> Reason {
         let memo = Memo::from_bytes(record.memo);
-        let host = host_of(url.host_str());
+        let host = url.host_hash().0;
         let reason = self.book.explain(host, &memo, self.secs(record.last_visit), self.secs(now));
         Reason {
             rate: reason.rate * self.speed,
