@@ -149,7 +149,7 @@ impl Verifier for KeyValue {
         self.queue.flush()
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    fn compact_all(&mut self) -> Result<(), Error> {
         self.look_up()
     }
 

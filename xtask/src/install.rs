@@ -10,15 +10,23 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("python3", "python3"),
 ];
 
+/// Those of [`PROGRAMS`] that only tests with a browser start.
+const BROWSER: &[&str] = &["chromium", "chromedriver"];
+
 /// A folder for Python packages, beside what cargo builds.
 const VENV: &str = "target/python";
 
 /// Independent readers of what we write.
 const PYTHON: &[&str] = &["warcio==1.8.1"];
 
-pub fn everything() -> Result<(), String> {
-    let missing: Vec<&str> =
-        PROGRAMS.iter().filter(|(program, _)| !run::exists(program)).map(|(_, package)| *package).collect();
+/// Installs what all tests need, the browser only where it is wanted.
+pub fn everything(browser: bool) -> Result<(), String> {
+    let wanted = |program: &str| browser || !BROWSER.contains(&program);
+    let missing: Vec<&str> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| wanted(program) && !run::exists(program))
+        .map(|(_, package)| *package)
+        .collect();
     if !missing.is_empty() {
         apt(&missing)?;
     }

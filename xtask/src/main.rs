@@ -1,25 +1,34 @@
 //! The project's own tools. Plain std, so that `cargo xtask test` needs nothing but Rust.
 
+mod check;
 mod debian_docs;
 mod install;
+mod json;
 mod run;
 mod tidy;
+mod unreached;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "cargo xtask COMMAND
 
+  check       format, tidy, lints and unit tests of the crates that changed; installs nothing
   test        install what the tests need, then check format, lints, docs and run every test
+              (--no-browser: without Chromium and the tests that steer it)
   tidy        check that the project's documents are true
   install     only install what the tests need
+  unreached   list functions of product crates that the binary does not contain
   debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["test"] => test(),
+        ["check"] => check::changed(),
+        ["test"] => test(Browser::Wanted),
+        ["test", "--no-browser"] => test(Browser::Missing),
         ["tidy"] => tidy::check(),
-        ["install"] => install::everything(),
+        ["install"] => install::everything(true),
+        ["unreached"] => unreached::list(),
         ["debian-docs", ref rest @ ..] => debian_docs::prove(rest),
         _ => Err(USAGE.to_string()),
     };
@@ -32,9 +41,19 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether there is a browser for the tests that steer one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Browser {
+    Wanted,
+    Missing,
+}
+
+/// Examples that teach, each run once: what they claim they assert.
+const EXAMPLES: &[(&str, &str)] = &[];
+
 /// Everything that must hold before a change lands; what CI runs.
-fn test() -> Result<(), String> {
-    install::everything()?;
+fn test(browser: Browser) -> Result<(), String> {
+    install::everything(browser == Browser::Wanted)?;
     run::step("format", "cargo", &["fmt", "--all", "--check"])?;
     run::announce("tidy");
     tidy::check()?;
@@ -43,10 +62,20 @@ fn test() -> Result<(), String> {
         "cargo",
         &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
     )?;
-    if run::exists("cargo-nextest") {
-        run::step("tests", "cargo", &["nextest", "run", "--workspace", "--no-fail-fast"])?;
-    } else {
-        run::step("tests", "cargo", &["test", "--workspace", "--no-fail-fast", "--all-targets"])?;
+    let (mut nextest, mut plain) = (
+        vec!["nextest", "run", "--workspace", "--no-fail-fast"],
+        vec!["test", "--workspace", "--no-fail-fast", "--all-targets"],
+    );
+    if browser == Browser::Missing {
+        // The module of `crates/farol/tests/it`.
+        nextest.extend(["-E", "not test(/^browser::/)"]);
+        plain.extend(["--", "--skip", "browser::"]);
+    }
+    let tests = if run::exists("cargo-nextest") { nextest } else { plain };
+    run::step("tests", "cargo", &tests)?;
+    for (package, example) in EXAMPLES {
+        let name = format!("example {example} of {package}");
+        run::step(&name, "cargo", &["run", "--quiet", "-p", package, "--example", example])?;
     }
     run::step("examples in the documentation", "cargo", &["test", "--workspace", "--doc", "--quiet"])
 }

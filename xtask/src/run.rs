@@ -32,3 +32,13 @@ pub fn exists(program: &str) -> bool {
     let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     places.into_iter().any(|place: std::path::PathBuf| place.join(program).is_file())
 }
+
+/// What a program writes on its standard output.
+pub fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let done = Command::new(program)
+        .args(arguments)
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot run {program}: {error}; install it"))?;
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}

@@ -28,12 +28,14 @@ pub fn put_varint128(out: &mut Vec<u8>, mut value: u128) {
 }
 
 /// Appends bytes after their length.
+#[inline]
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// Appends an instant such that the two that stand for "not known" and "never" take one byte.
+#[inline]
 pub fn put_instant(out: &mut Vec<u8>, at: Timestamp) {
     put_varint(out, at.as_millis().wrapping_add(1));
 }
@@ -106,20 +108,24 @@ impl<'a> Decoder<'a> {
     }
 
     /// Bytes after their length.
+    #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let len = self.varint_as()?;
         self.take(len)
     }
 
+    #[inline]
     pub fn text(&mut self) -> Result<&'a str, DecodeError> {
         std::str::from_utf8(self.bytes()?).map_err(|_| "a text that is not UTF-8")
     }
 
+    #[inline]
     pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let bytes = self.take(N)?;
         bytes.try_into().map_err(|_| "bytes that end too early")
     }
 
+    #[inline]
     pub fn instant(&mut self) -> Result<Timestamp, DecodeError> {
         self.varint().map(|at| Timestamp::from_millis(at.wrapping_sub(1)))
     }

@@ -10,16 +10,19 @@
 //! links each: one page in 20 of a host per host, 80 % of links inside the host, targets drawn from seven times as
 //! many pages as were fetched, low numbers more often. The store is made in a temporary folder and deleted.
 
-use farol_base::{PageId, PagePosition, Random, Seeded, random::mix};
+use farol_base::disk::{Disk, File};
+use farol_base::{HostHash, PageId, PagePosition, Random, Seeded, random::mix};
 use farol_links::{Budget, Links, LinksOptions, OutLink};
 use std::error::Error;
 use std::io::BufRead;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let dir = tempfile::tempdir()?;
-    let links = Links::open(dir.path(), LinksOptions::default())?;
+    let disk: Arc<dyn Disk> = Arc::new(File::at(dir.path())?);
+    let links = Links::open(Arc::clone(&disk), LinksOptions::default())?;
     let mut bench =
         Bench { links, waiting: Vec::new(), number: 0, putting: Spent::default(), upkeep: Spent::default() };
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -29,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["synthetic", pages, links] => bench.synthetic(pages.parse()?, links.parse()?)?,
         _ => return Err("usage: rank graph FILE | rank synthetic PAGES LINKS".into()),
     }
-    bench.report(dir.path())
+    bench.report(disk)
 }
 
 struct Bench {
@@ -51,7 +54,7 @@ impl Bench {
         let start = Spent::now();
         for (page, host, out) in std::mem::take(&mut self.waiting) {
             self.number += 1;
-            self.links.put(id(page), host, &out, PagePosition { file: 0, offset: self.number })?;
+            self.links.put(id(page), HostHash(host), &out, PagePosition { file: 0, offset: self.number })?;
             if self.number.is_multiple_of(100) {
                 self.links.flush()?;
             }
@@ -97,7 +100,7 @@ impl Bench {
         Ok(())
     }
 
-    fn report(mut self, dir: &std::path::Path) -> Result<(), Box<dyn Error>> {
+    fn report(mut self, disk: Arc<dyn Disk>) -> Result<(), Box<dyn Error>> {
         self.put_waiting()?;
         self.links.sync()?;
         let counts = self.links.counts();
@@ -133,7 +136,7 @@ impl Bench {
 
         drop(self.links);
         let start = Spent::now();
-        let links = Links::open(dir, LinksOptions::default())?;
+        let links = Links::open(disk, LinksOptions::default())?;
         println!("open       {}", start.until_now().each(1));
         let start = Spent::now();
         let verified = links.verify()?;
@@ -189,7 +192,7 @@ fn id(page: u64) -> PageId {
 }
 
 fn link(target: u64, target_host: u64, anchor: String) -> OutLink {
-    OutLink { target: id(target), target_host, anchor, nofollow: false }
+    OutLink { target: id(target), target_host: HostHash(target_host), anchor, nofollow: false }
 }
 
 /// A line of this process's status, where the system has such a thing.

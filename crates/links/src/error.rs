@@ -1,7 +1,6 @@
 //! What can go wrong with the link store.
 
 use std::io;
-use std::path::{Path, PathBuf};
 
 /// Why the link store could not do something.
 ///
@@ -10,16 +9,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("cannot {action} {}", path.display())]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
-    #[error("{} is damaged at byte {offset}: {what}", path.display())]
-    Damaged { path: PathBuf, offset: u64, what: &'static str },
-    #[error("{} has format {found}, this program reads format {known}", path.display())]
-    Format { path: PathBuf, found: u32, known: u32 },
-    #[error("an earlier sync of {} failed, so nothing is promised until the link store is opened again", path.display())]
-    Poisoned { path: PathBuf },
-    #[error("the link store in {} has 65,535 segments and takes no more", path.display())]
-    Full { path: PathBuf },
+    #[error("cannot {action} {file}")]
+    Io { action: &'static str, file: String, source: io::Error },
+    #[error("{file} is damaged at byte {offset}: {what}")]
+    Damaged { file: String, offset: u64, what: &'static str },
+    #[error("{file} has format {found}, this program reads format {known}")]
+    Format { file: String, found: u32, known: u32 },
+    #[error("an earlier sync of {file} failed, so nothing is promised until the link store is opened again")]
+    Poisoned { file: String },
+    #[error("the link store has 65,535 segments and takes no more")]
+    Full,
 }
 
 impl Error {
@@ -29,12 +28,11 @@ impl Error {
         matches!(self, Error::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded | Interrupted))
     }
 
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-        let path = path.to_path_buf();
-        move |source| Error::Io { action, path, source }
+    pub(crate) fn io(action: &'static str, file: &str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { action, file: file.to_string(), source }
     }
 
-    pub(crate) fn damaged(path: &Path, offset: u64, what: &'static str) -> Error {
-        Error::Damaged { path: path.to_path_buf(), offset, what }
+    pub(crate) fn damaged(file: &str, offset: u64, what: &'static str) -> Error {
+        Error::Damaged { file: file.to_string(), offset, what }
     }
 }

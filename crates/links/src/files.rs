@@ -1,19 +1,21 @@
 //! Files that can be told from garbage, and that appear whole or not at all.
 //!
-//! Segments and runs share one frame: a header with magic, format and range; the content; a footer; and a trailer
+//! All file access of this crate goes through here and through [`Disk`]. Segments and runs share one frame: a header with magic, format and range; the content; a footer; and a trailer
 //! that says where the footer starts and what its checksum is. A file without a right trailer is not finished.
 
-use crate::bytes::Cursor;
 use crate::error::Error;
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use farol_base::codec::Decoder;
+use farol_base::disk::Disk;
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
 
 pub(crate) const FORMAT: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 28;
 const TRAILER_BYTES: usize = 24;
 const END: &[u8; 8] = b"FAROLEND";
+
+/// Bytes that a [`NewFile`] gathers before it appends them.
+const WRITE_BYTES: usize = 1 << 18;
 
 /// The segment numbers that a file stands for, both ends in it, and how often it has been rewritten.
 ///
@@ -50,8 +52,8 @@ impl Range {
     }
 
     /// `links-00000001-00000008-3.log`
-    pub(crate) fn path(&self, dir: &Path, prefix: &str, suffix: &str) -> PathBuf {
-        dir.join(format!("{prefix}-{:08}-{:08}-{}.{suffix}", self.first, self.last, self.round))
+    pub(crate) fn name(&self, prefix: &str, suffix: &str) -> String {
+        format!("{prefix}-{:08}-{:08}-{}.{suffix}", self.first, self.last, self.round)
     }
 
     pub(crate) fn of_name(name: &str, prefix: &str, suffix: &str) -> Option<Range> {
@@ -78,17 +80,17 @@ pub(crate) fn header(magic: &[u8; 8], range: Range) -> [u8; HEADER_BYTES] {
 }
 
 /// Checks the header at the front of a file's bytes.
-pub(crate) fn check_header(path: &Path, bytes: &[u8], magic: &[u8; 8], range: Range) -> Result<(), Error> {
+pub(crate) fn check_header(file: &str, bytes: &[u8], magic: &[u8; 8], range: Range) -> Result<(), Error> {
     if bytes.len() < HEADER_BYTES || &bytes[..8] != magic {
-        return Err(Error::damaged(path, 0, "it does not start as such a file does"));
+        return Err(Error::damaged(file, 0, "it does not start as such a file does"));
     }
-    let mut cursor = Cursor::new(&bytes[8..]);
-    let found = cursor.u32().unwrap_or(0);
+    let mut decoder = Decoder::of(&bytes[8..]);
+    let found = decoder.u32().unwrap_or(0);
     if found != FORMAT {
-        return Err(Error::Format { path: path.to_path_buf(), found, known: FORMAT });
+        return Err(Error::Format { file: file.to_string(), found, known: FORMAT });
     }
     if bytes[..HEADER_BYTES] != header(magic, range) {
-        return Err(Error::damaged(path, 8, "its header does not fit its name or its checksum"));
+        return Err(Error::damaged(file, 8, "its header does not fit its name or its checksum"));
     }
     Ok(())
 }
@@ -104,67 +106,130 @@ pub(crate) fn footer_and_trailer(content_end: u64, footer: &[u8]) -> Vec<u8> {
 }
 
 /// Reads the footer of a finished file, with the byte at which the content ends; `None` if it is not finished.
-pub(crate) fn read_footer(path: &Path, file: &File) -> Result<Option<(u64, Vec<u8>)>, Error> {
-    let length = file.metadata().map_err(Error::io("read the size of", path))?.len();
+pub(crate) fn read_footer(disk: &dyn Disk, file: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
+    let length = length(disk, file)?;
     let Some(trailer_at) = length.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
     let mut trailer = [0; TRAILER_BYTES];
-    file.read_exact_at(&mut trailer, trailer_at).map_err(Error::io("read", path))?;
-    let mut cursor = Cursor::new(&trailer);
-    let (Some(content_end), Some(footer_bytes), Some(checksum)) = (cursor.u64(), cursor.u32(), cursor.u32())
+    read_exact_at(disk, file, trailer_at, &mut trailer)?;
+    let mut decoder = Decoder::of(&trailer);
+    let (Ok(content_end), Ok(footer_bytes), Ok(checksum)) = (decoder.u64(), decoder.u32(), decoder.u32())
     else {
         return Ok(None);
     };
     let fits = content_end.checked_add(u64::from(footer_bytes)) == Some(trailer_at);
-    if cursor.take(8) != Some(END.as_slice()) || !fits || content_end < HEADER_BYTES as u64 {
+    if decoder.take(8) != Ok(END.as_slice()) || !fits || content_end < HEADER_BYTES as u64 {
         return Ok(None);
     }
     let mut footer = vec![0; footer_bytes as usize];
-    file.read_exact_at(&mut footer, content_end).map_err(Error::io("read", path))?;
+    read_exact_at(disk, file, content_end, &mut footer)?;
     if crc32fast::hash(&footer) != checksum {
-        return Err(Error::damaged(path, content_end, "the checksum of its footer is wrong"));
+        return Err(Error::damaged(file, content_end, "the checksum of its footer is wrong"));
     }
     Ok(Some((content_end, footer)))
 }
 
+/// Size of a file that must be there.
+pub(crate) fn length(disk: &dyn Disk, file: &str) -> Result<u64, Error> {
+    let length = disk.len(file).and_then(|length| length.ok_or_else(|| io::ErrorKind::NotFound.into()));
+    length.map_err(Error::io("read the size of", file))
+}
+
+/// Fills `into` from this byte on.
+pub(crate) fn read_exact_at(disk: &dyn Disk, file: &str, offset: u64, into: &mut [u8]) -> Result<(), Error> {
+    match disk.read_at(file, offset, into) {
+        Ok(count) if count == into.len() => Ok(()),
+        Ok(_) => Err(Error::io("read", file)(io::ErrorKind::UnexpectedEof.into())),
+        Err(error) => Err(Error::io("read", file)(error)),
+    }
+}
+
+/// A whole file; `None` where it is missing.
+pub(crate) fn read_whole(disk: &dyn Disk, file: &str) -> Result<Option<Vec<u8>>, Error> {
+    let Some(length) = disk.len(file).map_err(Error::io("read the size of", file))? else { return Ok(None) };
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    read_exact_at(disk, file, 0, &mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Deletes a file that something wider has replaced. A file that stays is deleted at the next opening.
+pub(crate) fn remove_replaced(disk: &dyn Disk, file: &str) {
+    if let Err(error) = disk.remove(file) {
+        tracing::debug!(file, %error, "replaced file stays until the next opening");
+    }
+}
+
+/// Reads a file from some byte on.
+pub(crate) struct FileCursor {
+    disk: Arc<dyn Disk>,
+    file: String,
+    offset: u64,
+}
+
+impl FileCursor {
+    /// A sequential reader with a buffer of `buffer_bytes`.
+    pub(crate) fn buffered(
+        disk: &Arc<dyn Disk>,
+        file: &str,
+        offset: u64,
+        buffer_bytes: usize,
+    ) -> BufReader<FileCursor> {
+        let cursor = FileCursor { disk: Arc::clone(disk), file: file.to_string(), offset };
+        BufReader::with_capacity(buffer_bytes, cursor)
+    }
+}
+
+impl Read for FileCursor {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.disk.read_at(&self.file, self.offset, into)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
 /// A file that gets its name only when it is whole and on the disk.
 pub(crate) struct NewFile {
-    path: PathBuf,
-    unfinished: PathBuf,
-    out: BufWriter<File>,
+    disk: Arc<dyn Disk>,
+    file: String,
+    unfinished: String,
+    buffer: Vec<u8>,
     pub written: u64,
 }
 
 impl NewFile {
-    pub(crate) fn create(path: PathBuf) -> Result<NewFile, Error> {
-        let mut unfinished = path.clone().into_os_string();
-        unfinished.push(".tmp");
-        let unfinished = PathBuf::from(unfinished);
-        let file = File::create(&unfinished).map_err(Error::io("create", &unfinished))?;
-        Ok(NewFile { path, unfinished, out: BufWriter::with_capacity(1 << 18, file), written: 0 })
+    pub(crate) fn create(disk: &Arc<dyn Disk>, file: String) -> Result<NewFile, Error> {
+        let unfinished = format!("{file}.tmp");
+        // Whatever an attempt that failed has left.
+        disk.remove(&unfinished).map_err(Error::io("create", &unfinished))?;
+        let buffer = Vec::with_capacity(WRITE_BYTES);
+        Ok(NewFile { disk: Arc::clone(disk), file, unfinished, buffer, written: 0 })
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.out.write_all(bytes).map_err(Error::io("write", &self.unfinished))?;
+        if self.buffer.len() + bytes.len() > WRITE_BYTES {
+            self.flush()?;
+        }
+        if bytes.len() >= WRITE_BYTES {
+            self.disk.append(&self.unfinished, bytes).map_err(Error::io("write", &self.unfinished))?;
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
         self.written += bytes.len() as u64;
         Ok(())
     }
 
-    /// Syncs the file, then names it. Answers its path and size.
-    pub(crate) fn finish(mut self) -> Result<(PathBuf, u64), Error> {
-        self.out.flush().map_err(Error::io("write", &self.unfinished))?;
-        self.out.get_ref().sync_data().map_err(Error::io("sync", &self.unfinished))?;
-        std::fs::rename(&self.unfinished, &self.path).map_err(Error::io("rename", &self.unfinished))?;
-        if let Some(dir) = self.path.parent() {
-            sync_dir(dir)?;
-        }
-        Ok((self.path, self.written))
+    fn flush(&mut self) -> Result<(), Error> {
+        self.disk.append(&self.unfinished, &self.buffer).map_err(Error::io("write", &self.unfinished))?;
+        self.buffer.clear();
+        Ok(())
     }
-}
 
-/// Makes new names in a folder survive a power cut.
-pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
-    let folder = OpenOptions::new().read(true).open(dir).map_err(Error::io("open", dir))?;
-    folder.sync_all().map_err(Error::io("sync", dir))
+    /// Syncs the file, then names it. Answers its name and size.
+    pub(crate) fn finish(mut self) -> Result<(String, u64), Error> {
+        self.flush()?;
+        self.disk.sync(&self.unfinished).map_err(Error::io("sync", &self.unfinished))?;
+        self.disk.rename(&self.unfinished, &self.file).map_err(Error::io("rename", &self.unfinished))?;
+        Ok((self.file, self.written))
+    }
 }
 
 /// Takes out the ranges that lie inside another one: a crash came between a merge and its cleaning up.
@@ -189,8 +254,7 @@ mod tests {
     #[test]
     fn names_carry_their_range() {
         let range = Range { first: 3, last: 12, round: 2 };
-        let path = range.path(Path::new("d"), "links", "log");
-        assert_eq!(path, Path::new("d/links-00000003-00000012-2.log"));
+        assert_eq!(range.name("links", "log"), "links-00000003-00000012-2.log");
         let check = |name: &str, want: Option<Range>| {
             assert_eq!(Range::of_name(name, "links", "log"), want, "{name}")
         };

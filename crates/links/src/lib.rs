@@ -1,7 +1,7 @@
 //! Who links to whom, anchor text, ranks.
 //!
 //! The life of a link: a page is fetched and parsed, and [`Links::put`] appends a record with all its links to the
-//! *recent* segment, which is in memory and, after [`Links::flush`], with the operating system. When the segment is
+//! *active* segment, which is in memory and, after [`Links::flush`], with the operating system. When the segment is
 //! full it is *sealed*: it gets an index of its records, and its anchor texts are written once more, sorted by
 //! target, as a *run*. From then on one read per run finds what the Web calls a page ([`Links::anchors`]). When the
 //! page is fetched again, its newest record wins: the older one, and its texts in the runs, count no more.
@@ -10,7 +10,7 @@
 //! each host; its [`RankTable`] is what the index asks.
 //!
 //! ```text
-//! put ─► recent segment (memory + file) ─seal─► segment ─┬─► RankJob ─► RankTable ─► index
+//! put ─► active segment (memory + file) ─seal─► segment ─┬─► RankJob ─► RankTable ─► index
 //!          └── anchors ◄────── runs ◄─────── sorted by target, merged by maintain()
 //! ```
 //!
@@ -19,20 +19,19 @@
 //! draws the files.
 //!
 //! Memory, with default options: about 30 bytes per page that was put, 13 per page known to the rank table, 17 MiB
-//! for the recent segment, 7 MiB for targets whose anchors changed. A rank job needs 22 bytes per known page while it
+//! for the active segment, 7 MiB for targets whose anchors changed. A rank job needs 22 bytes per known page while it
 //! runs; edges stay on disk. 200,000 pages with 50 links to 1.5 million pages: about 100 MB while ranking.
 //!
 //! INVARIANT: one writer. This crate reads no clock, starts no thread, and does not know URLs, only their ids.
 
+mod active_segment;
 mod anchors;
-mod bytes;
 mod dirty;
 mod error;
 mod files;
 mod maintain;
 mod open;
 mod rank;
-mod recent;
 mod record;
 mod run;
 mod segment;
@@ -44,7 +43,7 @@ pub use anchors::ANCHORS_MAX;
 pub use error::Error;
 pub use rank::{Budget, RankJob, RankReport, RankTable, Ranking};
 pub use record::{ANCHOR_BYTES_MAX, PAGE_LINKS_MAX};
-pub use store::{Counts, HostId, Links, LinksOptions, OutLink, Verified};
+pub use store::{Counts, Links, LinksOptions, OutLink, Verified};
 
 #[cfg(test)]
 mod tests;

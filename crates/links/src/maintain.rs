@@ -6,9 +6,9 @@
 //! each step starts with a sync; otherwise a crash would lose both. No step reads or writes more than about `merge_bytes_max`.
 
 use crate::error::Error;
-use crate::files::{HEADER_BYTES, NewFile, Range, footer_and_trailer, header};
+use crate::files::{HEADER_BYTES, NewFile, Range, footer_and_trailer, header, remove_replaced};
 use crate::record::{Kind, Record, append};
-use crate::run::{merge_runs, retire};
+use crate::run::merge_runs;
 use crate::segment::{Index, MAGIC, SEGMENT_BYTES_MAX, Segment};
 use crate::sources::Place;
 use crate::store::{Links, Slot};
@@ -50,9 +50,9 @@ impl Links {
     fn replace_runs(&mut self, chosen: std::ops::Range<usize>) -> Result<(), Error> {
         let sources = &self.sources;
         let counts = |text: &crate::run::Text<'_>| sources.is_current(text.source, text.stamp);
-        let merged = merge_runs(&self.dir, &self.runs[chosen.clone()], counts)?;
+        let merged = merge_runs(&self.disk, &self.runs[chosen.clone()], counts)?;
         for replaced in self.runs.splice(chosen, [Arc::new(merged)]) {
-            retire(&replaced);
+            remove_replaced(&*self.disk, &replaced.file);
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Links {
         let keep_removals = chosen.start > 0;
 
         let slot = self.free_slot()?;
-        let mut out = NewFile::create(range.path(&self.dir, "links", "log"))?;
+        let mut out = NewFile::create(&self.disk, range.name("links", "log"))?;
         out.write(&header(MAGIC, range))?;
         let mut index = Index::default();
         let mut sums = Slot::default();
@@ -120,9 +120,9 @@ impl Links {
         self.complete_index(&mut index, &old)?;
         let data_end = out.written;
         out.write(&footer_and_trailer(data_end, &index.to_bytes()))?;
-        let (path, written) = out.finish()?;
+        let (file, written) = out.finish()?;
 
-        sums.segment = Some(Arc::new(Segment::new(range, path, data_end, written)));
+        sums.segment = Some(Arc::new(Segment::new(Arc::clone(&self.disk), range, file, data_end, written)));
         self.slots[usize::from(slot)] = sums;
         for (page, place) in moved {
             self.sources.insert(page, place);
@@ -139,7 +139,7 @@ impl Links {
     /// Position and stamp of the replaced segments' indexes hold more than their records alone can tell.
     fn complete_index(&self, index: &mut Index, old: &[Arc<Segment>]) -> Result<(), Error> {
         for segment in old {
-            let opened = Segment::open(segment.path.clone(), segment.range)?;
+            let opened = Segment::open(&self.disk, segment.range)?;
             let (_, before) = opened.ok_or_else(|| segment.damaged(segment.data_end))?;
             index.at_max = index.at_max.max(before.at_max);
             index.next_stamp = before.next_stamp;

@@ -5,62 +5,63 @@
 //! last segment, if it was not sealed, is cut after its last whole record. Anything else that does not fit is
 //! [`Error::Damaged`].
 
+use crate::active_segment::{ActiveSegment, postings_of};
 use crate::dirty::Dirty;
 use crate::error::Error;
-use crate::files::{Range, split_covered, sync_dir};
+use crate::files::{Range, read_whole, remove_replaced, split_covered};
 use crate::rank::RankTable;
-use crate::recent::{Recent, postings_of};
 use crate::record::Record;
 use crate::run::{Run, write_segment_run};
-use crate::segment::{Index, Segment, forget_file};
+use crate::segment::{Index, Segment};
 use crate::sources::{Place, Seed, Sources};
-use crate::store::{Links, LinksOptions, Slot};
+use crate::store::{Links, LinksOptions, STORE, Slot};
 use farol_base::PagePosition;
+use farol_base::disk::Disk;
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 impl Links {
-    /// Opens the link store in this folder, which is made if it is not there.
+    /// Opens the link store on this disk, which holds nothing else.
     ///
     /// # Errors
     /// [`Error::Damaged`] names the file and the byte; [`Error::Format`] means that a later version wrote it.
-    pub fn open(dir: &Path, options: LinksOptions) -> Result<Links, Error> {
-        std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
-        let listing = list(dir)?;
-        let segments = keep_uncovered(dir, listing.segments, "links", "log");
-        check_order(dir, &segments)?;
+    pub fn open(disk: Arc<dyn Disk>, options: LinksOptions) -> Result<Links, Error> {
+        let listing = list(&*disk)?;
+        let segments = keep_uncovered(&*disk, listing.segments, "links", "log");
+        check_order(&segments)?;
 
         let mut loader = Loader::default();
         let mut sealed: Vec<(Segment, Index)> = Vec::new();
         let mut unsealed = None;
         for (i, range) in segments.iter().enumerate() {
-            let path = range.path(dir, "links", "log");
             // Only the last one may be unfinished, or have been torn while it was sealed.
             let may_be_torn = i + 1 == segments.len() && *range == Range::new(range.first);
-            match Segment::open(path.clone(), *range) {
+            match Segment::open(&disk, *range) {
                 Ok(Some(opened)) => sealed.push(opened),
-                Ok(None) | Err(Error::Damaged { .. }) if may_be_torn => unsealed = Some((path, range.first)),
-                Ok(None) => return Err(Error::damaged(&path, 0, "it is not sealed, but others follow it")),
+                Ok(None) | Err(Error::Damaged { .. }) if may_be_torn => unsealed = Some(range.first),
+                Ok(None) => {
+                    let file = range.name("links", "log");
+                    return Err(Error::damaged(&file, 0, "it is not sealed, but others follow it"));
+                }
                 Err(error) => return Err(error),
             }
         }
         let last_sealed = sealed.last().map_or(0, |(segment, _)| segment.range.last);
-        let recent_slot = u16::try_from(sealed.len()).ok().filter(|slot| *slot < u16::MAX);
-        let recent_slot = recent_slot.ok_or_else(|| Error::Full { path: dir.to_path_buf() })?;
-        let recent = match unsealed {
-            Some((path, number)) => {
-                let (recent, cut_bytes) = Recent::load(path, number, recent_slot)?;
+        let active_slot = u16::try_from(sealed.len()).ok().filter(|slot| *slot < u16::MAX);
+        let active_slot = active_slot.ok_or(Error::Full)?;
+        let mut active = match unsealed {
+            Some(number) => {
+                let (active, cut_bytes) = ActiveSegment::load(&disk, number, active_slot)?;
                 if cut_bytes > 0 {
-                    tracing::warn!(path = %recent.path().display(), cut_bytes, "cut the torn end of the link store");
+                    tracing::warn!(file = active.file(), cut_bytes, "cut the torn end of the link store");
                 }
-                recent
+                active
             }
-            None => Recent::create(dir, last_sealed + 1, recent_slot)?,
+            None => ActiveSegment::create(&disk, last_sealed + 1, active_slot)?,
         };
-        sync_dir(dir)?;
-        loader.take_recent(&recent)?;
+        active.sync()?;
+        loader.take_active(&active)?;
         for (slot, (_, index)) in sealed.iter().enumerate().rev() {
             loader.take_sealed(slot as u16, index);
         }
@@ -69,18 +70,18 @@ impl Links {
             loader.slots[slot].segment = Some(Arc::new(segment));
         }
 
-        let runs = open_runs(dir, listing.runs, &loader.slots, &loader.sources)?;
+        let runs = open_runs(&disk, listing.runs, &loader.slots, &loader.sources)?;
         Ok(Links {
-            dir: dir.to_path_buf(),
+            ranks: Arc::new(RankTable::load(&*disk)?),
+            disk,
             dirty: Dirty::new(options.dirty_max),
             options,
             sources: loader.sources,
-            order: (0..recent_slot).collect(),
+            order: (0..active_slot).collect(),
             slots: loader.slots,
-            recent,
+            active,
             runs,
             stale_runs: Vec::new(),
-            ranks: Arc::new(RankTable::load(dir)?),
             link_count: loader.link_count,
             next_stamp: loader.next_stamp.unwrap_or(0),
             at_max: loader.at_max,
@@ -99,17 +100,14 @@ struct Listing {
 }
 
 /// Sorts out the files of the folder; unfinished ones go.
-fn list(dir: &Path) -> Result<Listing, Error> {
+fn list(disk: &dyn Disk) -> Result<Listing, Error> {
     let mut listing = Listing::default();
-    for entry in std::fs::read_dir(dir).map_err(Error::io("list", dir))? {
-        let entry = entry.map_err(Error::io("list", dir))?;
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
+    for name in disk.list().map_err(Error::io("list", STORE))? {
         if name.ends_with(".tmp") {
-            forget_file(&entry.path());
-        } else if let Some(range) = Range::of_name(name, "links", "log") {
+            remove_replaced(disk, &name);
+        } else if let Some(range) = Range::of_name(&name, "links", "log") {
             listing.segments.push(range);
-        } else if let Some(range) = Range::of_name(name, "run", "run") {
+        } else if let Some(range) = Range::of_name(&name, "run", "run") {
             listing.runs.push(range);
         }
     }
@@ -117,21 +115,21 @@ fn list(dir: &Path) -> Result<Listing, Error> {
 }
 
 /// Deletes the files that something wider has replaced.
-fn keep_uncovered(dir: &Path, ranges: Vec<Range>, prefix: &str, suffix: &str) -> Vec<Range> {
+fn keep_uncovered(disk: &dyn Disk, ranges: Vec<Range>, prefix: &str, suffix: &str) -> Vec<Range> {
     let (kept, covered) = split_covered(ranges);
     for range in covered {
-        forget_file(&range.path(dir, prefix, suffix));
+        remove_replaced(disk, &range.name(prefix, suffix));
     }
     kept
 }
 
 /// Segments must follow each other without a gap, from the first on.
-fn check_order(dir: &Path, segments: &[Range]) -> Result<(), Error> {
+fn check_order(segments: &[Range]) -> Result<(), Error> {
     let mut next = 1;
     for range in segments {
         if range.first != next {
-            let path = range.path(dir, "links", "log");
-            return Err(Error::damaged(&path, 0, "the segment before it is missing or overlaps it"));
+            let file = range.name("links", "log");
+            return Err(Error::damaged(&file, 0, "the segment before it is missing or overlaps it"));
         }
         next = range.last + 1;
     }
@@ -151,10 +149,10 @@ struct Loader {
 }
 
 impl Loader {
-    fn take_recent(&mut self, recent: &Recent) -> Result<(), Error> {
+    fn take_active(&mut self, active: &ActiveSegment) -> Result<(), Error> {
         let mut index = Index::default();
         let mut last_stamp = None;
-        recent.walk(&mut |offset, body| {
+        active.walk(&mut |offset, body| {
             if let Some(record) = Record::read(body) {
                 index.note(offset, body, &record);
                 if record.kind == crate::record::Kind::Links {
@@ -164,7 +162,7 @@ impl Loader {
             Ok(())
         })?;
         self.next_stamp = last_stamp.map(|stamp| stamp.wrapping_add(1));
-        self.take_entries(recent.slot, &index);
+        self.take_entries(active.slot, &index);
         Ok(())
     }
 
@@ -199,7 +197,7 @@ impl Loader {
 
 /// Opens the runs, and writes those again that are missing for some segment.
 fn open_runs(
-    dir: &Path,
+    disk: &Arc<dyn Disk>,
     found: Vec<Range>,
     slots: &[Slot],
     sources: &Sources,
@@ -209,7 +207,7 @@ fn open_runs(
         .enumerate()
         .filter_map(|(slot, held)| held.segment.as_ref().map(|segment| (slot as u16, segment)))
         .collect();
-    let mut ranges = keep_uncovered(dir, found, "run", "run");
+    let mut ranges = keep_uncovered(&**disk, found, "run", "run");
     let mut written = Vec::new();
     for (slot, segment) in segments {
         let covered = (segment.range.first..=segment.range.last)
@@ -217,28 +215,28 @@ fn open_runs(
         if covered {
             continue;
         }
-        tracing::info!(path = %segment.path.display(), "writing the missing run of a segment");
-        let bytes = std::fs::read(&segment.path).map_err(Error::io("read", &segment.path))?;
+        tracing::info!(file = segment.file, "writing the missing run of a segment");
+        let bytes = read_whole(&**disk, &segment.file)?.unwrap_or_default();
         let data = &bytes[..usize::try_from(segment.data_end).unwrap_or(bytes.len()).min(bytes.len())];
         let is_current = |record: &Record<'_>| {
             sources.get(record.page.0).is_some_and(|place| place.slot == slot && place.stamp == record.stamp)
         };
-        written.push(write_segment_run(dir, segment.range, data, postings_of(data, is_current))?);
+        written.push(write_segment_run(disk, segment.range, data, postings_of(data, is_current))?);
         // Whatever covered only a part of the segment is inside the new run.
         let (inside, outside): (Vec<Range>, Vec<Range>) =
             ranges.into_iter().partition(|range| segment.range.holds(*range));
         ranges = outside;
         for range in inside {
-            forget_file(&range.path(dir, "run", "run"));
+            remove_replaced(&**disk, &range.name("run", "run"));
         }
     }
-    let opened = ranges.into_iter().map(|range| Run::open(range.path(dir, "run", "run"), range));
+    let opened = ranges.into_iter().map(|range| Run::open(disk, range));
     let mut runs = opened.chain(written.into_iter().map(Ok)).collect::<Result<Vec<Run>, Error>>()?;
     runs.sort_by_key(|run| run.range);
     for pair in runs.windows(2) {
         if pair[0].range.overlaps(pair[1].range) {
             return Err(Error::damaged(
-                &pair[1].path,
+                &pair[1].file,
                 0,
                 "two runs stand for the same segments; delete both",
             ));

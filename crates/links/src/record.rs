@@ -4,8 +4,8 @@
 //! draws it. INVARIANT: what [`append`] writes, [`Record::read`] reads, whatever the anchors hold.
 
 use crate::OutLink;
-use crate::bytes::Cursor;
-use farol_base::{PageId, PagePosition};
+use farol_base::codec::Decoder;
+use farol_base::{HostHash, PageId, PagePosition};
 
 /// Bytes before a record's body: its length and its checksum.
 pub(crate) const HEAD_BYTES: usize = 8;
@@ -40,7 +40,7 @@ pub(crate) struct Record<'a> {
     /// Tells the page's newest record from its earlier ones.
     pub stamp: u16,
     pub page: PageId,
-    pub host: u64,
+    pub host: HostHash,
     pub at: PagePosition,
     pub count: u32,
     /// The links, one after the other.
@@ -53,24 +53,24 @@ const FIXED_BYTES: usize = 1 + 2 + 8 + 8 + 12 + 4;
 impl<'a> Record<'a> {
     /// Reads a body whose checksum was right; `None` for what we never wrote.
     pub(crate) fn read(body: &'a [u8]) -> Option<Record<'a>> {
-        let mut cursor = Cursor::new(body);
-        let kind = match cursor.u8()? {
+        let mut decoder = Decoder::of(body);
+        let kind = match decoder.byte().ok()? {
             1 => Kind::Links,
             2 => Kind::Removed,
             3 => Kind::Position,
             _ => return None,
         };
-        let stamp = cursor.u16()?;
-        let page = PageId(cursor.u64()?);
-        let host = cursor.u64()?;
-        let at = PagePosition { file: cursor.u32()?, offset: cursor.u64()? };
-        let count = cursor.u32()?;
+        let stamp = decoder.u16().ok()?;
+        let page = PageId(decoder.u64().ok()?);
+        let host = HostHash(decoder.u64().ok()?);
+        let at = PagePosition { file: decoder.u32().ok()?, offset: decoder.u64().ok()? };
+        let count = decoder.u32().ok()?;
         Some(Record { kind, stamp, page, host, at, count, links: &body[FIXED_BYTES..] })
     }
 
     /// The links in the order of the page.
     pub(crate) fn links(&self) -> LinkReader<'a> {
-        LinkReader { cursor: Cursor::new(self.links), bytes: self.links.len(), host: self.host }
+        LinkReader { decoder: Decoder::of(self.links), bytes: self.links.len(), host: self.host }
     }
 }
 
@@ -78,7 +78,7 @@ impl<'a> Record<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptLink<'a> {
     pub target: u64,
-    pub target_host: u64,
+    pub target_host: HostHash,
     pub nofollow: bool,
     pub other_host: bool,
     pub anchor: &'a [u8],
@@ -94,35 +94,35 @@ impl KeptLink<'_> {
 }
 
 pub(crate) struct LinkReader<'a> {
-    cursor: Cursor<'a>,
+    decoder: Decoder<'a>,
     bytes: usize,
-    host: u64,
+    host: HostHash,
 }
 
 impl<'a> Iterator for LinkReader<'a> {
     type Item = KeptLink<'a>;
 
     fn next(&mut self) -> Option<KeptLink<'a>> {
-        let offset = self.bytes - self.cursor.left();
-        let flags = self.cursor.u8()?;
-        let target = self.cursor.u64()?;
+        let offset = self.bytes - self.decoder.len();
+        let flags = self.decoder.byte().ok()?;
+        let target = self.decoder.u64().ok()?;
         let other_host = flags & OTHER_HOST != 0;
-        let target_host = if other_host { self.cursor.u64()? } else { self.host };
-        let length = self.cursor.u8()?;
-        let anchor = self.cursor.take(usize::from(length))?;
+        let target_host = if other_host { HostHash(self.decoder.u64().ok()?) } else { self.host };
+        let length = self.decoder.byte().ok()?;
+        let anchor = self.decoder.take(usize::from(length)).ok()?;
         Some(KeptLink { target, target_host, nofollow: flags & NOFOLLOW != 0, other_host, anchor, offset })
     }
 }
 
 /// Appends the links of a page as [`Record::links`] reads them; answers how many were kept.
-pub(crate) fn append_links(out: &mut Vec<u8>, host: u64, links: &[OutLink]) -> u32 {
+pub(crate) fn append_links(out: &mut Vec<u8>, host: HostHash, links: &[OutLink]) -> u32 {
     let kept = &links[..links.len().min(PAGE_LINKS_MAX)];
     for link in kept {
         let other_host = link.target_host != host;
         out.push(if link.nofollow { NOFOLLOW } else { 0 } | if other_host { OTHER_HOST } else { 0 });
         out.extend_from_slice(&link.target.0.to_le_bytes());
         if other_host {
-            out.extend_from_slice(&link.target_host.to_le_bytes());
+            out.extend_from_slice(&link.target_host.0.to_le_bytes());
         }
         let anchor = link.anchor.trim();
         let anchor = &anchor[..anchor.floor_char_boundary(ANCHOR_BYTES_MAX)];
@@ -139,7 +139,7 @@ pub(crate) fn append(out: &mut Vec<u8>, record: &Record<'_>) {
     out.push(record.kind as u8);
     out.extend_from_slice(&record.stamp.to_le_bytes());
     out.extend_from_slice(&record.page.0.to_le_bytes());
-    out.extend_from_slice(&record.host.to_le_bytes());
+    out.extend_from_slice(&record.host.0.to_le_bytes());
     out.extend_from_slice(&record.at.file.to_le_bytes());
     out.extend_from_slice(&record.at.offset.to_le_bytes());
     out.extend_from_slice(&record.count.to_le_bytes());
@@ -152,13 +152,13 @@ pub(crate) fn append(out: &mut Vec<u8>, record: &Record<'_>) {
 
 /// The body that starts with its head at the front of `bytes`, if it is whole and its checksum is right.
 pub(crate) fn checked_body(bytes: &[u8]) -> Option<&[u8]> {
-    let mut cursor = Cursor::new(bytes);
-    let length = cursor.u32()? as usize;
-    let checksum = cursor.u32()?;
+    let mut decoder = Decoder::of(bytes);
+    let length = decoder.u32().ok()? as usize;
+    let checksum = decoder.u32().ok()?;
     if !(FIXED_BYTES..=BODY_BYTES_MAX).contains(&length) {
         return None;
     }
-    let body = cursor.take(length)?;
+    let body = decoder.take(length).ok()?;
     (crc32fast::hash(body) == checksum).then_some(body)
 }
 
@@ -168,11 +168,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn link(target: u64, target_host: u64, anchor: &str, nofollow: bool) -> OutLink {
-        OutLink { target: PageId(target), target_host, anchor: anchor.to_string(), nofollow }
+        OutLink {
+            target: PageId(target),
+            target_host: HostHash(target_host),
+            anchor: anchor.to_string(),
+            nofollow,
+        }
     }
 
     fn written(host: u64, links: &[OutLink]) -> Vec<u8> {
         let mut kept = Vec::new();
+        let host = HostHash(host);
         let count = append_links(&mut kept, host, links);
         let mut out = Vec::new();
         let at = PagePosition { file: 3, offset: 99 };
@@ -208,7 +214,7 @@ mod tests {
             let record = Record::read(checked_body(&bytes).unwrap()).unwrap();
             prop_assert_eq!((record.stamp, record.page, record.count as usize), (7, PageId(5), links.len()));
             let read: Vec<OutLink> = record.links()
-                .map(|l| link(l.target, l.target_host, std::str::from_utf8(l.anchor).unwrap(), l.nofollow)).collect();
+                .map(|l| link(l.target, l.target_host.0, std::str::from_utf8(l.anchor).unwrap(), l.nofollow)).collect();
             let want: Vec<OutLink> = links.iter().map(|l| OutLink { anchor: l.anchor.trim().to_string(), ..l.clone() }).collect();
             prop_assert_eq!(read, want);
         }

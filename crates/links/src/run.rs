@@ -3,15 +3,15 @@
 //! A run is a derived file: it is made again from its segments when it is missing. It holds texts of records that
 //! may have been replaced since; the reader asks [`crate::sources`] which count, and merging leaves the others out.
 
-use crate::bytes::Cursor;
+use crate::active_segment::{Posting, resolve};
 use crate::error::Error;
-use crate::files::{HEADER_BYTES, NewFile, Range, check_header, footer_and_trailer, header, read_footer};
-use crate::recent::{Posting, resolve};
-use crate::segment::forget_file;
-use std::fs::File;
+use crate::files::{
+    FileCursor, HEADER_BYTES, NewFile, Range, check_header, footer_and_trailer, header, length,
+    read_exact_at, read_footer,
+};
+use farol_base::codec::Decoder;
+use farol_base::disk::Disk;
 use std::io::{BufReader, Read};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"FAROLRUN";
@@ -37,10 +37,10 @@ pub(crate) struct Text<'a> {
 
 pub(crate) struct Run {
     pub range: Range,
-    pub path: PathBuf,
+    pub file: String,
     pub bytes: u64,
     pub texts: u64,
-    file: File,
+    disk: Arc<dyn Disk>,
     content_end: u64,
     /// First target and start of each block; 16 bytes per 4 KiB.
     blocks: Vec<(u64, u64)>,
@@ -48,19 +48,19 @@ pub(crate) struct Run {
 
 impl Run {
     /// Opens a finished run.
-    pub(crate) fn open(path: PathBuf, range: Range) -> Result<Run, Error> {
-        let file = File::open(&path).map_err(Error::io("open", &path))?;
-        let bytes = file.metadata().map_err(Error::io("read the size of", &path))?.len();
-        let footer = read_footer(&path, &file)?;
+    pub(crate) fn open(disk: &Arc<dyn Disk>, range: Range) -> Result<Run, Error> {
+        let file = range.name("run", "run");
+        let bytes = length(&**disk, &file)?;
+        let footer = read_footer(&**disk, &file)?;
         let (content_end, footer) =
-            footer.ok_or_else(|| Error::damaged(&path, bytes, "it does not end as it should"))?;
+            footer.ok_or_else(|| Error::damaged(&file, bytes, "it does not end as it should"))?;
         let mut head = [0; HEADER_BYTES];
-        file.read_exact_at(&mut head, 0).map_err(Error::io("read", &path))?;
-        check_header(&path, &head, MAGIC, range)?;
+        read_exact_at(&**disk, &file, 0, &mut head)?;
+        check_header(&file, &head, MAGIC, range)?;
         let index = read_index(&footer);
         let (texts, blocks) =
-            index.ok_or_else(|| Error::damaged(&path, content_end, "its index is not whole"))?;
-        Ok(Run { range, path, bytes, texts, file, content_end, blocks })
+            index.ok_or_else(|| Error::damaged(&file, content_end, "its index is not whole"))?;
+        Ok(Run { range, file, bytes, texts, disk: Arc::clone(disk), content_end, blocks })
     }
 
     /// Shows the texts for a target, newest record first within the run, until told to stop.
@@ -70,12 +70,12 @@ impl Run {
         };
         let start = self.blocks[block].1;
         let end = self.blocks.get(block + 1).map_or(self.content_end, |(_, start)| *start);
-        let damaged = || Error::damaged(&self.path, start, "the checksum of a block is wrong");
+        let damaged = || Error::damaged(&self.file, start, "the checksum of a block is wrong");
         let length =
             end.checked_sub(start).filter(|length| *length <= BLOCK_BYTES_MAX as u64).ok_or_else(damaged)?;
         let mut bytes = vec![0; length as usize];
-        self.file.read_exact_at(&mut bytes, start).map_err(Error::io("read", &self.path))?;
-        let mut groups = Groups { cursor: Cursor::new(checked_block(&bytes).ok_or_else(damaged)?) };
+        read_exact_at(&*self.disk, &self.file, start, &mut bytes)?;
+        let mut groups = Groups { decoder: Decoder::of(checked_block(&bytes).ok_or_else(damaged)?) };
         while let Some((found, texts)) = groups.next_group() {
             if found == target {
                 for text in texts {
@@ -96,14 +96,14 @@ impl Run {
         while let Some((target, group)) = reader.group() {
             texts += group.count() as u64;
             if last.is_some_and(|last| last >= target) {
-                return Err(Error::damaged(&self.path, reader.offset, "its targets are not in order"));
+                return Err(Error::damaged(&self.file, reader.offset, "its targets are not in order"));
             }
             last = Some(target);
             reader.advance()?;
         }
         if texts != self.texts {
             return Err(Error::damaged(
-                &self.path,
+                &self.file,
                 self.content_end,
                 "it does not hold as many texts as it says",
             ));
@@ -113,56 +113,57 @@ impl Run {
 }
 
 fn read_index(footer: &[u8]) -> Option<(u64, Vec<(u64, u64)>)> {
-    let mut cursor = Cursor::new(footer);
-    let texts = cursor.u64()?;
-    let count = cursor.u32()? as usize;
-    if cursor.left() != count.checked_mul(16)? {
+    let mut decoder = Decoder::of(footer);
+    let texts = decoder.u64().ok()?;
+    let count = decoder.u32().ok()? as usize;
+    if decoder.len() != count.checked_mul(16)? {
         return None;
     }
     let mut blocks = Vec::with_capacity(count);
-    while cursor.left() > 0 {
-        blocks.push((cursor.u64()?, cursor.u64()?));
+    while !decoder.is_empty() {
+        blocks.push((decoder.u64().ok()?, decoder.u64().ok()?));
     }
     Some((texts, blocks))
 }
 
 /// Length and checksum stand before a block's content.
 fn checked_block(bytes: &[u8]) -> Option<&[u8]> {
-    let mut cursor = Cursor::new(bytes);
-    let (length, checksum) = (cursor.u32()?, cursor.u32()?);
-    let content = cursor.take(length as usize)?;
+    let mut decoder = Decoder::of(bytes);
+    let (length, checksum) = (decoder.u32().ok()?, decoder.u32().ok()?);
+    let content = decoder.take(length as usize).ok()?;
     (crc32fast::hash(content) == checksum).then_some(content)
 }
 
 struct Groups<'a> {
-    cursor: Cursor<'a>,
+    decoder: Decoder<'a>,
 }
 
 impl<'a> Groups<'a> {
     fn next_group(&mut self) -> Option<(u64, Texts<'a>)> {
-        let target = self.cursor.u64()?;
-        let bytes = self.cursor.u32()?;
-        Some((target, Texts { cursor: Cursor::new(self.cursor.take(bytes as usize)?) }))
+        let target = self.decoder.u64().ok()?;
+        let bytes = self.decoder.u32().ok()?;
+        Some((target, Texts { decoder: Decoder::of(self.decoder.take(bytes as usize).ok()?) }))
     }
 }
 
 pub(crate) struct Texts<'a> {
-    cursor: Cursor<'a>,
+    decoder: Decoder<'a>,
 }
 
 impl<'a> Iterator for Texts<'a> {
     type Item = Text<'a>;
 
     fn next(&mut self) -> Option<Text<'a>> {
-        let (source, stamp) = (self.cursor.u64()?, self.cursor.u16()?);
-        let other_host = self.cursor.u8()? != 0;
-        let length = self.cursor.u8()?;
-        Some(Text { source, stamp, other_host, text: self.cursor.take(usize::from(length))? })
+        let (source, stamp) = (self.decoder.u64().ok()?, self.decoder.u16().ok()?);
+        let other_host = self.decoder.byte().ok()? != 0;
+        let length = self.decoder.byte().ok()?;
+        Some(Text { source, stamp, other_host, text: self.decoder.take(usize::from(length)).ok()? })
     }
 }
 
 /// Writes a run, target by target.
 pub(crate) struct RunWriter {
+    disk: Arc<dyn Disk>,
     range: Range,
     out: NewFile,
     block: Vec<u8>,
@@ -172,10 +173,18 @@ pub(crate) struct RunWriter {
 }
 
 impl RunWriter {
-    pub(crate) fn create(dir: &Path, range: Range) -> Result<RunWriter, Error> {
-        let mut out = NewFile::create(range.path(dir, "run", "run"))?;
+    pub(crate) fn create(disk: &Arc<dyn Disk>, range: Range) -> Result<RunWriter, Error> {
+        let mut out = NewFile::create(disk, range.name("run", "run"))?;
         out.write(&header(MAGIC, range))?;
-        Ok(RunWriter { range, out, block: Vec::new(), first_target: 0, blocks: Vec::new(), texts: 0 })
+        Ok(RunWriter {
+            disk: Arc::clone(disk),
+            range,
+            out,
+            block: Vec::new(),
+            first_target: 0,
+            blocks: Vec::new(),
+            texts: 0,
+        })
     }
 
     /// Adds the texts of a target, newest first; targets come in order.
@@ -227,20 +236,20 @@ impl RunWriter {
             footer.extend_from_slice(&start.to_le_bytes());
         }
         self.out.write(&footer_and_trailer(self.out.written, &footer))?;
-        let (path, _) = self.out.finish()?;
-        Run::open(path, self.range)
+        self.out.finish()?;
+        Run::open(&self.disk, self.range)
     }
 }
 
 /// Writes the run of a segment that is in memory.
 pub(crate) fn write_segment_run(
-    dir: &Path,
+    disk: &Arc<dyn Disk>,
     range: Range,
     bytes: &[u8],
     mut postings: Vec<Posting>,
 ) -> Result<Run, Error> {
     postings.sort_unstable_by_key(|posting| (posting.target, std::cmp::Reverse(posting.link)));
-    let mut writer = RunWriter::create(dir, range)?;
+    let mut writer = RunWriter::create(disk, range)?;
     let mut texts = Vec::new();
     for group in postings.chunk_by(|a, b| a.target == b.target) {
         texts.clear();
@@ -255,12 +264,12 @@ pub(crate) fn write_segment_run(
 
 /// Writes one run in the place of several that follow each other, leaving out texts that no longer count.
 pub(crate) fn merge_runs(
-    dir: &Path,
+    disk: &Arc<dyn Disk>,
     runs: &[Arc<Run>],
     counts: impl Fn(&Text<'_>) -> bool,
 ) -> Result<Run, Error> {
     let range = Range::replacing(runs.iter().map(|run| run.range)).unwrap_or(Range::new(0));
-    let mut writer = RunWriter::create(dir, range)?;
+    let mut writer = RunWriter::create(disk, range)?;
     // Newest run first, so that the newest texts of a target come first.
     let mut readers = runs.iter().rev().map(RunReader::new).collect::<Result<Vec<_>, _>>()?;
     while let Some(target) = readers.iter().filter_map(RunReader::target).min() {
@@ -278,15 +287,10 @@ pub(crate) fn merge_runs(
     writer.finish()
 }
 
-/// Says that another run has taken its place. Readers that have it open keep reading.
-pub(crate) fn retire(run: &Run) {
-    forget_file(&run.path);
-}
-
 /// Reads a run from front to back, a target at a time.
 struct RunReader {
     run: Arc<Run>,
-    input: BufReader<File>,
+    input: BufReader<FileCursor>,
     /// Byte of the file at which the next block starts.
     offset: u64,
     block: Vec<u8>,
@@ -297,21 +301,19 @@ struct RunReader {
 
 impl RunReader {
     fn new(run: &Arc<Run>) -> Result<RunReader, Error> {
-        let file = File::open(&run.path).map_err(Error::io("open", &run.path))?;
-        let mut input = BufReader::with_capacity(1 << 16, file);
-        input.seek_relative(HEADER_BYTES as i64).map_err(Error::io("read", &run.path))?;
         let offset = HEADER_BYTES as u64;
+        let input = FileCursor::buffered(&run.disk, &run.file, offset, 1 << 16);
         let mut reader = RunReader { run: Arc::clone(run), input, offset, block: Vec::new(), at: 0, next: 0 };
         reader.advance()?;
         Ok(reader)
     }
 
     fn group(&self) -> Option<(u64, Texts<'_>)> {
-        Groups { cursor: Cursor::new(self.block.get(self.at..)?) }.next_group()
+        Groups { decoder: Decoder::of(self.block.get(self.at..)?) }.next_group()
     }
 
     fn target(&self) -> Option<u64> {
-        Cursor::new(self.block.get(self.at..)?).u64()
+        Decoder::of(self.block.get(self.at..)?).u64().ok()
     }
 
     /// Goes to the next target; after the last one [`RunReader::target`] is `None`.
@@ -321,9 +323,9 @@ impl RunReader {
             self.read_block()?;
         }
         if self.at < self.block.len() {
-            let mut cursor = Cursor::new(&self.block[self.at..]);
-            let whole = cursor.u64().and_then(|_| cursor.u32()).map(|bytes| 12 + bytes as usize);
-            let damaged = || Error::damaged(&self.run.path, self.offset, "a block is not whole");
+            let mut decoder = Decoder::of(&self.block[self.at..]);
+            let whole = decoder.u64().and_then(|_| decoder.u32()).ok().map(|bytes| 12 + bytes as usize);
+            let damaged = || Error::damaged(&self.run.file, self.offset, "a block is not whole");
             self.next =
                 self.at + whole.filter(|whole| self.at + whole <= self.block.len()).ok_or_else(damaged)?;
         }
@@ -331,17 +333,17 @@ impl RunReader {
     }
 
     fn read_block(&mut self) -> Result<(), Error> {
-        let path = &self.run.path;
+        let file = &self.run.file;
         let mut head = [0; 8];
-        self.input.read_exact(&mut head).map_err(Error::io("read", path))?;
-        let mut cursor = Cursor::new(&head);
-        let (length, checksum) = (cursor.u32().unwrap_or(0) as usize, cursor.u32().unwrap_or(0));
-        let damaged = || Error::damaged(path, self.offset, "the checksum of a block is wrong");
+        self.input.read_exact(&mut head).map_err(Error::io("read", file))?;
+        let mut decoder = Decoder::of(&head);
+        let (length, checksum) = (decoder.u32().unwrap_or(0) as usize, decoder.u32().unwrap_or(0));
+        let damaged = || Error::damaged(file, self.offset, "the checksum of a block is wrong");
         if length == 0 || length > BLOCK_BYTES_MAX {
             return Err(damaged());
         }
         self.block.resize(length, 0);
-        self.input.read_exact(&mut self.block).map_err(Error::io("read", path))?;
+        self.input.read_exact(&mut self.block).map_err(Error::io("read", file))?;
         if crc32fast::hash(&self.block) != checksum {
             return Err(damaged());
         }

@@ -4,15 +4,16 @@
 //! somebody still reads it, and takes it along when the last reader lets go. Which records still count is not known
 //! here; see [`crate::sources`].
 
-use crate::bytes::Cursor;
 use crate::error::Error;
-use crate::files::{HEADER_BYTES, Range, check_header, read_footer};
+use crate::files::{
+    FileCursor, HEADER_BYTES, Range, check_header, length, read_exact_at, read_footer, remove_replaced,
+};
 use crate::record::{BODY_BYTES_MAX, HEAD_BYTES, Kind, checked_body};
 use farol_base::PagePosition;
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use farol_base::codec::Decoder;
+use farol_base::disk::Disk;
+use std::io::Read;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) const MAGIC: &[u8; 8] = b"FAROLLNK";
@@ -25,7 +26,8 @@ pub(crate) type Visit<'a> = dyn FnMut(u32, &[u8]) -> Result<(), Error> + 'a;
 
 pub(crate) struct Segment {
     pub range: Range,
-    pub path: PathBuf,
+    pub file: String,
+    disk: Arc<dyn Disk>,
     /// Byte at which the records end.
     pub data_end: u64,
     /// Size of the file.
@@ -75,17 +77,18 @@ impl Index {
     }
 
     pub(crate) fn read(bytes: &[u8]) -> Option<Index> {
-        let mut cursor = Cursor::new(bytes);
-        let at_max = PagePosition { file: cursor.u32()?, offset: cursor.u64()? };
-        let next_stamp = cursor.u16()?;
-        let count = cursor.u32()? as usize;
-        if cursor.left() != count.checked_mul(ENTRY_BYTES)? {
+        let mut decoder = Decoder::of(bytes);
+        let at_max = PagePosition { file: decoder.u32().ok()?, offset: decoder.u64().ok()? };
+        let next_stamp = decoder.u16().ok()?;
+        let count = decoder.u32().ok()? as usize;
+        if decoder.len() != count.checked_mul(ENTRY_BYTES)? {
             return None;
         }
         let mut entries = Vec::with_capacity(count);
-        while cursor.left() > 0 {
-            let (page, offset, bytes) = (cursor.u64()?, cursor.u32()?, cursor.u32()?);
-            let (links, stamp, removed) = (cursor.u32()?, cursor.u16()?, cursor.u8()? != 0);
+        while !decoder.is_empty() {
+            let (page, offset, bytes) = (decoder.u64().ok()?, decoder.u32().ok()?, decoder.u32().ok()?);
+            let (links, stamp, removed) =
+                (decoder.u32().ok()?, decoder.u16().ok()?, decoder.byte().ok()? != 0);
             entries.push(Entry { page, offset, bytes, links, stamp, removed });
         }
         Some(Index { at_max, next_stamp, entries })
@@ -107,36 +110,34 @@ impl Index {
 }
 
 impl Segment {
-    pub(crate) fn new(range: Range, path: PathBuf, data_end: u64, bytes: u64) -> Segment {
-        Segment { range, path, data_end, bytes, obsolete: AtomicBool::new(false) }
+    pub(crate) fn new(disk: Arc<dyn Disk>, range: Range, file: String, data_end: u64, bytes: u64) -> Segment {
+        Segment { range, file, disk, data_end, bytes, obsolete: AtomicBool::new(false) }
     }
 
     /// Opens a segment; `None` where it has not been sealed.
-    pub(crate) fn open(path: PathBuf, range: Range) -> Result<Option<(Segment, Index)>, Error> {
-        let file = File::open(&path).map_err(Error::io("open", &path))?;
-        let Some((data_end, footer)) = read_footer(&path, &file)? else { return Ok(None) };
+    pub(crate) fn open(disk: &Arc<dyn Disk>, range: Range) -> Result<Option<(Segment, Index)>, Error> {
+        let file = range.name("links", "log");
+        let Some((data_end, footer)) = read_footer(&**disk, &file)? else { return Ok(None) };
         let mut head = [0; HEADER_BYTES];
-        file.read_exact_at(&mut head, 0).map_err(Error::io("read", &path))?;
-        check_header(&path, &head, MAGIC, range)?;
+        read_exact_at(&**disk, &file, 0, &mut head)?;
+        check_header(&file, &head, MAGIC, range)?;
         let index = Index::read(&footer);
-        let index = index.ok_or_else(|| Error::damaged(&path, data_end, "its index is not whole"))?;
-        let bytes = file.metadata().map_err(Error::io("read the size of", &path))?.len();
-        Ok(Some((Segment::new(range, path, data_end, bytes), index)))
+        let index = index.ok_or_else(|| Error::damaged(&file, data_end, "its index is not whole"))?;
+        let bytes = length(&**disk, &file)?;
+        Ok(Some((Segment::new(Arc::clone(disk), range, file, data_end, bytes), index)))
     }
 
     /// Reads the body of the record at this byte.
     pub(crate) fn body_at(&self, offset: u32) -> Result<Vec<u8>, Error> {
-        let file = File::open(&self.path).map_err(Error::io("open", &self.path))?;
         // One read is enough for the usual page.
         let mut bytes = vec![0; 4096.min((self.data_end.saturating_sub(u64::from(offset))) as usize)];
-        file.read_exact_at(&mut bytes, u64::from(offset)).map_err(Error::io("read", &self.path))?;
-        let length = Cursor::new(&bytes).u32().unwrap_or(0) as usize;
+        read_exact_at(&*self.disk, &self.file, u64::from(offset), &mut bytes)?;
+        let length = Decoder::of(&bytes).u32().unwrap_or(0) as usize;
         let whole = HEAD_BYTES + length;
         if length <= BODY_BYTES_MAX && whole > bytes.len() {
             let have = bytes.len();
             bytes.resize(whole, 0);
-            let rest = file.read_exact_at(&mut bytes[have..], u64::from(offset) + have as u64);
-            rest.map_err(Error::io("read", &self.path))?;
+            read_exact_at(&*self.disk, &self.file, u64::from(offset) + have as u64, &mut bytes[have..])?;
         }
         let body = checked_body(&bytes).ok_or_else(|| self.damaged(u64::from(offset)))?;
         Ok(body.to_vec())
@@ -144,20 +145,18 @@ impl Segment {
 
     /// Reads every record in order, checking each.
     pub(crate) fn walk(&self, visit: &mut Visit<'_>) -> Result<(), Error> {
-        let file = File::open(&self.path).map_err(Error::io("open", &self.path))?;
-        let mut input = BufReader::with_capacity(1 << 18, file);
-        input.seek_relative(HEADER_BYTES as i64).map_err(Error::io("read", &self.path))?;
+        let mut input = FileCursor::buffered(&self.disk, &self.file, HEADER_BYTES as u64, 1 << 18);
         let mut offset = HEADER_BYTES as u64;
         let mut bytes = Vec::new();
         while offset < self.data_end {
             bytes.resize(HEAD_BYTES, 0);
-            input.read_exact(&mut bytes).map_err(Error::io("read", &self.path))?;
-            let length = Cursor::new(&bytes).u32().unwrap_or(0) as usize;
+            input.read_exact(&mut bytes).map_err(Error::io("read", &self.file))?;
+            let length = Decoder::of(&bytes).u32().unwrap_or(0) as usize;
             if length > BODY_BYTES_MAX || offset + (HEAD_BYTES + length) as u64 > self.data_end {
                 return Err(self.damaged(offset));
             }
             bytes.resize(HEAD_BYTES + length, 0);
-            input.read_exact(&mut bytes[HEAD_BYTES..]).map_err(Error::io("read", &self.path))?;
+            input.read_exact(&mut bytes[HEAD_BYTES..]).map_err(Error::io("read", &self.file))?;
             let body = checked_body(&bytes).ok_or_else(|| self.damaged(offset))?;
             visit(offset as u32, body)?;
             offset += bytes.len() as u64;
@@ -166,7 +165,7 @@ impl Segment {
     }
 
     pub(crate) fn damaged(&self, offset: u64) -> Error {
-        Error::damaged(&self.path, offset, "the checksum of a record is wrong")
+        Error::damaged(&self.file, offset, "the checksum of a record is wrong")
     }
 
     /// Says that another segment has taken its place.
@@ -178,15 +177,8 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         if self.obsolete.load(Ordering::Relaxed) {
-            forget_file(&self.path);
+            remove_replaced(&*self.disk, &self.file);
         }
-    }
-}
-
-/// Deletes a file that something wider has replaced. A file that stays is deleted at the next opening.
-pub(crate) fn forget_file(path: &Path) {
-    if let Err(error) = std::fs::remove_file(path) {
-        tracing::debug!(path = %path.display(), %error, "replaced file stays until the next opening");
     }
 }
 

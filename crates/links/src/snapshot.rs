@@ -1,6 +1,6 @@
 //! The links as they stand at one moment, readable on another thread while the store goes on.
 //!
-//! Holds on to sealed segments (their files stay while they are read), a copy of the recent one, and four bytes per
+//! Holds on to sealed segments (their files stay while they are read), a copy of the active one, and four bytes per
 //! page that say which records count.
 
 use crate::error::Error;
@@ -9,6 +9,7 @@ use crate::rank::ids::{IdSet, PairCounts};
 use crate::record::{HEAD_BYTES, Record, checked_body};
 use crate::segment::Segment;
 use crate::store::Links;
+use farol_base::HostHash;
 use std::sync::Arc;
 
 pub(crate) struct Snapshot {
@@ -23,7 +24,7 @@ struct Part {
 
 enum From {
     Sealed(Arc<Segment>),
-    Recent(Vec<u8>),
+    ActiveSegment(Vec<u8>),
 }
 
 impl Snapshot {
@@ -43,8 +44,8 @@ impl Snapshot {
                 parts.push(Part { from: From::Sealed(Arc::clone(segment)), current: take(*slot) });
             }
         }
-        let recent = From::Recent(links.recent.bytes().to_vec());
-        parts.push(Part { from: recent, current: take(links.recent.slot) });
+        let active = From::ActiveSegment(links.active.bytes().to_vec());
+        parts.push(Part { from: active, current: take(links.active.slot) });
         Snapshot { parts }
     }
 
@@ -62,7 +63,7 @@ impl Snapshot {
             };
             match &part.from {
                 From::Sealed(segment) => segment.walk(&mut show)?,
-                From::Recent(bytes) => {
+                From::ActiveSegment(bytes) => {
                     let mut at = HEADER_BYTES;
                     while let Some(body) = bytes.get(at..).and_then(checked_body) {
                         show(at as u32, body)?;
@@ -75,25 +76,27 @@ impl Snapshot {
     }
 
     /// Counts the links between hosts.
-    pub(crate) fn host_links(&self) -> Result<impl Iterator<Item = (u64, u64, u64)> + use<>, Error> {
+    pub(crate) fn host_links(
+        &self,
+    ) -> Result<impl Iterator<Item = (HostHash, HostHash, u64)> + use<>, Error> {
         let mut hosts = IdSet::default();
         self.each(&mut |record| {
-            hosts.push(record.host);
-            record.links().filter(|link| link.other_host).for_each(|link| hosts.push(link.target_host));
+            hosts.push(record.host.0);
+            record.links().filter(|link| link.other_host).for_each(|link| hosts.push(link.target_host.0));
             Ok(())
         })?;
         let hosts = hosts.finish();
         let mut pairs = PairCounts::default();
         self.each(&mut |record| {
-            let Some(from) = hosts.find(record.host) else { return Ok(()) };
+            let Some(from) = hosts.find(record.host.0) else { return Ok(()) };
             for link in record.links().filter(|link| link.other_host && !link.nofollow) {
-                if let Some(to) = hosts.find(link.target_host) {
+                if let Some(to) = hosts.find(link.target_host.0) {
                     pairs.push(from, to);
                 }
             }
             Ok(())
         })?;
-        let name = move |index: u32| hosts.ids()[index as usize];
+        let name = move |index: u32| HostHash(hosts.ids()[index as usize]);
         Ok(pairs.finish().into_iter().map(move |(from, to, count)| (name(from), name(to), u64::from(count))))
     }
 }

@@ -3,30 +3,30 @@
 //! INVARIANT: after [`Links::flush`] returns, everything put before it survives the death of the process; after
 //! [`Links::sync`], that of the machine. When it opens it is read by `open`, and kept tidy by `maintain`.
 
+use crate::active_segment::{ActiveSegment, resolve};
 use crate::anchors::Tally;
 use crate::dirty::Dirty;
 use crate::error::Error;
 use crate::files::Range;
 use crate::rank::{Budget, RankJob, RankReport, RankTable};
-use crate::recent::{Recent, resolve};
 use crate::record::{HEAD_BYTES, Kind, LinkReader, Record, append_links};
 use crate::run::{Run, write_segment_run};
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
 use crate::sources::{Place, Sources};
-use farol_base::{PageId, PagePosition};
-use std::path::PathBuf;
+use farol_base::disk::Disk;
+use farol_base::{HostHash, PageId, PagePosition};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Names a host: `farol_base::fingerprint::hash64` of its text (`https://example.org`).
-pub type HostId = u64;
+/// What errors call the store where no one of its files is to blame.
+pub(crate) const STORE: &str = "the link store";
 
 /// A link from a page, as the store takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutLink {
     pub target: PageId,
-    pub target_host: HostId,
+    pub target_host: HostHash,
     /// What a reader sees; cut at [`crate::ANCHOR_BYTES_MAX`] bytes.
     pub anchor: String,
     /// The author asks not to count it: kept, but neither ranked nor read as anchor text.
@@ -74,7 +74,7 @@ pub struct Verified {
 /// A segment's number in this process, and how much of it still counts.
 #[derive(Default)]
 pub(crate) struct Slot {
-    /// `None` for the recent segment and for a free slot.
+    /// `None` for the active segment and for a free slot.
     pub segment: Option<Arc<Segment>>,
     /// Bytes of records that are their page's newest.
     pub live_bytes: u64,
@@ -86,23 +86,24 @@ pub(crate) struct Slot {
 ///
 /// ```
 /// # use farol_links::{Links, LinksOptions, OutLink};
-/// # use farol_base::{PageId, PagePosition};
-/// # let dir = tempfile::tempdir().unwrap();
-/// let mut links = Links::open(dir.path(), LinksOptions::default())?;
+/// # use farol_base::{HostHash, PageId, PagePosition, disk::Mem};
+/// # use std::sync::Arc;
+/// let mut links = Links::open(Arc::new(Mem::new()), LinksOptions::default())?;
 /// let (a, b) = (PageId::of("http://a.test/"), PageId::of("http://b.test/"));
-/// let link = OutLink { target: b, target_host: 2, anchor: "the best page".into(), nofollow: false };
-/// links.put(a, 1, &[link], PagePosition { file: 0, offset: 10 })?;
+/// let target_host = HostHash::of("http://b.test");
+/// let link = OutLink { target: b, target_host, anchor: "the best page".into(), nofollow: false };
+/// links.put(a, HostHash::of("http://a.test"), &[link], PagePosition { file: 0, offset: 10 })?;
 /// assert_eq!(links.anchors(b)?, [("the best page".to_string(), 1)]);
 /// # Ok::<(), farol_links::Error>(())
 /// ```
 pub struct Links {
-    pub(crate) dir: PathBuf,
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) options: LinksOptions,
     pub(crate) sources: Sources,
     pub(crate) slots: Vec<Slot>,
     /// Slots of sealed segments, oldest first.
     pub(crate) order: Vec<u16>,
-    pub(crate) recent: Recent,
+    pub(crate) active: ActiveSegment,
     /// Runs, oldest first; together they cover the sealed segments.
     pub(crate) runs: Vec<Arc<Run>>,
     /// Ranges of segments that were compacted, whose runs hold texts that no longer count.
@@ -123,14 +124,14 @@ impl Links {
     /// Says what a page links to, in the place of whatever it linked to before.
     ///
     /// `at` is where the page stands in the archive. A page whose links have not changed costs a few bytes. Seals
-    /// the recent segment where that is full, which takes some tens of milliseconds every few ten thousand pages.
+    /// the active segment where that is full, which takes some tens of milliseconds every few ten thousand pages.
     ///
     /// # Errors
     /// Nothing has been taken in where this fails; a full disk ([`Error::is_transient`]) can be tried again.
     pub fn put(
         &mut self,
         page: PageId,
-        host: HostId,
+        host: HostHash,
         links: &[OutLink],
         at: PagePosition,
     ) -> Result<(), Error> {
@@ -162,8 +163,8 @@ impl Links {
             }
         }
         self.next_stamp = self.next_stamp.wrapping_add(1);
-        let (offset, bytes) = self.recent.append(record);
-        let slot = self.recent.slot;
+        let (offset, bytes) = self.active.append(record);
+        let slot = self.active.slot;
         let place = Place { slot, offset, stamp: record.stamp };
         let replaced = self.sources.insert(record.page.0, place);
         self.slots[usize::from(slot)].live_bytes += u64::from(bytes);
@@ -185,10 +186,17 @@ impl Links {
             }
         }
         let at = PagePosition::default();
-        let gone =
-            Record { kind: Kind::Removed, stamp: self.next_stamp, page, host: 0, at, count: 0, links: &[] };
-        let (_, bytes) = self.recent.append(&gone);
-        self.slots[usize::from(self.recent.slot)].removed_bytes += u64::from(bytes);
+        let gone = Record {
+            kind: Kind::Removed,
+            stamp: self.next_stamp,
+            page,
+            host: HostHash(0),
+            at,
+            count: 0,
+            links: &[],
+        };
+        let (_, bytes) = self.active.append(&gone);
+        self.slots[usize::from(self.active.slot)].removed_bytes += u64::from(bytes);
         let replaced = self.sources.remove(page.0);
         self.discount(replaced, Some(&earlier));
         Ok(())
@@ -214,7 +222,7 @@ impl Links {
     /// Where the disk is full the call can be repeated, and goes on where it stopped.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.check_poison()?;
-        self.recent.flush()?;
+        self.active.flush()?;
         self.watermark = self.at_max;
         Ok(())
     }
@@ -225,7 +233,11 @@ impl Links {
     /// After a failed sync the store takes nothing more until it is opened again: nobody knows what is on the disk.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.flush()?;
-        let synced = self.recent.sync();
+        self.sync_active()
+    }
+
+    fn sync_active(&mut self) -> Result<(), Error> {
+        let synced = self.active.sync();
         self.poisoned |= synced.is_err();
         synced
     }
@@ -246,8 +258,8 @@ impl Links {
     /// Where a run cannot be read or is damaged.
     pub fn anchors(&self, target: PageId) -> Result<Vec<(String, u32)>, Error> {
         let mut tally = Tally::default();
-        self.recent.find(target.0, &mut |record, source, link| {
-            !self.is_recent(source, record) || tally.add(link.anchor, link.other_host)
+        self.active.find(target.0, &mut |record, source, link| {
+            !self.is_in_active(source, record) || tally.add(link.anchor, link.other_host)
         });
         for run in self.runs.iter().rev() {
             if tally.is_full() {
@@ -272,7 +284,7 @@ impl Links {
     pub fn counts(&self) -> Counts {
         let segments = self.order.iter().filter_map(|slot| self.segment(*slot)).map(|segment| segment.bytes);
         let runs = self.runs.iter().map(|run| run.bytes);
-        let bytes = segments.chain(runs).sum::<u64>() + self.recent.len() as u64;
+        let bytes = segments.chain(runs).sum::<u64>() + self.active.len() as u64;
         Counts { pages: self.sources.len() as u64, links: self.link_count, bytes }
     }
 
@@ -283,11 +295,11 @@ impl Links {
 
     /// Takes a snapshot from which ranks are computed, on this thread or another, while links go on coming in.
     ///
-    /// Costs 4 bytes per page and a copy of the recent segment.
+    /// Costs 4 bytes per page and a copy of the active segment.
     pub fn snapshot_for_ranks(&self) -> RankJob {
         let number = self.jobs.fetch_add(1, Ordering::Relaxed);
-        let scratch = self.dir.join(format!("edges-{number}.tmp"));
-        RankJob::new(Snapshot::of(self), Arc::clone(&self.ranks), scratch)
+        let scratch = format!("edges-{number}.tmp");
+        RankJob::new(Snapshot::of(self), Arc::clone(&self.ranks), Arc::clone(&self.disk), scratch)
     }
 
     /// Makes these the current ranks, also for the next opening.
@@ -296,7 +308,7 @@ impl Links {
     /// Where they cannot be written; then they are current for this process only.
     pub fn install(&mut self, table: RankTable) -> Result<(), Error> {
         self.ranks = Arc::new(table);
-        self.ranks.save(&self.dir)
+        self.ranks.save(&self.disk)
     }
 
     /// Computes ranks here and now, starting from the previous ones, and makes them current.
@@ -315,7 +327,7 @@ impl Links {
     ///
     /// # Errors
     /// Where segments cannot be read.
-    pub fn host_links(&self) -> Result<impl Iterator<Item = (HostId, HostId, u64)>, Error> {
+    pub fn host_links(&self) -> Result<impl Iterator<Item = (HostHash, HostHash, u64)>, Error> {
         Snapshot::of(self).host_links()
     }
 
@@ -327,11 +339,11 @@ impl Links {
         let mut verified =
             Verified { segments: self.order.len() + 1, runs: self.runs.len(), ..Verified::default() };
         let (mut current, mut links) = (0u64, 0u64);
-        for slot in self.order.iter().copied().chain([self.recent.slot]) {
-            let path = self.segment(slot).map_or(self.recent.path(), |segment| &segment.path).to_path_buf();
+        for slot in self.order.iter().copied().chain([self.active.slot]) {
+            let file = self.segment(slot).map_or(self.active.file(), |segment| &segment.file).to_string();
             let mut visit = |offset: u32, body: &[u8]| {
                 verified.records += 1;
-                let damaged = |what| Error::damaged(&path, u64::from(offset), what);
+                let damaged = |what| Error::damaged(&file, u64::from(offset), what);
                 let record = Record::read(body).ok_or_else(|| damaged("a record is not one of ours"))?;
                 if record.links().count() != record.count as usize {
                     return Err(damaged("a record does not hold as many links as it says"));
@@ -345,11 +357,11 @@ impl Links {
             };
             match self.segment(slot) {
                 Some(segment) => segment.walk(&mut visit)?,
-                None => self.recent.walk(&mut visit)?,
+                None => self.active.walk(&mut visit)?,
             }
         }
         if (current, links) != (self.sources.len() as u64, self.link_count) {
-            return Err(Error::damaged(&self.dir, 0, "the segments do not hold what their indexes say"));
+            return Err(Error::damaged(STORE, 0, "the segments do not hold what their indexes say"));
         }
         for run in &self.runs {
             verified.texts += run.verify()?;
@@ -363,37 +375,37 @@ impl Links {
 
     /// A slot that nobody uses, new where there is none.
     pub(crate) fn free_slot(&mut self) -> Result<u16, Error> {
-        let recent = usize::from(self.recent.slot);
-        let free = self.slots.iter().enumerate().position(|(i, slot)| slot.segment.is_none() && i != recent);
+        let active = usize::from(self.active.slot);
+        let free = self.slots.iter().enumerate().position(|(i, slot)| slot.segment.is_none() && i != active);
         let index = free.unwrap_or(self.slots.len());
         // The last number stays unused: it keeps `slots.len()` within 16 bits.
         let slot = u16::try_from(index).ok().filter(|slot| *slot < u16::MAX);
-        let slot = slot.ok_or_else(|| Error::Full { path: self.dir.clone() })?;
+        let slot = slot.ok_or(Error::Full)?;
         if free.is_none() {
             self.slots.push(Slot::default());
         }
         Ok(slot)
     }
 
-    /// Whether the record at this byte of the recent segment is the newest of its page.
-    pub(crate) fn is_recent(&self, source: u64, record: u32) -> bool {
-        self.sources.get(source).is_some_and(|place| place.slot == self.recent.slot && place.offset == record)
+    /// Whether the record at this byte of the active segment is the newest of its page.
+    pub(crate) fn is_in_active(&self, source: u64, record: u32) -> bool {
+        self.sources.get(source).is_some_and(|place| place.slot == self.active.slot && place.offset == record)
     }
 
     pub(crate) fn check_poison(&self) -> Result<(), Error> {
-        if self.poisoned { Err(Error::Poisoned { path: self.recent.path().to_path_buf() }) } else { Ok(()) }
+        if self.poisoned { Err(Error::Poisoned { file: self.active.file().to_string() }) } else { Ok(()) }
     }
 
     /// The body of a page's newest record.
     fn newest_body(&self, page: u64) -> Result<Option<Vec<u8>>, Error> {
         let Some(place) = self.sources.get(page) else { return Ok(None) };
-        if place.slot == self.recent.slot {
-            let body = self.recent.body_at(place.offset).map(<[u8]>::to_vec);
-            let damaged = || Error::damaged(self.recent.path(), place.offset.into(), "a record is not there");
+        if place.slot == self.active.slot {
+            let body = self.active.body_at(place.offset).map(<[u8]>::to_vec);
+            let damaged = || Error::damaged(self.active.file(), place.offset.into(), "a record is not there");
             return body.ok_or_else(damaged).map(Some);
         }
         let segment = self.segment(place.slot);
-        let segment = segment.ok_or_else(|| Error::damaged(&self.dir, 0, "a segment is not there"))?;
+        let segment = segment.ok_or_else(|| Error::damaged(STORE, 0, "a segment is not there"))?;
         segment.body_at(place.offset).map(Some)
     }
 
@@ -407,8 +419,8 @@ impl Links {
     }
 
     fn note_position(&mut self, at: PagePosition) {
-        let (page, host, count) = (PageId(0), 0, 0);
-        self.recent.append(&Record { kind: Kind::Position, stamp: 0, page, host, at, count, links: &[] });
+        let (page, host, count) = (PageId(0), HostHash(0), 0);
+        self.active.append(&Record { kind: Kind::Position, stamp: 0, page, host, at, count, links: &[] });
     }
 
     /// Marks the targets that gained or lost a text between two records of a page.
@@ -438,27 +450,28 @@ impl Links {
         }
     }
 
-    /// Seals the recent segment where it is full.
+    /// Seals the active segment where it is full.
     fn make_room(&mut self) -> Result<(), Error> {
         self.check_poison()?;
-        if self.recent.len() >= self.options.segment_bytes { self.seal() } else { Ok(()) }
+        if self.active.len() >= self.options.segment_bytes { self.seal() } else { Ok(()) }
     }
 
-    /// Ends the recent segment and starts another. Every step can be repeated if a later one fails.
+    /// Ends the active segment and starts another. Every step can be repeated if a later one fails.
     fn seal(&mut self) -> Result<(), Error> {
-        let slot = self.recent.slot;
-        let segment = self.recent.seal(self.at_max, self.next_stamp)?;
+        let slot = self.active.slot;
+        let segment = self.active.seal(self.at_max, self.next_stamp)?;
+        self.sync_active()?;
         self.watermark = self.at_max;
         // The postings of a record follow each other: whether it still counts is asked once for all of them.
-        let records = self.recent.postings().chunk_by(|a, b| a.record == b.record);
+        let records = self.active.postings().chunk_by(|a, b| a.record == b.record);
         let current = records.filter(|postings| {
-            let source = resolve(self.recent.bytes(), &postings[0]).map(|(source, ..)| source);
-            source.is_some_and(|source| self.is_recent(source, postings[0].record))
+            let source = resolve(self.active.bytes(), &postings[0]).map(|(source, ..)| source);
+            source.is_some_and(|source| self.is_in_active(source, postings[0].record))
         });
         let postings = current.flatten().copied().collect();
-        let run = write_segment_run(&self.dir, segment.range, self.recent.bytes(), postings)?;
+        let run = write_segment_run(&self.disk, segment.range, self.active.bytes(), postings)?;
         let next_slot = self.free_slot()?;
-        self.recent = Recent::create(&self.dir, segment.range.last + 1, next_slot)?;
+        self.active = ActiveSegment::create(&self.disk, segment.range.last + 1, next_slot)?;
         self.slots[usize::from(slot)].segment = Some(Arc::new(segment));
         self.order.push(slot);
         self.runs.push(Arc::new(run));

@@ -56,15 +56,15 @@ fn main() -> Outcome<()> {
     Judge::new(seed, threads)?.run(rounds, Duration::from_secs(seconds))
 }
 
-/// So small that merges, splits and pending files come every few batches.
+/// So small that merges, splits and level-0 runs come every few batches.
 fn options(threads: usize) -> VeuniOptions {
     VeuniOptions {
-        memory: 40 << 10,
-        lately: 40 << 10,
-        block_bytes: 16 << 10,
-        block_servers: 60,
+        memtable_bytes: 40 << 10,
+        seen_cache: 40 << 10,
+        bucket_bytes: 16 << 10,
+        bucket_hosts: 60,
         prescheduled: 20,
-        turns: 3,
+        active_buckets_max: 3,
         threads,
         ..VeuniOptions::default()
     }
@@ -76,20 +76,20 @@ fn url(number: u64) -> Outcome<CanonicalUrl> {
 }
 
 /// What a batch says.
-struct Batch {
+struct WriteBatch {
     /// URL and depth.
     found: Vec<(u64, u16)>,
     visited: Vec<u64>,
 }
 
 /// Batches have numbers from 1 on; the new URLs of each follow on those of the one before.
-fn batch(seed: u64, number: u64) -> Batch {
+fn batch(seed: u64, number: u64) -> WriteBatch {
     let mut random = Seeded::new(mix(seed) ^ number);
     let (known, after) = ((number - 1) * NEW, number * NEW);
     let mut found: Vec<(u64, u16)> = (known..after).map(|url| (url, random.below(9) as u16)).collect();
     found.extend((0..NEW).map(|_| (random.below(after), random.below(9) as u16)));
     let visited = (0..VISITS).map(|_| random.below(after)).collect();
-    Batch { found, visited }
+    WriteBatch { found, visited }
 }
 
 fn visit(url: u64, batch: u64) -> Visit {
@@ -122,7 +122,7 @@ fn load(folder: &Path, first: u64, seed: u64, threads: usize) -> Outcome<()> {
         store.mark(PagePosition { file: 0, offset: number })?;
         match number % 16 {
             5 => store.sync()?,
-            11 => store.settle()?,
+            11 => store.compact_all()?,
             _ => store.flush()?,
         }
         writeln!(std::io::stdout(), "{number}")?;
@@ -131,12 +131,12 @@ fn load(folder: &Path, first: u64, seed: u64, threads: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// Draws as a crawler does, which has blocks merged, and gives everything back.
+/// Draws as a crawler does, which has buckets merged, and gives everything back.
 fn crawl(store: &mut Veuni, now: Timestamp) -> Outcome<()> {
     for host in store.hosts_due(now, 8)? {
         let drawn = store.draw(&host, 5, now)?;
         store.release(&drawn.urls.into_iter().map(|drawn| drawn.url).collect::<Vec<_>>())?;
-        store.let_go(&host);
+        store.release_host(&host);
     }
     Ok(())
 }
@@ -204,7 +204,7 @@ impl Judge {
         println!(
             "{kills} kills, {batches} batches of {} notes: all there, none in part ({unheard} whole ones had not been \
              told yet). {cut} torn tails cut off, {mid_merge} times in the middle of a merge, {pending} times with \
-             pending files, up to {blocks_max} blocks; {looked_up} URLs looked up",
+             pending files, up to {blocks_max} buckets; {looked_up} URLs looked up",
             2 * NEW + VISITS
         );
         Ok(())
@@ -226,8 +226,8 @@ impl Judge {
         self.tally.cut += u64::from(cut.is_some());
         self.tally.mid_merge += u64::from(names.iter().any(|name| !left.contains(name)));
         self.tally.pending += u64::from(left.iter().any(|name| name.starts_with("pending-")));
-        let blocks = left.iter().filter(|name| name.starts_with("block-")).count();
-        self.tally.blocks_max = self.tally.blocks_max.max(blocks);
+        let buckets = left.iter().filter(|name| name.starts_with("block-")).count();
+        self.tally.blocks_max = self.tally.blocks_max.max(buckets);
 
         let there = store.watermark().offset;
         if there != told && there != told + 1 {
@@ -242,7 +242,7 @@ impl Judge {
         if store.get(&url(self.urls.len() as u64)?)?.is_some() {
             return Err("a URL is known that nobody noted, or a batch is there in part".into());
         }
-        store.settle()?;
+        store.compact_all()?;
         self.count(&store)?;
         self.look_up(&store, check_all)?;
         if let Some(damage) = store.check().first() {
@@ -326,7 +326,7 @@ impl Judge {
             0,
         );
         let counts = store.counts();
-        let ours = (counts.hosts, counts.known, counts.collected, counts.waiting, counts.unsettled);
+        let ours = (counts.hosts, counts.known, counts.collected, counts.waiting, counts.unmerged);
         if ours == expected {
             return Ok(());
         }

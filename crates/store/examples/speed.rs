@@ -110,7 +110,7 @@ fn visit_some(store: &mut Veuni, host: &Host, now: Timestamp) -> Result<u64, Box
         };
         store.visited(&drawn.url, &visit)?;
     }
-    store.let_go(host);
+    store.release_host(host);
     Ok(drawn.urls.len() as u64)
 }
 

@@ -1,8 +1,8 @@
 //! Asks the written questions through the JSON API and notes where the first sensible answer stands.
 
 use super::http;
-use super::json::Json;
 use super::queries::{QUERIES, Query};
+use crate::json::Json;
 use std::net::SocketAddr;
 
 /// Results asked for.

@@ -1,9 +1,9 @@
 //! Runs the real binary on the served packages until it has nothing left to do.
 
-use super::json::Json;
 use super::nginx::Server;
 use super::packages::SITES;
 use super::{Options, http, machine};
+use crate::json::Json;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,6 +1,6 @@
 //! Asks Farol's own API, on loopback.
 
-use super::json::Json;
+use crate::json::Json;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

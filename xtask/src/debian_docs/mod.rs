@@ -12,7 +12,6 @@
 mod ask;
 mod crawl;
 mod http;
-mod json;
 mod judge;
 mod log;
 mod machine;

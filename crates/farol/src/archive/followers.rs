@@ -256,7 +256,7 @@ impl Followers {
     pub fn remove_host(&mut self, host: &Host, end: PagePosition) -> Result<u64> {
         self.operator.remove_host(host, end)?;
         self.scope.remove_host(host.clone());
-        let forgotten = self.urls.forget_host(host)?;
+        let forgotten = self.urls.delete_host(host)?;
         self.revisits.forget(host);
         self.hosts.forget(host)?;
         if self.indexing {
@@ -313,12 +313,12 @@ impl Followers {
                     .into_iter()
                     .map(|link| OutLink {
                         target: link.url.id(),
-                        target_host: link.url.host_hash().0,
+                        target_host: link.url.host_hash(),
                         anchor: link.anchor,
                         nofollow: link.nofollow,
                     })
                     .collect();
-                let host = visit.url.host_hash().0;
+                let host = visit.url.host_hash();
                 self.linker.put(visit.url.id(), host, out, visit.position)
             }
             PageOutcome::Gone | PageOutcome::Redirect(_) => self.linker.remove(visit.url.id()),

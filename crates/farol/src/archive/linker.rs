@@ -6,7 +6,7 @@
 use super::followers::is_disk_full;
 use anyhow::{Result, anyhow};
 use farol_base::sync::Mutex;
-use farol_base::{PageId, PagePosition};
+use farol_base::{HostHash, PageId, PagePosition};
 use farol_links::{Links, OutLink, RankTable};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ const WAITING_MAX: usize = 4096;
 enum LinkJob {
     Put {
         page: PageId,
-        host: u64,
+        host: HostHash,
         links: Vec<OutLink>,
         at: PagePosition,
     },
@@ -74,7 +74,7 @@ impl Linker {
     }
 
     /// Notes what a page links to.
-    pub fn put(&self, page: PageId, host: u64, links: Vec<OutLink>, at: PagePosition) -> Result<()> {
+    pub fn put(&self, page: PageId, host: HostHash, links: Vec<OutLink>, at: PagePosition) -> Result<()> {
         self.give(LinkJob::Put { page, host, links, at })
     }
 

@@ -13,7 +13,7 @@ use farol_base::sync::Mutex;
 use farol_links::{Links, LinksOptions};
 use farol_parse::Wants;
 use farol_store::pages::{Archive, ArchiveOptions, Recovery};
-use farol_store::urls::veuni::redistribute::Refresh;
+use farol_store::urls::veuni::url_order::Refresh;
 use farol_store::urls::{Veuni, VeuniOptions};
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub fn open(folder: &Folder, config: &Config, fabric: Fabric, indexing: bool) ->
     }
     let damage = urls.damage();
     let rebuilt = if damage.is_empty() { Vec::new() } else { urls.empty_damaged()? };
-    let links = Links::open(&folder.links(), LinksOptions::default())
+    let links = Links::open(crate::disk::at(&folder.links())?, LinksOptions::default())
         .with_context(|| format!("cannot open the link graph in {}", folder.links().display()))?;
     let links = Arc::new(Mutex::new(links));
     let interpreter = Interpreter {
@@ -88,7 +88,7 @@ pub fn open(folder: &Folder, config: &Config, fabric: Fabric, indexing: bool) ->
 /// Opens the URL store.
 pub fn open_urls(folder: &Folder) -> Result<Veuni> {
     // What is due again comes before what is new: prices see to it that there is room for both.
-    let options = VeuniOptions { redistribution: Arc::new(Refresh), ..VeuniOptions::default() };
+    let options = VeuniOptions { url_order: Arc::new(Refresh), ..VeuniOptions::default() };
     let (urls, _) = Veuni::open(crate::disk::at(&folder.urls())?, options)
         .with_context(|| format!("cannot open the URL store in {}", folder.urls().display()))?;
     Ok(urls)

@@ -81,7 +81,7 @@ pub fn rebuild(
         count += 1;
     }
     followers.find_seeds()?;
-    followers.urls.settle()?;
+    followers.urls.compact_all()?;
     followers.urls.rebuilt()?;
     followers.only = None;
     Ok(count)

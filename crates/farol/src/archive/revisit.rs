@@ -96,8 +96,8 @@ impl Revisits {
         self.began = Some(now);
         let mut book = Book::new(self.rules);
         let counts = urls.counts();
-        if counts.collected + counts.unsettled > 0 {
-            urls.settle()?;
+        if counts.collected + counts.unmerged > 0 {
+            urls.compact_all()?;
             let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
             urls.walk(Walk::Visited, &mut |host, _, record| {
                 let (memo, last) = (Memo::from_bytes(record.memo), self.secs(record.last_visit));

@@ -131,16 +131,16 @@ fn check_urls(folder: &Folder, pages: &[farol_base::CanonicalUrl], end: PagePosi
     let mut urls = open_urls(folder)?;
     let damage = urls.check();
     if let Some(first) = damage.first() {
-        let servers: u64 = damage.iter().map(|damage| damage.servers).sum();
+        let hosts: u64 = damage.iter().map(|damage| damage.hosts).sum();
         anyhow::bail!(
-            "{} is damaged at byte {}: {} ({} of the store's files, {servers} hosts stand still)",
+            "{} is damaged at byte {}: {} ({} of the store's files, {hosts} hosts stand still)",
             first.file,
             first.offset,
             first.what,
             damage.len()
         );
     }
-    urls.settle()?;
+    urls.compact_all()?;
     let counts = urls.counts();
     // Pages after the watermark are taken in at the next start; before it, each must be known.
     if urls.watermark() >= end {
@@ -161,7 +161,7 @@ fn check_urls(folder: &Folder, pages: &[farol_base::CanonicalUrl], end: PagePosi
 }
 
 fn check_links(folder: &Folder, end: PagePosition) -> Result<String> {
-    let links = Links::open(&folder.links(), LinksOptions::default())?;
+    let links = Links::open(crate::disk::at(&folder.links())?, LinksOptions::default())?;
     links.verify()?;
     let counts = links.counts();
     Ok(format!(

@@ -6,8 +6,7 @@ use crate::archive::open_urls;
 use crate::fabric::{LocalTables, Table, Tables};
 use crate::folder::Folder;
 use anyhow::{Context, Result};
-use farol_base::fingerprint::hash64;
-use farol_base::{Clock, SystemClock};
+use farol_base::{Clock, HostHash, SystemClock};
 use farol_links::{Links, LinksOptions};
 use farol_partition::geo::GeoTable;
 use farol_partition::{Agent, Exported, Server};
@@ -21,7 +20,7 @@ const WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Reads the graph of a folder that nobody writes to. `agent` is what this crawler is called.
 pub fn read(folder: &Folder, agent: &str) -> Result<Exported> {
     let mut urls = open_urls(folder)?;
-    urls.settle().context("cannot bring the URL store up to date")?;
+    urls.compact_all().context("cannot bring the URL store up to date")?;
     let hosts = urls.hosts(0, usize::MAX, "");
     let mut graph = Exported { agents: vec![Agent::named(agent)], ..Exported::default() };
     let tables = LocalTables::open(&folder.tables())?;
@@ -31,11 +30,11 @@ pub fn read(folder: &Folder, agent: &str) -> Result<Exported> {
         .filter_map(|(host, row)| Some((host, serde_json::from_slice(&row).ok()?)))
         .collect();
     let now = SystemClock.now();
-    let mut numbers: HashMap<u64, u32> = HashMap::new();
+    let mut numbers: HashMap<HostHash, u32> = HashMap::new();
     for (host, counts) in &hosts {
         let number = graph.servers.len() as u32;
         let row = rows.get(host.as_str());
-        numbers.insert(hash64(host.as_str().as_bytes()), number);
+        numbers.insert(host.hash(), number);
         graph.servers.push(Server {
             name: host.to_string(),
             address: row.and_then(|row| row.address),
@@ -46,10 +45,10 @@ pub fn read(folder: &Folder, agent: &str) -> Result<Exported> {
             graph.rtt.push((number, 0, millis));
         }
     }
-    let links = Links::open(&folder.links(), LinksOptions::default())
+    let links = Links::open(crate::disk::at(&folder.links())?, LinksOptions::default())
         .with_context(|| format!("cannot open the link graph in {}", folder.links().display()))?;
     // Links to hosts that are not crawled say nothing about who should crawl what.
-    let known = |id: u64| numbers.get(&id).copied();
+    let known = |host: HostHash| numbers.get(&host).copied();
     graph.links = links
         .host_links()?
         .filter_map(|(from, to, count)| {

@@ -39,6 +39,6 @@ impl farol_index::Ranks for RanksNow {
     }
 
     fn host(&self, host: &str) -> f32 {
-        self.0.as_ref().map_or(0.0, |table| table.host(HostHash::of(host).0))
+        self.0.as_ref().map_or(0.0, |table| table.host(HostHash::of(host)))
     }
 }

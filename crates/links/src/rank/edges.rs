@@ -6,10 +6,9 @@
 
 use super::power::Graph;
 use crate::error::Error;
-use crate::segment::forget_file;
-use std::fs::{File, OpenOptions};
-use std::io::{BufReader, BufWriter, Read, Seek, Write};
-use std::path::PathBuf;
+use crate::files::{read_exact_at, remove_replaced};
+use farol_base::disk::Disk;
+use std::sync::Arc;
 
 /// What a link inside a host counts; one between hosts counts 1.
 pub(crate) const SAME_HOST_WEIGHT: f64 = 0.25;
@@ -17,19 +16,30 @@ pub(crate) const SAME_HOST_WEIGHT: f64 = 0.25;
 /// Numbers per block, 1 MiB; a row of the worst page has 10,003.
 const BLOCK_NUMBERS: usize = 1 << 18;
 
+/// A file that is deleted when its owner is done with it, or fails.
+struct ScratchFile {
+    disk: Arc<dyn Disk>,
+    name: String,
+}
+
+impl Drop for ScratchFile {
+    fn drop(&mut self) {
+        remove_replaced(&*self.disk, &self.name);
+    }
+}
+
 pub(crate) struct EdgeWriter {
-    path: PathBuf,
-    out: BufWriter<File>,
+    file: ScratchFile,
     block: Vec<u32>,
     bytes: Vec<u8>,
     edges: u64,
 }
 
 impl EdgeWriter {
-    pub(crate) fn create(path: PathBuf) -> Result<EdgeWriter, Error> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
-        let out = BufWriter::with_capacity(1 << 18, file.map_err(Error::io("create", &path))?);
-        Ok(EdgeWriter { path, out, block: Vec::new(), bytes: Vec::new(), edges: 0 })
+    pub(crate) fn create(disk: &Arc<dyn Disk>, name: String) -> Result<EdgeWriter, Error> {
+        disk.remove(&name).map_err(Error::io("create", &name))?;
+        let file = ScratchFile { disk: Arc::clone(disk), name };
+        Ok(EdgeWriter { file, block: Vec::new(), bytes: Vec::new(), edges: 0 })
     }
 
     /// Adds the links of one page. Each page comes at most once.
@@ -53,31 +63,21 @@ impl EdgeWriter {
         self.bytes.extend_from_slice(&(self.block.len() as u32).to_le_bytes());
         self.bytes.extend(self.block.iter().flat_map(|number| number.to_le_bytes()));
         self.block.clear();
-        self.out.write_all(&self.bytes).map_err(Error::io("write", &self.path))
+        self.file.disk.append(&self.file.name, &self.bytes).map_err(Error::io("write", &self.file.name))
     }
 
     pub(crate) fn finish(mut self, nodes: usize) -> Result<Edges, Error> {
         if !self.block.is_empty() {
             self.close_block()?;
         }
-        let path = self.path;
-        let file =
-            self.out.into_inner().map_err(|error| error.into_error()).map_err(Error::io("write", &path))?;
-        Ok(Edges { input: BufReader::with_capacity(1 << 18, file), path, nodes, edges: self.edges })
+        Ok(Edges { file: self.file, nodes, edges: self.edges })
     }
 }
 
 pub(crate) struct Edges {
-    path: PathBuf,
-    input: BufReader<File>,
+    file: ScratchFile,
     nodes: usize,
     pub edges: u64,
-}
-
-impl Drop for Edges {
-    fn drop(&mut self) {
-        forget_file(&self.path);
-    }
 }
 
 impl Graph for Edges {
@@ -86,20 +86,20 @@ impl Graph for Edges {
     }
 
     fn spread(&mut self, rank: &[f32], next: &mut [f64]) -> Result<f64, Error> {
-        let path = self.path.clone();
-        let damaged = || Error::damaged(&path, 0, "the scratch file of a rank job is not as it was written");
-        self.input.rewind().map_err(Error::io("read", &path))?;
-        let (mut linked, mut left) = (0.0, self.edges);
+        let ScratchFile { disk, name } = &self.file;
+        let damaged = || Error::damaged(name, 0, "the scratch file of a rank job is not as it was written");
+        let (mut linked, mut left, mut offset) = (0.0, self.edges, 0);
         let (mut bytes, mut block) = (Vec::new(), Vec::new());
         while left > 0 {
             let mut length = [0; 4];
-            self.input.read_exact(&mut length).map_err(Error::io("read", &path))?;
+            read_exact_at(&**disk, name, offset, &mut length)?;
             let length = u32::from_le_bytes(length) as usize;
             if length > BLOCK_NUMBERS {
                 return Err(damaged());
             }
             bytes.resize(length * 4, 0);
-            self.input.read_exact(&mut bytes).map_err(Error::io("read", &path))?;
+            read_exact_at(&**disk, name, offset + 4, &mut bytes)?;
+            offset += 4 + bytes.len() as u64;
             block.clear();
             block.extend(bytes.as_chunks::<4>().0.iter().map(|four| u32::from_le_bytes(*four)));
             let mut rest: &[u32] = &block;

@@ -13,14 +13,16 @@ use super::table::{RankTable, Ranks};
 use crate::error::Error;
 use crate::record::Record;
 use crate::snapshot::Snapshot;
-use std::path::PathBuf;
+use farol_base::disk::Disk;
 use std::sync::Arc;
 
 /// A rank computation that is ready to run, on any thread.
 pub struct RankJob {
     snapshot: Snapshot,
     previous: Arc<RankTable>,
-    scratch: PathBuf,
+    disk: Arc<dyn Disk>,
+    /// Name of the scratch file.
+    scratch: String,
 }
 
 /// What a [`RankJob`] came to.
@@ -49,8 +51,13 @@ pub struct RankReport {
 }
 
 impl RankJob {
-    pub(crate) fn new(snapshot: Snapshot, previous: Arc<RankTable>, scratch: PathBuf) -> RankJob {
-        RankJob { snapshot, previous, scratch }
+    pub(crate) fn new(
+        snapshot: Snapshot,
+        previous: Arc<RankTable>,
+        disk: Arc<dyn Disk>,
+        scratch: String,
+    ) -> RankJob {
+        RankJob { snapshot, previous, disk, scratch }
     }
 
     /// Runs to the end. Give the table to [`crate::Links::install`].
@@ -59,7 +66,7 @@ impl RankJob {
     /// Where segments cannot be read or the scratch file, 4 bytes per link, cannot be written.
     pub fn run(self, budget: Budget) -> Result<Ranking, Error> {
         let (pages, hosts) = self.number()?;
-        let mut edges = EdgeWriter::create(self.scratch.clone())?;
+        let mut edges = EdgeWriter::create(&self.disk, self.scratch.clone())?;
         let mut pairs = PairCounts::default();
         let mut row = Row::default();
         self.snapshot.each(&mut |record| {
@@ -96,11 +103,11 @@ impl RankJob {
         let (mut pages, mut hosts) = (IdSet::default(), IdSet::default());
         self.snapshot.each(&mut |record| {
             pages.push(record.page.0);
-            hosts.push(record.host);
+            hosts.push(record.host.0);
             for link in record.links().filter(|link| !link.nofollow) {
                 pages.push(link.target);
                 if link.other_host {
-                    hosts.push(link.target_host);
+                    hosts.push(link.target_host.0);
                 }
             }
             Ok(())
@@ -120,7 +127,7 @@ impl Row {
     fn fill(&mut self, record: &Record<'_>, pages: &Ids, hosts: &Ids, pairs: &mut PairCounts) {
         self.same_host.clear();
         self.others.clear();
-        let from = hosts.find(record.host);
+        let from = hosts.find(record.host.0);
         for link in record.links().filter(|link| !link.nofollow && link.target != record.page.0) {
             let Some(target) = pages.find(link.target) else { continue };
             if !link.other_host {
@@ -128,7 +135,7 @@ impl Row {
                 continue;
             }
             self.others.push(target);
-            if let Some((from, to)) = from.zip(hosts.find(link.target_host)) {
+            if let Some((from, to)) = from.zip(hosts.find(link.target_host.0)) {
                 pairs.push(from, to);
             }
         }

@@ -4,11 +4,12 @@
 //! the file `ranks`, so that a restarted engine ranks at once and the next job starts from there.
 
 use super::ids::Ids;
-use crate::bytes::Cursor;
 use crate::error::Error;
-use crate::files::{FORMAT, NewFile};
-use farol_base::PageId;
-use std::path::Path;
+use crate::files::{FORMAT, NewFile, read_whole};
+use farol_base::codec::Decoder;
+use farol_base::disk::Disk;
+use farol_base::{HostHash, PageId};
+use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"FAROLRNK";
 const NAME: &str = "ranks";
@@ -28,8 +29,8 @@ impl RankTable {
     }
 
     /// How well linked a host is, on the same kind of scale.
-    pub fn host(&self, host: u64) -> f32 {
-        self.hosts.scaled(host)
+    pub fn host(&self, host: HostHash) -> f32 {
+        self.hosts.scaled(host.0)
     }
 
     /// The share of all rank that a page has; these add up to 1.
@@ -38,8 +39,8 @@ impl RankTable {
     }
 
     /// The share of all rank that a host has; these add up to 1.
-    pub fn host_share(&self, host: u64) -> Option<f32> {
-        self.hosts.share(host)
+    pub fn host_share(&self, host: HostHash) -> Option<f32> {
+        self.hosts.share(host.0)
     }
 
     /// How many pages have a rank.
@@ -53,8 +54,8 @@ impl RankTable {
     }
 
     /// Writes the table into the folder of the store.
-    pub(crate) fn save(&self, dir: &Path) -> Result<(), Error> {
-        let mut out = NewFile::create(dir.join(NAME))?;
+    pub(crate) fn save(&self, disk: &Arc<dyn Disk>) -> Result<(), Error> {
+        let mut out = NewFile::create(disk, NAME.to_string())?;
         let mut checksum = crc32fast::Hasher::new();
         let mut chunk = Vec::with_capacity(1 << 16);
         chunk.extend_from_slice(MAGIC);
@@ -79,22 +80,17 @@ impl RankTable {
     }
 
     /// Reads the table; an empty one where none was saved.
-    pub(crate) fn load(dir: &Path) -> Result<RankTable, Error> {
-        let path = dir.join(NAME);
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(RankTable::default()),
-            Err(error) => return Err(Error::io("read", &path)(error)),
-        };
-        let damaged = |offset: usize, what| Error::damaged(&path, offset as u64, what);
+    pub(crate) fn load(disk: &dyn Disk) -> Result<RankTable, Error> {
+        let Some(bytes) = read_whole(disk, NAME)? else { return Ok(RankTable::default()) };
+        let damaged = |offset: usize, what| Error::damaged(NAME, offset as u64, what);
         let (content, checksum) = bytes.split_last_chunk::<4>().ok_or_else(|| damaged(0, "it is empty"))?;
         if !content.starts_with(MAGIC) {
             return Err(damaged(0, "it does not start as such a file does"));
         }
-        let mut cursor = Cursor::new(&content[MAGIC.len()..]);
-        let found = cursor.u32().unwrap_or(0);
+        let mut decoder = Decoder::of(&content[MAGIC.len()..]);
+        let found = decoder.u32().unwrap_or(0);
         if found != FORMAT {
-            return Err(Error::Format { path, found, known: FORMAT });
+            return Err(Error::Format { file: NAME.to_string(), found, known: FORMAT });
         }
         if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
             return Err(damaged(
@@ -102,22 +98,22 @@ impl RankTable {
                 "its checksum is wrong; delete it, and ranks are computed again",
             ));
         }
-        let counts = cursor.u32().zip(cursor.u32());
+        let counts = decoder.u32().ok().zip(decoder.u32().ok());
         let (pages, hosts) = counts.ok_or_else(|| damaged(12, "it is cut short"))?;
-        let table = read_ranks(&mut cursor, pages).zip(read_ranks(&mut cursor, hosts));
+        let table = read_ranks(&mut decoder, pages).zip(read_ranks(&mut decoder, hosts));
         let (pages, hosts) = table.ok_or_else(|| damaged(20, "its ids are not in order"))?;
         Ok(RankTable { pages, hosts })
     }
 }
 
-fn read_ranks(cursor: &mut Cursor<'_>, count: u32) -> Option<Ranks> {
-    if cursor.left() / 12 < count as usize {
+fn read_ranks(decoder: &mut Decoder<'_>, count: u32) -> Option<Ranks> {
+    if decoder.len() / 12 < count as usize {
         return None;
     }
     let (mut ids, mut shares) = (Vec::with_capacity(count as usize), Vec::with_capacity(count as usize));
     for _ in 0..count {
-        ids.push(cursor.u64()?);
-        shares.push(f32::from_bits(cursor.u32()?));
+        ids.push(decoder.u64().ok()?);
+        shares.push(f32::from_bits(decoder.u32().ok()?));
     }
     ids.is_sorted_by(|a, b| a < b).then(|| Ranks::new(Ids::from_sorted(ids), shares))
 }
@@ -183,25 +179,32 @@ mod tests {
         for (got, want) in pages.iter().zip([0.0, 0.5, 1.0, 0.0]) {
             assert!((got - want).abs() < 1e-5, "{pages:?}");
         }
-        assert_eq!((table.host(9), table.host(10), table.host(11)), (0.0, 0.0, 0.0));
+        assert_eq!(
+            (table.host(HostHash(9)), table.host(HostHash(10)), table.host(HostHash(11))),
+            (0.0, 0.0, 0.0)
+        );
         assert_eq!(RankTable::default().page(PageId(1)), 0.0);
     }
 
     #[test]
     fn a_table_survives_saving_and_damage_is_noticed() {
-        let dir = tempfile::tempdir().unwrap();
-        assert_eq!(RankTable::load(dir.path()).unwrap(), RankTable::default());
+        let disk: Arc<dyn Disk> = Arc::new(farol_base::disk::Mem::new());
+        let replace = |bytes: &[u8]| {
+            disk.remove(NAME).unwrap();
+            disk.append(NAME, bytes).unwrap();
+        };
+        assert_eq!(RankTable::load(&*disk).unwrap(), RankTable::default());
         let many: Vec<(u64, f32)> = (0..10_000).map(|i| (i * 7, 1.0 / (i + 1) as f32)).collect();
         let table = RankTable { pages: ranks(&many), hosts: ranks(&[(5, 1.0)]) };
-        table.save(dir.path()).unwrap();
-        assert_eq!(RankTable::load(dir.path()).unwrap(), table);
-        let mut bytes = std::fs::read(dir.path().join(NAME)).unwrap();
+        table.save(&disk).unwrap();
+        assert_eq!(RankTable::load(&*disk).unwrap(), table);
+        let mut bytes = read_whole(&*disk, NAME).unwrap().unwrap();
         bytes[50] ^= 1;
-        std::fs::write(dir.path().join(NAME), &bytes).unwrap();
-        assert!(matches!(RankTable::load(dir.path()), Err(Error::Damaged { .. })));
+        replace(&bytes);
+        assert!(matches!(RankTable::load(&*disk), Err(Error::Damaged { .. })));
         bytes[8] = 9;
-        std::fs::write(dir.path().join(NAME), &bytes).unwrap();
-        assert!(matches!(RankTable::load(dir.path()), Err(Error::Format { found: 9, .. })));
+        replace(&bytes);
+        assert!(matches!(RankTable::load(&*disk), Err(Error::Format { found: 9, .. })));
     }
 
     #[test]

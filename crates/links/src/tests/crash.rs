@@ -78,7 +78,7 @@ fn damage_is_named() {
         let dir = tempfile::tempdir().unwrap();
         filled(dir.path(), 40);
         spoil(dir.path());
-        let error = Links::open(dir.path(), small()).and_then(|store| store.verify()).unwrap_err();
+        let error = Links::open(folder(dir.path()), small()).and_then(|store| store.verify()).unwrap_err();
         assert!(matches!(error, Error::Damaged { .. }), "{error}");
         error.to_string()
     };
@@ -105,7 +105,7 @@ fn a_later_format_is_refused_politely() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[8] = 2;
     std::fs::write(&path, bytes).unwrap();
-    let error = Links::open(dir.path(), small()).err().unwrap();
+    let error = Links::open(folder(dir.path()), small()).err().unwrap();
     assert!(error.to_string().ends_with("has format 2, this program reads format 1"), "{error}");
     assert!(!error.is_transient());
 }
@@ -158,7 +158,7 @@ fn what_a_crash_left_between_two_steps_is_cleaned_up() {
 #[test]
 fn pages_that_stay_the_same_cost_little() {
     let dir = tempfile::tempdir().unwrap();
-    let mut store = Links::open(dir.path(), LinksOptions::default()).unwrap();
+    let mut store = Links::open(folder(dir.path()), LinksOptions::default()).unwrap();
     let links: Vec<OutLink> =
         (0..8).map(|target| link(target, "a text of some length that need not be kept twice")).collect();
     store.put(id(1), host(1), &links, at(1)).unwrap();
@@ -169,5 +169,5 @@ fn pages_that_stay_the_same_cost_little() {
     store.advance(at(7)).unwrap();
     store.flush().unwrap();
     drop(store);
-    assert_eq!(Links::open(dir.path(), LinksOptions::default()).unwrap().watermark(), at(7));
+    assert_eq!(Links::open(folder(dir.path()), LinksOptions::default()).unwrap().watermark(), at(7));
 }

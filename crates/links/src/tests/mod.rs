@@ -1,13 +1,16 @@
 //! The store as a whole: against a naive map, and with its files cut, damaged and missing.
 
 mod crash;
+mod faults;
 mod model;
 mod ranks;
 
 use crate::{Links, LinksOptions, OutLink};
-use farol_base::{PageId, PagePosition};
+use farol_base::disk::{Disk, File};
+use farol_base::{HostHash, PageId, PagePosition};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Pages of the small Web that the tests play with; page p lives on host p % 3.
 const PAGES: u64 = 9;
@@ -18,7 +21,11 @@ fn small() -> LinksOptions {
 }
 
 fn open(dir: &Path) -> Links {
-    Links::open(dir, small()).unwrap()
+    Links::open(folder(dir), small()).unwrap()
+}
+
+fn folder(dir: &Path) -> Arc<dyn Disk> {
+    Arc::new(File::at(dir).unwrap())
 }
 
 /// Spread over all ids, as hashes are.
@@ -26,8 +33,8 @@ fn id(page: u64) -> PageId {
     PageId(page.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-fn host(page: u64) -> u64 {
-    1000 + page % 3
+fn host(page: u64) -> HostHash {
+    HostHash(1000 + page % 3)
 }
 
 fn at(number: u64) -> PagePosition {
@@ -50,7 +57,7 @@ struct View {
     pages: BTreeMap<PageId, Vec<OutLink>>,
     counts: (u64, u64),
     anchors: Vec<Vec<(String, u32)>>,
-    host_links: Vec<(u64, u64, u64)>,
+    host_links: Vec<(HostHash, HostHash, u64)>,
 }
 
 impl Naive {
@@ -72,7 +79,7 @@ impl Naive {
     }
 
     fn view(&self) -> View {
-        let mut hosts: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+        let mut hosts: BTreeMap<(HostHash, HostHash), u64> = BTreeMap::new();
         for (page, links) in &self.pages {
             for link in links.iter().filter(|link| !link.nofollow && link.target_host != host(*page)) {
                 *hosts.entry((host(*page), link.target_host)).or_default() += 1;

@@ -29,7 +29,7 @@ fn dense(weights: &[Vec<f64>]) -> Vec<f64> {
 
 fn check(naive: &Naive) -> Result<(), TestCaseError> {
     let dir = tempfile::tempdir().unwrap();
-    let mut store = Links::open(dir.path(), LinksOptions::default()).unwrap();
+    let mut store = Links::open(folder(dir.path()), LinksOptions::default()).unwrap();
     let (mut pages, mut hosts) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
     for (page, links) in &naive.pages {
         store.put(id(*page), host(*page), links, at(1)).unwrap();
@@ -41,8 +41,9 @@ fn check(naive: &Naive) -> Result<(), TestCaseError> {
         }
     }
     let pages: Vec<u64> = pages.into_iter().collect();
-    let hosts: Vec<u64> = hosts.into_iter().collect();
+    let hosts: Vec<HostHash> = hosts.into_iter().collect();
     let number = |ids: &[u64], id: u64| ids.binary_search(&id).unwrap();
+    let host_number = |id: HostHash| hosts.binary_search(&id).unwrap();
     let mut page_weights = vec![vec![0.0; pages.len()]; pages.len()];
     let mut host_links = vec![vec![0u32; hosts.len()]; hosts.len()];
     for (page, links) in &naive.pages {
@@ -50,7 +51,7 @@ fn check(naive: &Naive) -> Result<(), TestCaseError> {
             let same = link.target_host == host(*page);
             page_weights[number(&pages, id(*page).0)][number(&pages, link.target.0)] +=
                 if same { SAME_HOST_WEIGHT } else { 1.0 };
-            host_links[number(&hosts, host(*page))][number(&hosts, link.target_host)] += u32::from(!same);
+            host_links[host_number(host(*page))][host_number(link.target_host)] += u32::from(!same);
         }
     }
     let host_weights: Vec<Vec<f64>> =
@@ -65,7 +66,7 @@ fn check(naive: &Naive) -> Result<(), TestCaseError> {
     }
     for (host, want) in hosts.iter().zip(dense(&host_weights)) {
         let got = ranks.host_share(*host).unwrap();
-        prop_assert!((f64::from(got) - want).abs() < 1e-6, "host {}: {} and not {}", host, got, want);
+        prop_assert!((f64::from(got) - want).abs() < 1e-6, "host {:?}: {} and not {}", host, got, want);
     }
     Ok(())
 }
@@ -97,7 +98,7 @@ fn random_web(store: &mut Links, random: &mut Seeded, pages: std::ops::Range<u64
 fn a_warm_start_needs_fewer_passes_and_survives_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let options = LinksOptions { segment_bytes: 20_000, ..LinksOptions::default() };
-    let mut store = Links::open(dir.path(), options.clone()).unwrap();
+    let mut store = Links::open(folder(dir.path()), options.clone()).unwrap();
     let mut random = Seeded::new(5);
     random_web(&mut store, &mut random, 0..600);
     let budget = Budget { iterations_max: 300, tolerance: 1e-6 };
@@ -108,7 +109,7 @@ fn a_warm_start_needs_fewer_passes_and_survives_reopening() {
     random_web(&mut store, &mut random, 0..5);
     store.flush().unwrap();
     drop(store);
-    let mut store = Links::open(dir.path(), options).unwrap();
+    let mut store = Links::open(folder(dir.path()), options).unwrap();
     assert_eq!(store.ranks().pages(), 600);
     let warm = store.compute_ranks(budget).unwrap();
     assert!(warm.iterations < cold.iterations, "{warm:?} after {cold:?}");
@@ -119,7 +120,7 @@ fn a_warm_start_needs_fewer_passes_and_survives_reopening() {
 fn a_job_runs_elsewhere_while_the_store_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let options = LinksOptions { segment_bytes: 5_000, merge_bytes_max: 50_000, ..LinksOptions::default() };
-    let mut store = Links::open(dir.path(), options).unwrap();
+    let mut store = Links::open(folder(dir.path()), options).unwrap();
     let mut random = Seeded::new(9);
     random_web(&mut store, &mut random, 0..200);
     let (then, later) = (store.snapshot_for_ranks(), store.snapshot_for_ranks());

@@ -270,7 +270,7 @@ impl Verifier for Central {
         self.merge()
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    fn compact_all(&mut self) -> Result<(), Error> {
         self.merge()
     }
 

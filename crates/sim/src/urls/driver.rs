@@ -151,7 +151,7 @@ pub fn drive(
         each(&cycle, &taken)?;
     }
     let watch = Watch::start();
-    store.settle()?;
+    store.compact_all()?;
     let settle_seconds = watch.lap().wall.as_secs_f64();
     let counts = store.counts();
     Ok(End {

@@ -241,7 +241,7 @@ impl Verifier for Drum {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    fn compact_all(&mut self) -> Result<(), Error> {
         self.merge()
     }
 

@@ -66,7 +66,7 @@ pub fn exact<S: UrlStore>(
     }
     drop(store);
     let mut again = open(folder)?;
-    UrlStore::settle(&mut again)?;
+    UrlStore::compact_all(&mut again)?;
     Ok(match compare(&again, &model, run, cycles)? {
         Verdict::Different(what) => Verdict::Different(format!("after opening again: {what}")),
         Verdict::Equal { .. } => verdict,
@@ -255,8 +255,8 @@ impl<S: UrlStore> Verifier for Watched<S> {
         Verifier::flush(&mut self.store)
     }
 
-    fn settle(&mut self) -> Result<(), farol_store::Error> {
-        Verifier::settle(&mut self.store)
+    fn compact_all(&mut self) -> Result<(), farol_store::Error> {
+        Verifier::compact_all(&mut self.store)
     }
 
     fn counts(&self) -> Counts {

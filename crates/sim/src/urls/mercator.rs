@@ -117,7 +117,7 @@ impl Verifier for Mercator {
         self.merge()
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    fn compact_all(&mut self) -> Result<(), Error> {
         self.merge()
     }
 

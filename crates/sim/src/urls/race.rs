@@ -45,7 +45,7 @@ fn check(open: impl Fn(&Path) -> Box<dyn Verifier>) {
             }
             store.flush().unwrap();
         }
-        store.settle().unwrap();
+        store.compact_all().unwrap();
         let (got, want) = (store.counts(), UrlStore::counts(&naive));
         assert_eq!((got.known, got.collected, got.waiting), (want.known, want.collected, want.waiting));
         // All that was never visited comes out in the end, and nothing else.

@@ -56,7 +56,7 @@ fn drum_lazy(folder: &Path) -> Result<Box<dyn Verifier>, Error> {
 
 /// With memory within a GiB in all, both cores of a small machine, and a thread for while others wait for the disk.
 pub(super) fn veuni(folder: &Path) -> Result<Veuni, Error> {
-    let options = VeuniOptions { memory: 256 << 20, threads: 3, ..VeuniOptions::default() };
+    let options = VeuniOptions { memtable_bytes: 256 << 20, threads: 3, ..VeuniOptions::default() };
     Ok(Veuni::open(disk(folder)?, options)?.0)
 }
 

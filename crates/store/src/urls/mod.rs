@@ -3,7 +3,7 @@
 //! [`UrlStore`] is the question; each file here is one answer:
 //!
 //! - [`naive`]: plain maps and full scans, in memory only; the judge of all the others;
-//! - [`veuni`]: blocks of servers on disk, merged one at a time; constant memory, flat cost.
+//! - [`veuni`]: buckets of hosts on disk, merged one at a time; constant memory, flat cost.
 //!
 //! PROMISE: the answer is exact. A false "known" would lose a page for ever, a false "new" would fetch it
 //! twice. What was noted before a [`flush`](UrlStore::flush) that returned `Ok` survives the end of the
@@ -79,12 +79,12 @@ pub trait UrlStore: Send {
     /// Held hosts that have something to draw now and had not when they were drawn from last: links that were found
     /// meanwhile. Whoever holds them and waits for a later page need not wait. Each is named once; a store whose
     /// [`draw`](UrlStore::draw) is never behind what was found has nothing to say here.
-    fn woken(&mut self) -> Vec<Host> {
+    fn newly_ready(&mut self) -> Vec<Host> {
         Vec::new()
     }
 
     /// Ends the hold on a host; it comes up again as soon as it has something to draw.
-    fn let_go(&mut self, host: &Host);
+    fn release_host(&mut self, host: &Host);
 
     /// The earliest instant at which [`hosts_due`](UrlStore::hosts_due) may have an answer: [`Timestamp::EPOCH`]
     /// where it has one already, `None` where all is held or nothing waits.
@@ -98,7 +98,7 @@ pub trait UrlStore: Send {
     fn knows(&self, url: &CanonicalUrl) -> bool;
 
     /// Forgets a host and all of its URLs, and says how many they were.
-    fn forget_host(&mut self, host: &Host) -> Result<u64, Error>;
+    fn delete_host(&mut self, host: &Host) -> Result<u64, Error>;
 
     /// URLs of a host by state; `None` where the host is not known.
     fn host_counts(&self, host: &Host) -> Option<HostCounts>;
@@ -108,15 +108,15 @@ pub trait UrlStore: Send {
     fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)>;
 
     /// Sums over everything. A store that merges in bulk may be behind what was noted last, until
-    /// [`settle`](UrlStore::settle).
+    /// [`compact_all`](UrlStore::settle).
     fn counts(&self) -> Counts;
 
     /// Goes through all known URLs, or only those that were visited, host by host, as of the last
-    /// [`settle`](UrlStore::settle) at least. A URL is told as its host and what follows.
+    /// [`compact_all`](UrlStore::settle) at least. A URL is told as its host and what follows.
     fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error>;
 
     /// Waits until all that was noted is in its place, so that the next answers take it into account.
-    fn settle(&mut self) -> Result<(), Error>;
+    fn compact_all(&mut self) -> Result<(), Error>;
 
     /// Waits for work that goes on beside the caller, if there is any, and says whether there was.
     fn wait(&mut self) -> Result<bool, Error> {

@@ -11,19 +11,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A URL store made of maps.
 #[derive(Clone, Debug, Default)]
 pub struct Naive {
-    urls: BTreeMap<CanonicalUrl, Entry>,
+    urls: BTreeMap<CanonicalUrl, NaiveEntry>,
     /// In the order in which they were met.
     hosts: Vec<Host>,
-    held: BTreeSet<Host>,
+    leased: BTreeSet<Host>,
     watermark: PagePosition,
     born: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Entry {
+struct NaiveEntry {
     record: Record,
     born: u64,
-    out: bool,
+    in_flight: bool,
 }
 
 impl Naive {
@@ -34,8 +34,8 @@ impl Naive {
 
     /// Lets go of every host and takes every drawn URL back, as opening again does.
     pub fn reopen(&mut self) {
-        self.held.clear();
-        self.urls.values_mut().for_each(|entry| entry.out = false);
+        self.leased.clear();
+        self.urls.values_mut().for_each(|entry| entry.in_flight = false);
     }
 
     /// The known URLs, in the order of their texts.
@@ -43,25 +43,28 @@ impl Naive {
         self.urls.keys()
     }
 
-    fn learn(&mut self, url: &CanonicalUrl, depth: u16) -> &mut Entry {
+    fn learn(&mut self, url: &CanonicalUrl, depth: u16) -> &mut NaiveEntry {
         if !self.urls.contains_key(url) {
             if !self.hosts.contains(&url.host()) {
                 self.hosts.push(url.host());
             }
             self.born += 1;
             let record = Record { depth, ..Record::default() };
-            self.urls.insert(url.clone(), Entry { record, born: self.born, out: false });
+            self.urls.insert(url.clone(), NaiveEntry { record, born: self.born, in_flight: false });
         }
         self.urls.entry(url.clone()).or_default()
     }
 
     /// Instants at which the URLs of a host that are not out can be drawn.
     fn dues(&self, host: &Host) -> impl Iterator<Item = Timestamp> {
-        self.urls.iter().filter(|(url, entry)| url.host() == *host && !entry.out).map(|(_, entry)| due(entry))
+        self.urls
+            .iter()
+            .filter(|(url, entry)| url.host() == *host && !entry.in_flight)
+            .map(|(_, entry)| due(entry))
     }
 }
 
-fn due(entry: &Entry) -> Timestamp {
+fn due(entry: &NaiveEntry) -> Timestamp {
     if entry.record.visits == 0 { Timestamp::EPOCH } else { entry.record.due }
 }
 
@@ -81,7 +84,7 @@ impl UrlStore for Naive {
 
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error> {
         let entry = self.learn(url, 0);
-        entry.out = false;
+        entry.in_flight = false;
         entry.record.visit(visit);
         Ok(())
     }
@@ -90,9 +93,9 @@ impl UrlStore for Naive {
         if !self.hosts.contains(host) {
             return Ok(Drawn::default());
         }
-        self.held.insert(host.clone());
+        self.leased.insert(host.clone());
         let mut ready: Vec<_> = self.urls.iter_mut().filter(|(url, _)| url.host() == *host).collect();
-        ready.retain(|(_, entry)| !entry.out && due(entry) <= now && due(entry) != Timestamp::NEVER);
+        ready.retain(|(_, entry)| !entry.in_flight && due(entry) <= now && due(entry) != Timestamp::NEVER);
         ready.sort_by_key(|(_, entry)| {
             let new = entry.record.visits == 0;
             (
@@ -104,7 +107,7 @@ impl UrlStore for Naive {
         });
         let mut drawn = Drawn::default();
         for (url, entry) in ready.into_iter().take(limit) {
-            entry.out = true;
+            entry.in_flight = true;
             let (depth, revisit) = (entry.record.depth, entry.record.visits > 0);
             drawn.urls.push(Scheduled { url: url.clone(), depth, revisit });
         }
@@ -115,7 +118,7 @@ impl UrlStore for Naive {
     fn release(&mut self, urls: &[CanonicalUrl]) -> Result<(), Error> {
         for url in urls {
             if let Some(entry) = self.urls.get_mut(url) {
-                entry.out = false;
+                entry.in_flight = false;
             }
         }
         Ok(())
@@ -123,19 +126,19 @@ impl UrlStore for Naive {
 
     fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error> {
         let is_due = |host: &&Host| {
-            !self.held.contains(*host) && self.dues(host).any(|due| due <= now && due != Timestamp::NEVER)
+            !self.leased.contains(*host) && self.dues(host).any(|due| due <= now && due != Timestamp::NEVER)
         };
         let due: Vec<Host> = self.hosts.iter().filter(is_due).take(limit).cloned().collect();
-        self.held.extend(due.iter().cloned());
+        self.leased.extend(due.iter().cloned());
         Ok(due)
     }
 
-    fn let_go(&mut self, host: &Host) {
-        self.held.remove(host);
+    fn release_host(&mut self, host: &Host) {
+        self.leased.remove(host);
     }
 
     fn next_host_due(&mut self) -> Option<Timestamp> {
-        let free = self.hosts.iter().filter(|host| !self.held.contains(*host));
+        let free = self.hosts.iter().filter(|host| !self.leased.contains(*host));
         free.flat_map(|host| self.dues(host)).min().filter(|due| *due != Timestamp::NEVER)
     }
 
@@ -147,11 +150,11 @@ impl UrlStore for Naive {
         self.urls.contains_key(url)
     }
 
-    fn forget_host(&mut self, host: &Host) -> Result<u64, Error> {
+    fn delete_host(&mut self, host: &Host) -> Result<u64, Error> {
         let before = self.urls.len();
         self.urls.retain(|url, _| url.host() != *host);
         self.hosts.retain(|known| known != host);
-        self.held.remove(host);
+        self.leased.remove(host);
         Ok((before - self.urls.len()) as u64)
     }
 
@@ -177,13 +180,13 @@ impl UrlStore for Naive {
             known: self.urls.len() as u64,
             collected: of(State::Collected),
             waiting: of(State::Known),
-            unsettled: 0,
+            unmerged: 0,
             bytes_on_disk: 0,
         }
     }
 
     fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error> {
-        for (url, Entry { record, .. }) in &self.urls {
+        for (url, NaiveEntry { record, .. }) in &self.urls {
             if which == Walk::All || record.visits > 0 {
                 take(&url.host(), &url.as_str()[url.host_str().len()..], record);
             }
@@ -191,7 +194,7 @@ impl UrlStore for Naive {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    fn compact_all(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
@@ -271,7 +274,7 @@ mod tests {
         assert_eq!(store.hosts_due(now, 1).unwrap().len(), 1);
         assert_eq!(store.hosts_due(now, 9).unwrap().len(), 1);
         assert_eq!((store.hosts_due(now, 9).unwrap().len(), store.next_host_due()), (0, None));
-        store.let_go(&Host::parse("http://g/").unwrap());
+        store.release_host(&Host::parse("http://g/").unwrap());
         assert_eq!(store.hosts_due(now, 9).unwrap(), [Host::parse("http://g/").unwrap()]);
     }
 

@@ -15,13 +15,13 @@ pub enum VisitOutcome {
     Unchanged,
     /// It only points elsewhere.
     Redirect,
-    /// The server says that there is no such page (404, 410).
+    /// The host says that there is no such page (404, 410).
     Gone,
     /// robots.txt forbids it.
     Refused,
     /// Its content is that of another URL.
     Duplicate,
-    /// Nothing useful came back: no connection, a timeout, a server error.
+    /// Nothing useful came back: no connection, a timeout, a host error.
     Failed,
 }
 
@@ -198,7 +198,7 @@ pub struct Counts {
     /// Never visited so far, drawn or not.
     pub waiting: u64,
     /// URLs noted whose place is not settled yet: they may be new or known.
-    pub unsettled: u64,
+    pub unmerged: u64,
     pub bytes_on_disk: u64,
 }
 

@@ -25,7 +25,7 @@ pub trait Verifier: Send {
     fn flush(&mut self) -> Result<(), Error>;
 
     /// Waits until all that was noted is in its place; [`counts`](Verifier::counts) is exact then.
-    fn settle(&mut self) -> Result<(), Error>;
+    fn compact_all(&mut self) -> Result<(), Error>;
 
     fn counts(&self) -> Counts;
 }
@@ -49,7 +49,7 @@ impl<S: UrlStore> Verifier for S {
             for host in hosts {
                 let drawn = self.draw(&host, PER_HOST.min(limit - taken.len()), now)?;
                 taken.extend(drawn.urls.into_iter().map(|drawn| drawn.url));
-                self.let_go(&host);
+                self.release_host(&host);
             }
         }
         Ok(taken)
@@ -59,8 +59,8 @@ impl<S: UrlStore> Verifier for S {
         UrlStore::flush(self)
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
-        UrlStore::settle(self)
+    fn compact_all(&mut self) -> Result<(), Error> {
+        UrlStore::compact_all(self)
     }
 
     fn counts(&self) -> Counts {

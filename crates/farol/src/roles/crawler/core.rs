@@ -410,12 +410,12 @@ impl Core {
         }
         let mut hosts = self.followers.urls.hosts_due(now, room.min(HOSTS_PER_TURN))?;
         // Those that sleep until a later page is due have new ones now.
-        hosts.extend(self.followers.urls.woken());
+        hosts.extend(self.followers.urls.newly_ready());
         for host in hosts {
             let known = self.followers.urls.host_counts(&host).map_or(0, |counts| counts.known);
             let memory = self.followers.hosts.enter(&host, known)?;
             if self.frontier.add_host(now, &host, memory) == Added::Full {
-                self.followers.urls.let_go(&host);
+                self.followers.urls.release_host(&host);
                 break;
             }
         }
@@ -445,13 +445,13 @@ impl Core {
     fn left(&mut self, host: &Host, memory: &HostMemory) {
         self.followers.hosts.remember(host, memory);
         self.followers.hosts.leave(host);
-        self.followers.urls.let_go(host);
+        self.followers.urls.release_host(host);
     }
 
     fn give_back(&mut self, host: &Host, pages: Vec<Scheduled>) -> Result<()> {
         let urls: Vec<CanonicalUrl> = pages.into_iter().map(|page| page.url).collect();
         self.followers.urls.release(&urls)?;
-        self.followers.urls.let_go(host);
+        self.followers.urls.release_host(host);
         Ok(())
     }
 
@@ -552,7 +552,7 @@ impl Core {
                 let max = self.config.crawl.max_pages;
                 (EngineState::Idle, format!("the limit of {max} pages is reached; raise max_pages to go on"))
             }
-            (None, false) if self.in_flight == 0 && counts.waiting + counts.unsettled == 0 => {
+            (None, false) if self.in_flight == 0 && counts.waiting + counts.unmerged == 0 => {
                 (EngineState::Idle, String::new())
             }
             (None, false) => (EngineState::Crawling, String::new()),

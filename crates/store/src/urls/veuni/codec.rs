@@ -1,34 +1,11 @@
 //! Numbers and texts as bytes, and what is known of a visited URL.
 //!
-//! Reading never trusts a length or a value: whatever does not fit is a [`Misfit`], and the bytes count as damaged.
+//! Reading never trusts a length or a value: whatever does not fit is a [`DecodeError`], and the bytes count as damaged.
 
 use crate::urls::{Memo, Record, State, Visit, VisitOutcome};
+use farol_base::codec::{DecodeError, Decoder, put_instant, put_varint};
 use farol_base::{ContentHash, PagePosition, Timestamp};
 use std::time::Duration;
-
-/// What was wrong with some bytes.
-pub type Misfit = &'static str;
-
-/// Appends a number: seven bits a byte, the lowest first (LEB128).
-#[inline]
-pub fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Appends bytes after their length.
-pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-/// Appends an instant such that the two that stand for "not known" and "never" take one byte.
-pub fn put_instant(out: &mut Vec<u8>, at: Timestamp) {
-    put(out, at.as_millis().wrapping_add(1));
-}
 
 /// Bytes that two texts have in common at their beginning.
 pub fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
@@ -47,93 +24,6 @@ pub fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     first.map_or(len, |(at, differ)| at + differ.trailing_zeros() as usize / 8)
 }
 
-/// Bytes from which values are taken off the front.
-#[derive(Clone, Copy, Debug)]
-pub struct Bytes<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Bytes<'a> {
-    pub fn of(bytes: &'a [u8]) -> Bytes<'a> {
-        Bytes { rest: bytes }
-    }
-
-    /// Bytes that are left.
-    pub fn len(&self) -> usize {
-        self.rest.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rest.is_empty()
-    }
-
-    #[inline]
-    pub fn number(&mut self) -> Result<u64, Misfit> {
-        // Nearly all numbers are small.
-        if let [first, rest @ ..] = self.rest
-            && *first < 0x80
-        {
-            self.rest = rest;
-            return Ok(u64::from(*first));
-        }
-        self.long_number()
-    }
-
-    fn long_number(&mut self) -> Result<u64, Misfit> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7F);
-            if bits << shift >> shift != bits {
-                break;
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err("a number of more than 64 bits")
-    }
-
-    #[inline]
-    pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Misfit> {
-        T::try_from(self.number()?).map_err(|_| "a number that is too large")
-    }
-
-    #[inline]
-    pub fn byte(&mut self) -> Result<u8, Misfit> {
-        let (byte, rest) = self.rest.split_first().ok_or("bytes that end too early")?;
-        self.rest = rest;
-        Ok(*byte)
-    }
-
-    #[inline]
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8], Misfit> {
-        let (bytes, rest) = self.rest.split_at_checked(count).ok_or("bytes that end too early")?;
-        self.rest = rest;
-        Ok(bytes)
-    }
-
-    /// Bytes after their length.
-    pub fn bytes(&mut self) -> Result<&'a [u8], Misfit> {
-        let len = self.small()?;
-        self.take(len)
-    }
-
-    pub fn text(&mut self) -> Result<&'a str, Misfit> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| "a text that is not UTF-8")
-    }
-
-    pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Misfit> {
-        let bytes = self.take(N)?;
-        bytes.try_into().map_err(|_| "bytes that end too early")
-    }
-
-    pub fn instant(&mut self) -> Result<Timestamp, Misfit> {
-        self.number().map(|at| Timestamp::from_millis(at.wrapping_sub(1)))
-    }
-}
-
 /// Number of a state in files; [`State::Known`], never visited, is 0.
 pub fn state_byte(state: State) -> u8 {
     match state {
@@ -147,7 +37,7 @@ pub fn state_byte(state: State) -> u8 {
     }
 }
 
-pub fn state_of(byte: u8) -> Result<State, Misfit> {
+pub fn state_of(byte: u8) -> Result<State, DecodeError> {
     Ok(match byte {
         0 => State::Known,
         1 => State::Collected,
@@ -164,7 +54,7 @@ pub fn state_of(byte: u8) -> Result<State, Misfit> {
 ///
 /// The times come first, so that [`due_of`] need not read the rest.
 pub fn put_visits(out: &mut Vec<u8>, record: &Record) {
-    put(out, record.last_visit.as_millis());
+    put_varint(out, record.last_visit.as_millis());
     put_due(out, record.due, record.last_visit);
     // Close to the visit, or at it: a short number.
     put_instant(
@@ -175,14 +65,14 @@ pub fn put_visits(out: &mut Vec<u8>, record: &Record) {
             Timestamp::from_millis(record.last_visit.as_millis().wrapping_sub(record.last_change.as_millis()))
         },
     );
-    put(out, u64::from(record.visits));
+    put_varint(out, u64::from(record.visits));
     out.push(record.failures);
-    put(out, u64::try_from(record.download.as_millis()).unwrap_or(u64::MAX));
+    put_varint(out, u64::try_from(record.download.as_millis()).unwrap_or(u64::MAX));
     match record.position {
         None => out.push(0),
         Some(position) => {
-            put(out, u64::from(position.file) + 1);
-            put(out, position.offset);
+            put_varint(out, u64::from(position.file) + 1);
+            put_varint(out, position.offset);
         }
     }
     if record.content_hash != ContentHash::default() {
@@ -194,21 +84,21 @@ pub fn put_visits(out: &mut Vec<u8>, record: &Record) {
 }
 
 /// Reads what [`put_visits`] wrote; the bytes must be exactly that.
-pub fn visits_of(bytes: &[u8], state: State, depth: u16) -> Result<Record, Misfit> {
-    let mut bytes = Bytes::of(bytes);
-    let last_visit = Timestamp::from_millis(bytes.number()?);
+pub fn visits_of(bytes: &[u8], state: State, depth: u16) -> Result<Record, DecodeError> {
+    let mut bytes = Decoder::of(bytes);
+    let last_visit = Timestamp::from_millis(bytes.varint()?);
     let due = read_due(&mut bytes, last_visit)?;
     let last_change = match bytes.instant()? {
         Timestamp::NEVER => Timestamp::EPOCH,
         ago => Timestamp::from_millis(last_visit.as_millis().wrapping_sub(ago.as_millis())),
     };
-    let (visits, failures) = (bytes.small()?, bytes.byte()?);
-    let download = Duration::from_millis(bytes.number()?);
-    let position = match bytes.number()? {
+    let (visits, failures) = (bytes.varint_as()?, bytes.byte()?);
+    let download = Duration::from_millis(bytes.varint()?);
+    let position = match bytes.varint()? {
         0 => None,
         file => {
             let file = u32::try_from(file - 1).map_err(|_| "a file number that is too large")?;
-            Some(PagePosition { file, offset: bytes.number()? })
+            Some(PagePosition { file, offset: bytes.varint()? })
         }
     };
     let content_hash = if bytes.len() < size_of::<ContentHash>() {
@@ -235,9 +125,9 @@ pub fn visits_of(bytes: &[u8], state: State, depth: u16) -> Result<Record, Misfi
 }
 
 /// The due time among bytes of [`put_visits`].
-pub fn due_of(bytes: &[u8]) -> Result<Timestamp, Misfit> {
-    let mut bytes = Bytes::of(bytes);
-    let last_visit = Timestamp::from_millis(bytes.number()?);
+pub fn due_of(bytes: &[u8]) -> Result<Timestamp, DecodeError> {
+    let mut bytes = Decoder::of(bytes);
+    let last_visit = Timestamp::from_millis(bytes.varint()?);
     read_due(&mut bytes, last_visit)
 }
 
@@ -245,15 +135,15 @@ pub fn due_of(bytes: &[u8]) -> Result<Timestamp, Misfit> {
 fn put_due(out: &mut Vec<u8>, due: Timestamp, last_visit: Timestamp) {
     let wait = due.as_millis().wrapping_sub(last_visit.as_millis());
     match (due, wait) {
-        (Timestamp::NEVER, _) => put(out, 0),
+        (Timestamp::NEVER, _) => put_varint(out, 0),
         // One of all times does not fit, the millisecond before a last visit: it is told a millisecond earlier.
-        (_, u64::MAX) => put(out, u64::MAX),
-        (_, wait) => put(out, wait + 1),
+        (_, u64::MAX) => put_varint(out, u64::MAX),
+        (_, wait) => put_varint(out, wait + 1),
     }
 }
 
-fn read_due(bytes: &mut Bytes<'_>, last_visit: Timestamp) -> Result<Timestamp, Misfit> {
-    Ok(match bytes.number()? {
+fn read_due(bytes: &mut Decoder<'_>, last_visit: Timestamp) -> Result<Timestamp, DecodeError> {
+    Ok(match bytes.varint()? {
         0 => Timestamp::NEVER,
         wait => Timestamp::from_millis(last_visit.as_millis().wrapping_add(wait - 1)),
     })
@@ -277,12 +167,12 @@ pub fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
             | u8::from(visit.position.is_some()) << 6
             | u8::from(visit.memo != Memo::default()) << 7,
     );
-    put(out, visit.at.as_millis());
+    put_varint(out, visit.at.as_millis());
     put_instant(out, visit.due);
-    put(out, u64::try_from(visit.download.as_millis()).unwrap_or(u64::MAX));
+    put_varint(out, u64::try_from(visit.download.as_millis()).unwrap_or(u64::MAX));
     if let Some(position) = visit.position {
-        put(out, u64::from(position.file));
-        put(out, position.offset);
+        put_varint(out, u64::from(position.file));
+        put_varint(out, position.offset);
     }
     if has_hash {
         out.extend_from_slice(&visit.content_hash.0.to_le_bytes());
@@ -292,7 +182,7 @@ pub fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
     }
 }
 
-pub fn visit_of(bytes: &mut Bytes<'_>) -> Result<Visit, Misfit> {
+pub fn visit_of(bytes: &mut Decoder<'_>) -> Result<Visit, DecodeError> {
     let flags = bytes.byte()?;
     let outcome = match flags & 0x0F {
         0 => VisitOutcome::Page,
@@ -304,12 +194,12 @@ pub fn visit_of(bytes: &mut Bytes<'_>) -> Result<Visit, Misfit> {
         6 => VisitOutcome::Failed,
         _ => return Err("an unknown outcome"),
     };
-    let at = Timestamp::from_millis(bytes.number()?);
+    let at = Timestamp::from_millis(bytes.varint()?);
     let due = bytes.instant()?;
-    let download = Duration::from_millis(bytes.number()?);
+    let download = Duration::from_millis(bytes.varint()?);
     let position = match flags & 0x40 {
         0 => None,
-        _ => Some(PagePosition { file: bytes.small()?, offset: bytes.number()? }),
+        _ => Some(PagePosition { file: bytes.varint_as()?, offset: bytes.varint()? }),
     };
     let content_hash = match flags & 0x20 {
         0 => ContentHash::default(),
@@ -342,10 +232,10 @@ mod tests {
         #[test]
         fn numbers_come_back(value in any::<u64>()) {
             let mut out = Vec::new();
-            put(&mut out, value);
+            put_varint(&mut out, value);
             put_instant(&mut out, Timestamp::from_millis(value));
-            let mut bytes = Bytes::of(&out);
-            prop_assert_eq!(bytes.number(), Ok(value));
+            let mut bytes = Decoder::of(&out);
+            prop_assert_eq!(bytes.varint(), Ok(value));
             prop_assert_eq!(bytes.instant(), Ok(Timestamp::from_millis(value)));
             prop_assert!(bytes.is_empty());
         }
@@ -376,14 +266,14 @@ mod tests {
             };
             out.clear();
             put_visit(&mut out, &visit);
-            prop_assert_eq!(visit_of(&mut Bytes::of(&out)), Ok(visit));
+            prop_assert_eq!(visit_of(&mut Decoder::of(&out)), Ok(visit));
         }
 
         #[test]
         fn no_bytes_break_reading(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
             let _ = visits_of(&bytes, State::Gone, 0);
-            let _ = visit_of(&mut Bytes::of(&bytes));
-            let _ = Bytes::of(&bytes).text();
+            let _ = visit_of(&mut Decoder::of(&bytes));
+            let _ = Decoder::of(&bytes).text();
         }
     }
 }

@@ -7,8 +7,8 @@
 //! block 6 0 8000000000000000 file
 //! crc 1c291ca3
 //! ```
-//! Per block: number, generation, first hash, and whether it has a file yet; `rebuild` behind that says that it was
-//! emptied and is not filled again yet. Blocks stand in the order of their hashes.
+//! Per bucket: number, generation, first hash, and whether it has a file yet; `rebuild` behind that says that it was
+//! emptied and is not filled again yet. Buckets stand in the order of their hashes.
 
 use crate::Error;
 use farol_base::disk::Disk;
@@ -19,7 +19,7 @@ const NEW_FILE: &str = "blocks.new";
 const VERSION: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ManifestEntry {
     pub number: u32,
     pub generation: u64,
     pub from: u64,
@@ -28,11 +28,11 @@ pub struct Listed {
     pub rebuilding: bool,
 }
 
-/// Reads the list and the next free number; a store that has none yet is one empty block.
-pub fn read(disk: &dyn Disk) -> Result<(Vec<Listed>, u32), Error> {
+/// Reads the list and the next free number; a store that has none yet is one empty bucket.
+pub fn read(disk: &dyn Disk) -> Result<(Vec<ManifestEntry>, u32), Error> {
     let Some(len) = disk.len(FILE).map_err(Error::io("look at", FILE))? else {
         return Ok((
-            vec![Listed { number: 0, generation: 0, from: 0, has_file: false, rebuilding: false }],
+            vec![ManifestEntry { number: 0, generation: 0, from: 0, has_file: false, rebuilding: false }],
             1,
         ));
     };
@@ -51,7 +51,7 @@ pub fn read(disk: &dyn Disk) -> Result<(Vec<Listed>, u32), Error> {
     })
 }
 
-fn parse(text: &str) -> Option<(Vec<Listed>, u32)> {
+fn parse(text: &str) -> Option<(Vec<ManifestEntry>, u32)> {
     let (body, crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
     if u32::from_str_radix(crc, 16).ok()? != crc32fast::hash(body.as_bytes()) {
         return None;
@@ -59,11 +59,11 @@ fn parse(text: &str) -> Option<(Vec<Listed>, u32)> {
     let mut lines = body.lines();
     lines.next().filter(|line| *line == format!("farol-urls {VERSION}"))?;
     let next = lines.next()?.strip_prefix("next ")?.parse().ok()?;
-    let blocks: Option<Vec<Listed>> = lines
+    let buckets: Option<Vec<ManifestEntry>> = lines
         .map(|line| {
             let mut words = line.split(' ');
             words.next().filter(|word| *word == "block")?;
-            Some(Listed {
+            Some(ManifestEntry {
                 number: words.next()?.parse().ok()?,
                 generation: words.next()?.parse().ok()?,
                 from: u64::from_str_radix(words.next()?, 16).ok()?,
@@ -72,15 +72,15 @@ fn parse(text: &str) -> Option<(Vec<Listed>, u32)> {
             })
         })
         .collect();
-    let blocks = blocks?;
-    let fits = blocks.first()?.from == 0 && blocks.windows(2).all(|pair| pair[0].from < pair[1].from);
-    fits.then_some((blocks, next))
+    let buckets = buckets?;
+    let fits = buckets.first()?.from == 0 && buckets.windows(2).all(|pair| pair[0].from < pair[1].from);
+    fits.then_some((buckets, next))
 }
 
 /// Replaces the list; it survives a power cut once this returns.
-pub fn write(disk: &dyn Disk, blocks: &[Listed], next: u32) -> Result<(), Error> {
+pub fn write(disk: &dyn Disk, buckets: &[ManifestEntry], next: u32) -> Result<(), Error> {
     let mut text = format!("farol-urls {VERSION}\nnext {next}\n");
-    for Listed { number, generation, from, has_file, rebuilding } in blocks {
+    for ManifestEntry { number, generation, from, has_file, rebuilding } in buckets {
         let file = if *has_file { "file" } else { "-" };
         let rebuild = if *rebuilding { " rebuild" } else { "" };
         // Writing to a string cannot fail.
@@ -102,16 +102,16 @@ mod tests {
     #[test]
     fn the_list_comes_back_and_any_flipped_bit_shows() {
         let mem = Mem::new();
-        let listed = |number, generation, from| Listed {
+        let listed = |number, generation, from| ManifestEntry {
             number,
             generation,
             from,
             has_file: number == 0,
             rebuilding: number == 6,
         };
-        let blocks = vec![listed(0, 3, 0), listed(6, 0, 1 << 63)];
-        write(&mem, &blocks, 7).unwrap();
-        assert_eq!(read(&mem).unwrap(), (blocks, 7));
+        let buckets = vec![listed(0, 3, 0), listed(6, 0, 1 << 63)];
+        write(&mem, &buckets, 7).unwrap();
+        assert_eq!(read(&mem).unwrap(), (buckets, 7));
         let mut bytes = vec![0; mem.len(FILE).unwrap().unwrap() as usize];
         mem.read_at(FILE, 0, &mut bytes).unwrap();
         for at in 0..bytes.len() {

@@ -1,14 +1,14 @@
-//! Empties damaged blocks, so that they can be filled anew from the archive.
+//! Empties damaged buckets, so that they can be filled anew from the archive.
 //!
-//! What came in for such a block and is not damaged stays, but for visits that the archive has: reading the archive
+//! What came in for such a bucket and is not damaged stays, but for visits that the archive has: reading the archive
 //! again brings those, and each must count once.
 
-use super::incoming::Incoming;
-use super::manifest::{self, Listed};
+use super::compaction::delta::HostDelta;
+use super::compaction::scheduler::write_run;
+use super::manifest::{self, ManifestEntry};
+use super::memtable::{Event, Memtable};
 use super::run::RunReader;
-use super::stage::{Event, Stage};
-use super::upkeep::write_run;
-use super::{Block, Veuni};
+use super::{Bucket, Veuni};
 use crate::Error;
 use crate::urls::{UrlStore, VisitOutcome};
 use std::ops::RangeInclusive;
@@ -16,18 +16,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Veuni {
-    /// Empties blocks whose files are damaged; answers with their ranges of host hashes ([`farol_base::fingerprint`]),
+    /// Empties buckets whose files are damaged; answers with their ranges of host hashes ([`farol_base::fingerprint`]),
     /// whose URLs somebody
     /// must now note again, and then say so ([`UrlStore::rebuilt`]).
     pub fn empty_damaged(&mut self) -> Result<Vec<RangeInclusive<u64>>, Error> {
         UrlStore::flush(self)?;
-        while self.wait_for_a_job()? {}
+        while self.wait_for_job()? {}
         let mut ranges = Vec::new();
-        for at in 0..self.blocks.len() {
-            if self.blocks[at].damage.is_some() {
-                let last = self.blocks.get(at + 1).map_or(u64::MAX, |next| next.from - 1);
-                ranges.push(self.blocks[at].from..=last);
-                self.empty_block(at)?;
+        for at in 0..self.buckets.len() {
+            if self.buckets[at].damage.is_some() {
+                let last = self.buckets.get(at + 1).map_or(u64::MAX, |next| next.from - 1);
+                ranges.push(self.buckets[at].from..=last);
+                self.empty_bucket(at)?;
             }
         }
         Ok(ranges)
@@ -35,41 +35,41 @@ impl Veuni {
 
     /// Notes that what was emptied is whole again. Until then a store that is opened counts it as damaged.
     pub(super) fn end_rebuilding(&mut self) -> Result<(), Error> {
-        let mut list: Vec<Listed> = self.blocks.iter().map(Block::listed).collect();
+        let mut list: Vec<ManifestEntry> = self.buckets.iter().map(Bucket::listed).collect();
         list.iter_mut().for_each(|listed| listed.rebuilding = false);
-        manifest::write(&*self.disk, &list, self.numbers.load(Ordering::Relaxed))?;
-        self.blocks.iter_mut().for_each(|block| block.rebuilding = false);
+        manifest::write(&*self.disk, &list, self.next_number.load(Ordering::Relaxed))?;
+        self.buckets.iter_mut().for_each(|bucket| bucket.rebuilding = false);
         Ok(())
     }
 
-    fn empty_block(&mut self, at: usize) -> Result<(), Error> {
-        self.lately.forget();
-        let block = &self.blocks[at];
-        let mut kept = Stage::default();
-        for run in &block.runs {
+    fn empty_bucket(&mut self, at: usize) -> Result<(), Error> {
+        self.seen_cache.clear();
+        let bucket = &self.buckets[at];
+        let mut kept = Memtable::default();
+        for run in &bucket.runs {
             let offsets = run.index.iter().map(|(_, offset)| *offset).collect();
-            let whole = RunReader::file(self.disk.clone(), &block.pending_file(), offsets)
+            let whole = RunReader::file(self.disk.clone(), &bucket.level0_file(), offsets)
                 .and_then(|mut reader| keep(&mut reader, &mut kept));
             if let Err(error) = whole {
                 tracing::warn!(error = %error, "what waited behind the damage is read from the archive again");
                 break;
             }
         }
-        let mut staged = Stage::default();
-        staged.append(&block.stage);
-        keep(&mut RunReader::stage(Arc::new(staged)), &mut kept)?;
-        let upto = self.log.next - 1;
-        let mut fresh = Block::new(block.number, block.generation + 1, block.from);
-        fresh.upto = upto;
+        let mut buffered = Memtable::default();
+        buffered.extend(&bucket.memtable);
+        keep(&mut RunReader::memtable(Arc::new(buffered)), &mut kept)?;
+        let flushed_seqno = self.wal.next_seqno - 1;
+        let mut fresh = Bucket::new(bucket.number, bucket.generation + 1, bucket.from);
+        fresh.flushed_seqno = flushed_seqno;
         fresh.rebuilding = true;
         if !kept.is_empty() {
-            fresh.runs.push(write_run(&*self.disk, &fresh.pending_file(), &kept, upto, 0)?);
+            fresh.runs.push(write_run(&*self.disk, &fresh.level0_file(), &kept, flushed_seqno, 0)?);
         }
-        let files = [format!("block-{:06}-{:08}", block.number, block.generation), block.pending_file()];
-        self.blocks[at] = fresh;
-        let list: Vec<Listed> = self.blocks.iter().map(Block::listed).collect();
-        manifest::write(&*self.disk, &list, self.numbers.load(Ordering::Relaxed))?;
-        self.count_held(at..at + 1);
+        let files = [format!("block-{:06}-{:08}", bucket.number, bucket.generation), bucket.level0_file()];
+        self.buckets[at] = fresh;
+        let list: Vec<ManifestEntry> = self.buckets.iter().map(Bucket::listed).collect();
+        manifest::write(&*self.disk, &list, self.next_number.load(Ordering::Relaxed))?;
+        self.count_leased(at..at + 1);
         for file in files {
             self.disk.remove(&file).map_err(Error::io("remove", &file))?;
         }
@@ -78,22 +78,22 @@ impl Veuni {
 }
 
 /// Takes over what a run has, but for visits that are in the archive.
-fn keep(reader: &mut RunReader, into: &mut Stage) -> Result<(), Error> {
+fn keep(reader: &mut RunReader, into: &mut Memtable) -> Result<(), Error> {
     into.in_batch(0);
     while let Some((_, host)) = reader.peek() {
         let host = host.to_string();
-        let mut incoming = Incoming::default();
-        reader.read_server(&mut incoming)?;
-        if incoming.forgotten {
-            into.forget(&host);
+        let mut delta = HostDelta::default();
+        reader.read_host(&mut delta)?;
+        if delta.tombstone {
+            into.delete_host(&host);
         }
-        for at in 0..incoming.len() {
-            let came = incoming.get(at);
-            let Ok(path) = std::str::from_utf8(came.path) else { continue };
-            if came.depth != u16::MAX {
-                into.found(&host, path, came.depth, None);
+        for at in 0..delta.len() {
+            let entry = delta.get(at);
+            let Ok(path) = std::str::from_utf8(entry.path) else { continue };
+            if entry.depth != u16::MAX {
+                into.found(&host, path, entry.depth, None);
             }
-            for event in came.events {
+            for event in entry.events {
                 match event {
                     Event::Hint(hint) => into.found(&host, path, u16::MAX, Some(*hint)),
                     Event::Visit(visit)

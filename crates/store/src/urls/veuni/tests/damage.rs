@@ -1,7 +1,7 @@
-//! Flipped bits: each is told with its file and place, the other blocks go on, and what was lost can be noted again.
+//! Flipped bits: each is told with its file and place, the other buckets go on, and what was lost can be noted again.
 
-use super::super::frame::{HEAD_BYTES, lengths};
 use super::*;
+use crate::urls::veuni::block_frame::{HEAD_BYTES, lengths};
 use std::ops::Range;
 
 const HOSTS: u64 = 30;
@@ -14,7 +14,7 @@ fn text(host: u64, page: u64) -> String {
 }
 
 fn small() -> VeuniOptions {
-    VeuniOptions { block_servers: 6, block_bytes: 100 << 10, ..options() }
+    VeuniOptions { bucket_hosts: 6, bucket_bytes: 100 << 10, ..options() }
 }
 
 /// What is noted of a host, the first time and after a repair: URLs, and visits that the archive has.
@@ -26,19 +26,19 @@ fn note(store: &mut dyn UrlStore, host: u64, pages: Range<u64>) {
     }
 }
 
-/// A store of several blocks, none of which has anything pending, and the naive one that knows the same.
+/// A store of several buckets, none of which has anything pending, and the naive one that knows the same.
 fn settled() -> (Mem, Naive) {
     let (mem, mut naive) = (Mem::new(), Naive::new());
     let mut store = open(&mem, small());
-    // Twice, because the first merge does not know how many servers come in.
+    // Twice, because the first merge does not know how many hosts come in.
     for pages in [0..1, 1..PAGES] {
         for host in 0..HOSTS {
             note(&mut store, host, pages.clone());
             note(&mut naive, host, pages.clone());
         }
-        store.settle().unwrap();
+        store.compact_all().unwrap();
     }
-    assert!(store.blocks.len() > 3 && store.check().is_empty());
+    assert!(store.buckets.len() > 3 && store.check().is_empty());
     (mem, naive)
 }
 
@@ -57,36 +57,36 @@ fn with_flip(mem: &Mem, file: &str, offset: u64) -> Mem {
     mem
 }
 
-/// The compressed pieces of a file between two offsets.
-fn frames(bytes: &[u8], mut at: u64, end: u64) -> Vec<Range<u64>> {
-    let mut frames = Vec::new();
+/// The compressed blocks of a file between two offsets.
+fn frame_reader(bytes: &[u8], mut at: u64, end: u64) -> Vec<Range<u64>> {
+    let mut frame_reader = Vec::new();
     while at < end {
         let head: [u8; HEAD_BYTES] = std::array::from_fn(|i| bytes[at as usize + i]);
         let next = at + (HEAD_BYTES + lengths(&head).1) as u64;
-        frames.push(at..next);
+        frame_reader.push(at..next);
         at = next;
     }
-    frames
+    frame_reader
 }
 
-/// The regions of a block's file: header, first and last piece of URLs, last page of the directory, footer, trailer.
-fn regions(bytes: &[u8], servers: u64) -> Vec<(&'static str, Range<u64>)> {
+/// The regions of a bucket's file: header, first and last block of URLs, last page of the directory, footer, trailer.
+fn regions(bytes: &[u8], hosts: u64) -> Vec<(&'static str, Range<u64>)> {
     let len = bytes.len() as u64;
     let trailer = len - TRAILER_BYTES;
     let footer = u64::from_le_bytes(std::array::from_fn(|i| bytes[trailer as usize + i]));
-    let mut pieces = frames(bytes, BLOCK_HEADER_BYTES, footer);
-    let pages = pieces.split_off(pieces.len() - servers.div_ceil(64) as usize);
+    let mut blocks = frame_reader(bytes, BLOCK_HEADER_BYTES, footer);
+    let pages = blocks.split_off(blocks.len() - hosts.div_ceil(64) as usize);
     vec![
         ("header", 0..BLOCK_HEADER_BYTES),
-        ("first piece", pieces[0].clone()),
-        ("last piece", pieces[pieces.len() - 1].clone()),
+        ("first piece", blocks[0].clone()),
+        ("last piece", blocks[blocks.len() - 1].clone()),
         ("page", pages[pages.len() - 1].clone()),
         ("footer", footer..trailer),
         ("trailer", trailer..len),
     ]
 }
 
-/// Some bytes of a region: its ends, its middle, and the lengths and the checksum at the head of a piece.
+/// Some bytes of a region: its ends, its middle, and the lengths and the checksum at the head of a block.
 fn spots(region: &Range<u64>) -> BTreeSet<u64> {
     let ends = [region.start, region.end - 1, (region.start + region.end) / 2];
     let head = [1, 2, 4, 5, 8, 9, 12].map(|at| region.start + at);
@@ -103,12 +103,12 @@ fn waiting_outside(naive: &Naive, range: &Range<u64>) -> BTreeSet<CanonicalUrl> 
     naive.urls().filter(waits).cloned().collect()
 }
 
-/// Number, file and range of the second block.
-fn second_block(mem: &Mem) -> (String, String, Range<u64>, u64) {
+/// Number, file and range of the second bucket.
+fn second_bucket(mem: &Mem) -> (String, String, Range<u64>, u64) {
     let store = open(&mem.fork(), small());
-    let block = &store.blocks[1];
-    let file = block.file.as_ref().unwrap();
-    (file.file.clone(), block.pending_file(), block.from..store.blocks[2].from, file.totals.servers)
+    let bucket = &store.buckets[1];
+    let file = bucket.file.as_ref().unwrap();
+    (file.file.clone(), bucket.level0_file(), bucket.from..store.buckets[2].from, file.totals.hosts)
 }
 
 /// Empties what is damaged, notes it again, and compares.
@@ -120,7 +120,7 @@ fn repair(mut store: Veuni, naive: &Naive, range: &Range<u64>, pages: u64) {
             note(&mut store, host, 0..pages);
         }
     }
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     assert_eq!(Counts { bytes_on_disk: 0, ..store.counts() }, naive.counts());
     same(&store, naive, naive.urls().cloned());
 }
@@ -128,8 +128,8 @@ fn repair(mut store: Veuni, naive: &Naive, range: &Range<u64>, pages: u64) {
 #[test]
 fn a_flipped_bit_in_a_block_is_told_and_its_servers_come_back() {
     let (mem, naive) = settled();
-    let (file, _, range, servers) = second_block(&mem);
-    for (name, region) in regions(&bytes_of(&mem, &file), servers) {
+    let (file, _, range, hosts) = second_bucket(&mem);
+    for (name, region) in regions(&bytes_of(&mem, &file), hosts) {
         for (number, at) in spots(&region).into_iter().enumerate() {
             let bad = with_flip(&mem, &file, at);
             let mut store = open(&bad, small());
@@ -158,8 +158,8 @@ fn open_and_check(mem: &Mem) -> Veuni {
 #[test]
 fn damage_that_the_crawl_comes_upon_stops_only_its_block() {
     let (mem, naive) = settled();
-    let (file, _, range, servers) = second_block(&mem);
-    for (name, region) in regions(&bytes_of(&mem, &file), servers) {
+    let (file, _, range, hosts) = second_bucket(&mem);
+    for (name, region) in regions(&bytes_of(&mem, &file), hosts) {
         let bad = with_flip(&mem, &file, (region.start + region.end) / 2);
         let mut store = open(&bad, small());
         let mut expected = waiting_outside(&naive, &range);
@@ -181,7 +181,7 @@ fn damage_that_the_crawl_comes_upon_stops_only_its_block() {
                     }),
                     Err(error) => troubles.push(error.to_string()),
                 }
-                store.let_go(host);
+                store.release_host(host);
             }
             store.flush().unwrap();
         }
@@ -195,10 +195,10 @@ fn damage_that_the_crawl_comes_upon_stops_only_its_block() {
     }
 }
 
-/// As [`settled`], and then more URLs, that wait in pending files: two runs for each block.
+/// As [`settled`], and then more URLs, that wait in level-0 runs: two runs for each bucket.
 fn with_pending() -> (Mem, Naive) {
     let (mem, mut naive) = settled();
-    let mut store = open(&mem, VeuniOptions { memory: 1, ..small() });
+    let mut store = open(&mem, VeuniOptions { memtable_bytes: 1, ..small() });
     for pages in [PAGES..PAGES + 5, PAGES + 5..PAGES + 10] {
         for host in 0..HOSTS {
             note(&mut store, host, pages.clone());
@@ -208,36 +208,36 @@ fn with_pending() -> (Mem, Naive) {
         // Takes in what the first one wrote.
         store.flush().unwrap();
     }
-    assert!(store.blocks.iter().all(|block| block.runs.len() == 2 && block.stage.is_empty()));
-    // As a log does that has grown: what stands in pending files goes from it.
-    store.log.roll();
+    assert!(store.buckets.iter().all(|bucket| bucket.runs.len() == 2 && bucket.memtable.is_empty()));
+    // As a log does that has grown: what stands in level-0 runs goes from it.
+    store.wal.roll();
     store.flush().unwrap();
-    assert_eq!(store.log.files().len(), 1);
+    assert_eq!(store.wal.segment_files().len(), 1);
     (mem, naive)
 }
 
 /// Bytes of the head and the index of the run that stands at this offset.
 fn run_head(bytes: &[u8], at: u64) -> Range<u64> {
-    let pieces = u32::from_le_bytes(std::array::from_fn(|i| bytes[at as usize + 12 + i]));
-    at..at + 28 + 16 * u64::from(pieces) + 4
+    let blocks = u32::from_le_bytes(std::array::from_fn(|i| bytes[at as usize + 12 + i]));
+    at..at + 28 + 16 * u64::from(blocks) + 4
 }
 
 #[test]
 fn a_flipped_bit_in_a_pending_piece_is_told_and_its_servers_come_back() {
     let (mem, naive) = with_pending();
-    let (_, pending, range, _) = second_block(&mem);
+    let (_, pending, range, _) = second_bucket(&mem);
     let bytes = bytes_of(&mem, &pending);
     let head = run_head(&bytes, 0);
-    let piece = frames(&bytes, head.end, head.end + 1).remove(0);
-    for at in spots(&piece) {
+    let block = frame_reader(&bytes, head.end, head.end + 1).remove(0);
+    for at in spots(&block) {
         let bad = with_flip(&mem, &pending, at);
         let mut store = open(&bad, small());
         let damage = store.check();
         assert_eq!(damage.len(), 1, "byte {at}");
         assert_eq!(damage[0].file, pending, "byte {at}");
-        assert!(piece.contains(&damage[0].offset) || damage[0].what.contains("too early"), "{damage:?}");
+        assert!(block.contains(&damage[0].offset) || damage[0].what.contains("too early"), "{damage:?}");
     }
-    let bad = with_flip(&mem, &pending, (piece.start + piece.end) / 2);
+    let bad = with_flip(&mem, &pending, (block.start + block.end) / 2);
     let mut store = open(&bad, small());
     store.check();
     repair(open_and_check(&bad), &naive, &range, PAGES + 10);
@@ -248,7 +248,7 @@ fn a_flipped_bit_in_a_pending_piece_is_told_and_its_servers_come_back() {
 #[test]
 fn a_flipped_bit_in_the_head_of_a_run_is_told() {
     let (mem, naive) = with_pending();
-    let (_, pending, range, _) = second_block(&mem);
+    let (_, pending, range, _) = second_bucket(&mem);
     let bytes = bytes_of(&mem, &pending);
     for at in spots(&run_head(&bytes, 0)) {
         let bad = with_flip(&mem, &pending, at);
@@ -264,26 +264,26 @@ fn a_flipped_bit_in_the_head_of_a_run_is_told() {
     }
 }
 
-/// Until it is repaired, whatever else comes in, for this block and for others.
+/// Until it is repaired, whatever else comes in, for this bucket and for others.
 #[test]
 fn damage_is_not_forgotten() {
     let (mem, mut naive) = with_pending();
-    let (file, pending, range, servers) = second_block(&mem);
+    let (file, pending, range, hosts) = second_bucket(&mem);
     for host in 0..HOSTS {
         note(&mut naive, host, PAGES + 10..PAGES + 15);
     }
-    let mut regions = regions(&bytes_of(&mem, &file), servers);
+    let mut regions = regions(&bytes_of(&mem, &file), hosts);
     regions.push(("run", run_head(&bytes_of(&mem, &pending), 0)));
     for (name, region) in regions {
         let damaged = if name == "run" { &pending } else { &file };
         let bad = with_flip(&mem, damaged, (region.start + region.end) / 2);
-        let mut store = open(&bad, VeuniOptions { memory: 1, ..small() });
+        let mut store = open(&bad, VeuniOptions { memtable_bytes: 1, ..small() });
         assert_eq!(store.check().len(), 1);
         for host in 0..HOSTS {
             note(&mut store, host, PAGES + 10..PAGES + 15);
         }
         store.flush().unwrap();
-        store.settle().unwrap();
+        store.compact_all().unwrap();
         drop(store);
         let mut store = open(&bad, small());
         assert_eq!(store.check().iter().map(|damage| &damage.file).collect::<Vec<_>>(), [damaged], "{name}");

@@ -1,4 +1,4 @@
-//! Many URLs: a server that is larger than a block, blocks that split, merges on threads, a disk that fills up.
+//! Many URLs: a host that is larger than a bucket, buckets that split, merges on threads, a disk that fills up.
 
 use super::*;
 use farol_base::disk::Faulty;
@@ -13,9 +13,9 @@ pub(super) fn found_url(host: u64, page: u64) -> Found {
 
 #[test]
 fn a_huge_server_stays_in_one_block_and_all_of_it_comes_up_once() {
-    // Many times what a block should have, and 300 times what is pre-scheduled.
+    // Many times what a bucket should have, and 300 times what is pre-scheduled.
     let mem = Mem::new();
-    let mut store = open(&mem, VeuniOptions { block_bytes: 64 << 10, prescheduled: 1000, ..options() });
+    let mut store = open(&mem, VeuniOptions { bucket_bytes: 64 << 10, prescheduled: 1000, ..options() });
     let mut expected = BTreeSet::new();
     for first in (0..300_000).step_by(10_000) {
         let batch: Vec<Found> = (first..first + 10_000).map(|page| found_url(0, page)).collect();
@@ -23,17 +23,17 @@ fn a_huge_server_stays_in_one_block_and_all_of_it_comes_up_once() {
         store.found(&batch).unwrap();
         store.flush().unwrap();
     }
-    store.settle().unwrap();
-    assert_eq!(block_files(&mem).len(), 1);
-    assert!(store.blocks[0].bytes() > 10 * (64 << 10), "{} bytes", store.blocks[0].bytes());
+    store.compact_all().unwrap();
+    assert_eq!(bucket_files(&mem).len(), 1);
+    assert!(store.buckets[0].bytes() > 10 * (64 << 10), "{} bytes", store.buckets[0].bytes());
     let host = Host::parse("http://h0.test").unwrap();
     assert_eq!(store.host_counts(&host).unwrap().known, 300_000);
     visit_all(&mut store, expected, 250);
-    store.settle().unwrap();
-    assert_eq!(block_files(&mem).len(), 1);
+    store.compact_all().unwrap();
+    assert_eq!(bucket_files(&mem).len(), 1);
     let counts = store.counts();
     assert_eq!(
-        (counts.hosts, counts.known, counts.collected, counts.waiting, counts.unsettled),
+        (counts.hosts, counts.known, counts.collected, counts.waiting, counts.unmerged),
         (1, 300_000, 300_000, 0, 0)
     );
 }
@@ -46,20 +46,20 @@ fn a_small_store_has_several_blocks_which_hand_out_together() {
             store.found(batch).unwrap();
             store.flush().unwrap();
         }
-        store.settle().unwrap();
-        store.blocks.iter().map(Block::bytes).collect::<Vec<u64>>()
+        store.compact_all().unwrap();
+        store.buckets.iter().map(Bucket::bytes).collect::<Vec<u64>>()
     };
     // Far from the 32 MiB at which one of a large store is split. Together they count as one turn.
-    let mut store = open(&Mem::new(), VeuniOptions { turns: 1, ..options() });
+    let mut store = open(&Mem::new(), VeuniOptions { active_buckets_max: 1, ..options() });
     let bytes = load(&mut store, 300_000);
     assert!(bytes.len() > 1 && bytes.iter().all(|bytes| (1 << 20..3 << 20).contains(bytes)), "{bytes:?}");
     assert_eq!(store.hosts_due(NOW, 1000).unwrap().len(), 500);
     // Where they are as large as they may be, no more than the turns hand out.
-    let block_bytes = 64 << 10;
-    let mut store = open(&Mem::new(), VeuniOptions { turns: 2, block_bytes, ..options() });
+    let bucket_bytes = 64 << 10;
+    let mut store = open(&Mem::new(), VeuniOptions { active_buckets_max: 2, bucket_bytes, ..options() });
     let bytes = load(&mut store, 60_000);
     let hosts = store.hosts_due(NOW, 1000).unwrap().len();
-    let in_turn = store.blocks.iter().filter(|block| block.turn.is_some()).count();
+    let in_turn = store.buckets.iter().filter(|bucket| bucket.active.is_some()).count();
     assert!(bytes.len() > 5 && hosts < 300 && in_turn == 2, "{hosts} hosts of {in_turn} of {bytes:?}");
 }
 
@@ -84,44 +84,46 @@ fn what_a_crawl_finds_first_is_merged_before_it_asks() {
 
 #[test]
 fn what_waits_for_a_huge_server_is_never_more_than_memory_holds() {
-    // Pending files may be as large as they like, but one server's must fit into a merge.
+    // Pending files may be as large as they like, but one host's must fit into a merge.
     let memory = 1 << 20;
     let mem = Mem::new();
-    let mut store =
-        open(&mem, VeuniOptions { memory, pending_min: 1 << 40, block_bytes: 64 << 10, ..options() });
+    let mut store = open(
+        &mem,
+        VeuniOptions { memtable_bytes: memory, level0_min: 1 << 40, bucket_bytes: 64 << 10, ..options() },
+    );
     let mut most = 0;
     for first in (0..400_000).step_by(2_000) {
         store.found(&(first..first + 2_000).map(|page| found_url(0, page)).collect::<Vec<Found>>()).unwrap();
         store.flush().unwrap();
-        most = most.max(store.blocks[0].runs.iter().map(|run| run.largest).sum());
+        most = most.max(store.buckets[0].runs.iter().map(|run| run.largest).sum());
     }
     assert!(most > memory / 2 && most <= 3 * memory, "{most} bytes waited");
     // After opening again as much waits, or is thought to.
-    let waits = |store: &Veuni| store.blocks[0].runs.iter().map(|run| run.largest).sum::<u64>();
+    let waits = |store: &Veuni| store.buckets[0].runs.iter().map(|run| run.largest).sum::<u64>();
     let before = waits(&store);
     drop(store);
-    let mut store = open(&mem, VeuniOptions { memory, ..options() });
+    let mut store = open(&mem, VeuniOptions { memtable_bytes: memory, ..options() });
     assert!(before > 0 && waits(&store) >= before / 2, "{} of {before} bytes", waits(&store));
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     let host = Host::parse("http://h0.test").unwrap();
-    assert_eq!((store.blocks.len(), store.host_counts(&host).unwrap().known), (1, 400_000));
+    assert_eq!((store.buckets.len(), store.host_counts(&host).unwrap().known), (1, 400_000));
 }
 
 #[test]
 fn a_block_that_splits_leaves_the_others_alone() {
     let mem = Mem::new();
-    let mut store = open(&mem, VeuniOptions { block_servers: 30, block_bytes: 32 << 10, ..options() });
+    let mut store = open(&mem, VeuniOptions { bucket_hosts: 30, bucket_bytes: 32 << 10, ..options() });
     let first: Vec<Found> =
         (0..300).flat_map(|host| (0..20).map(move |page| found_url(host, page))).collect();
     store.found(&first).unwrap();
-    store.settle().unwrap();
-    // The first merge does not know how many servers come in; the next ones do.
+    store.compact_all().unwrap();
+    // The first merge does not know how many hosts come in; the next ones do.
     store.found(&(0..300).map(|host| found_url(host, 20)).collect::<Vec<Found>>()).unwrap();
-    store.settle().unwrap();
-    let before = block_files(&mem);
+    store.compact_all().unwrap();
+    let before = bucket_files(&mem);
     assert!(before.len() > 3, "{before:?}");
-    let (from, upto) = (store.blocks[1].from, store.blocks[2].from);
-    let (number, generation) = (store.blocks[1].number, store.blocks[1].generation);
+    let (from, upto) = (store.buckets[1].from, store.buckets[2].from);
+    let (number, generation) = (store.buckets[1].number, store.buckets[1].generation);
     let is_inside = |found: &Found| {
         let hash = hash64(found.url.host_str().as_bytes());
         from <= hash && hash < upto
@@ -130,17 +132,17 @@ fn a_block_that_splits_leaves_the_others_alone() {
     let more: Vec<Found> = (300..6000).map(deep).filter(is_inside).collect();
     assert!(more.len() > 100, "{}", more.len());
     store.found(&more).unwrap();
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     store.found(&more.iter().map(|found| Found { depth: 0, ..found.clone() }).collect::<Vec<_>>()).unwrap();
-    store.settle().unwrap();
-    let after = block_files(&mem);
+    store.compact_all().unwrap();
+    let after = bucket_files(&mem);
     assert!(after.len() > before.len() + 1);
     let changed: Vec<&String> = before.difference(&after).collect();
     assert_eq!(changed, [&format!("block-{number:06}-{generation:08}")], "others were rewritten");
-    // What is new lies between the borders of the block that split.
-    let borders: Vec<u64> = store.blocks.iter().map(|block| block.from).collect();
+    // What is new lies between the borders of the bucket that split.
+    let borders: Vec<u64> = store.buckets.iter().map(|bucket| bucket.from).collect();
     assert!(borders.is_sorted() && borders.contains(&from) && borders.contains(&upto));
-    let parts = store.blocks.iter().filter(|block| from <= block.from && block.from < upto).count();
+    let parts = store.buckets.iter().filter(|bucket| from <= bucket.from && bucket.from < upto).count();
     assert_eq!(after.len(), before.len() - 1 + parts);
     assert_eq!(store.counts().known, first.len() as u64 + 300 + more.len() as u64);
     let store = open(&mem, options());
@@ -153,11 +155,11 @@ fn a_block_that_splits_leaves_the_others_alone() {
 fn what_threads_merge_is_what_came_in() {
     let mem = Mem::new();
     let small = VeuniOptions {
-        memory: 400 << 10,
-        block_bytes: 96 << 10,
-        block_servers: 40,
+        memtable_bytes: 400 << 10,
+        bucket_bytes: 96 << 10,
+        bucket_hosts: 40,
         prescheduled: 150,
-        turns: 3,
+        active_buckets_max: 3,
         threads: 2,
         ..VeuniOptions::default()
     };
@@ -175,14 +177,14 @@ fn what_threads_merge_is_what_came_in() {
         naive.found(&batch).unwrap();
         store.flush().unwrap();
     }
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     assert_eq!(Counts { bytes_on_disk: 0, ..store.counts() }, naive.counts());
-    assert!(store.blocks.len() > 5, "{} blocks", store.blocks.len());
+    assert!(store.buckets.len() > 5, "{} blocks", store.buckets.len());
     same(&store, &naive, naive.urls().step_by(17).cloned());
     visit_all(&mut store, naive.urls().cloned().collect(), 40);
     drop(store);
     let mut store = open(&mem, small);
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     let counts = store.counts();
     assert_eq!((counts.known, counts.collected, counts.waiting), (naive.counts().known, counts.known, 0));
     assert!(store.check().is_empty());
@@ -195,31 +197,31 @@ fn a_full_disk_in_the_middle_of_a_merge_costs_nothing() {
     let mut store = Veuni::open(disk.clone(), options()).unwrap().0;
     let first: Vec<Found> = (0..20_000).map(|number| found_url(number % 50, number)).collect();
     store.found(&first).unwrap();
-    store.settle().unwrap();
-    let before = block_files(&mem);
+    store.compact_all().unwrap();
+    let before = bucket_files(&mem);
     let second: Vec<Found> = (20_000..40_000).map(|number| found_url(number % 60, number)).collect();
     store.found(&second).unwrap();
     store.flush().unwrap();
-    // Less than the new block takes, whatever moment of the merge that hits: its pieces, its end, the list of blocks.
-    let block_bytes = mem.len(before.first().unwrap()).unwrap().unwrap();
-    for room in [0, 1000, block_bytes, block_bytes * 3 / 2, block_bytes * 2] {
+    // Less than the new bucket takes, whatever moment of the merge that hits: its blocks, its end, the list of buckets.
+    let bucket_bytes = mem.len(before.first().unwrap()).unwrap().unwrap();
+    for room in [0, 1000, bucket_bytes, bucket_bytes * 3 / 2, bucket_bytes * 2] {
         disk.fill_up(room);
-        match store.settle() {
-            Ok(()) => assert_eq!(room, block_bytes * 2, "merged into {room} bytes"),
+        match store.compact_all() {
+            Ok(()) => assert_eq!(room, bucket_bytes * 2, "merged into {room} bytes"),
             Err(error) => {
                 assert!(error.is_disk_full(), "{error}");
-                assert!(block_files(&mem).is_superset(&before), "with room for {room} bytes");
+                assert!(bucket_files(&mem).is_superset(&before), "with room for {room} bytes");
             }
         }
         for found in [&first[7], &second[7], &second[19_999]] {
             assert!(store.get(&found.url).unwrap().is_some(), "{} with room for {room} bytes", found.url);
         }
         let mut other = open(&mem.fork(), options());
-        other.settle().unwrap();
+        other.compact_all().unwrap();
         assert_eq!((other.counts().known, other.counts().hosts), (40_000, 60));
     }
     disk.make_room();
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     assert!(store.check().is_empty());
     visit_all(&mut store, first.into_iter().chain(second).map(|found| found.url).collect(), 500);
 }
@@ -228,13 +230,14 @@ fn a_full_disk_in_the_middle_of_a_merge_costs_nothing() {
 fn a_merge_that_fails_leaves_nothing_behind() {
     let mem = Mem::new();
     let disk = Arc::new(Faulty::new(Arc::new(mem.clone())));
-    let mut store = Veuni::open(disk.clone(), VeuniOptions { block_bytes: 20 << 10, ..options() }).unwrap().0;
+    let mut store =
+        Veuni::open(disk.clone(), VeuniOptions { bucket_bytes: 20 << 10, ..options() }).unwrap().0;
     store.found(&(0..9000).map(|number| found_url(number % 50, number)).collect::<Vec<_>>()).unwrap();
     store.flush().unwrap();
     for _ in 0..3 {
         disk.fill_up(45 << 10);
-        assert!(store.settle().unwrap_err().is_disk_full());
-        assert_eq!(block_files(&mem), BTreeSet::new());
+        assert!(store.compact_all().unwrap_err().is_disk_full());
+        assert_eq!(bucket_files(&mem), BTreeSet::new());
     }
 }
 
@@ -242,7 +245,7 @@ fn a_merge_that_fails_leaves_nothing_behind() {
 fn whoever_brings_more_than_a_full_disk_takes_is_told() {
     let mem = Mem::new();
     let disk = Arc::new(Faulty::new(Arc::new(mem.clone())));
-    let small = VeuniOptions { memory: 200 << 10, block_bytes: 128 << 10, ..options() };
+    let small = VeuniOptions { memtable_bytes: 200 << 10, bucket_bytes: 128 << 10, ..options() };
     let mut store = Veuni::open(disk.clone(), small.clone()).unwrap().0;
     disk.fill_up(600 << 10);
     let (mut batches, mut told) = (0, None);
@@ -258,11 +261,11 @@ fn whoever_brings_more_than_a_full_disk_takes_is_told() {
         assert!(again.as_ref().is_ok_and(|()| true) || again.unwrap_err().is_disk_full());
     }
     disk.make_room();
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     assert_eq!(store.counts().known, 1000 * batches);
     drop(store);
     let mut store = open(&mem, small);
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     assert_eq!(store.counts().known, 1000 * batches);
 }
 
@@ -271,24 +274,25 @@ fn a_busy_disk_makes_whoever_brings_much_wait_and_memory_does_not_grow() {
     let disk = Arc::new(Faulty::new(Arc::new(Mem::new())));
     disk.be_busy(std::time::Duration::from_millis(20));
     let (memory, batch_bytes) = (4 << 20, 300 << 10);
-    let busy = VeuniOptions { memory, block_bytes: 128 << 10, threads: 2, ..options() };
+    let busy = VeuniOptions { memtable_bytes: memory, bucket_bytes: 128 << 10, threads: 2, ..options() };
     let mut store = Veuni::open(disk, busy).unwrap().0;
     let mut most = 0;
     for batch in 0..150 {
         let found: Vec<Found> = (0..4000).map(|page| found_url(page % 90, 4000 * batch + page)).collect();
         store.found(&found).unwrap();
         store.flush().unwrap();
-        let stages =
-            |block: &Block| block.stage.bytes() + block.frozen.as_ref().map_or(0, |stage| stage.bytes());
-        let staged = store.blocks.iter().map(stages).sum();
-        most = most.max(staged);
-        // Each stage, one that is being dealt out included, has a chunk that is not full.
-        let open_chunks = 3 * store.blocks.len() as u64 * spare::CHUNK_BYTES as u64;
-        let made = store.spare.made_bytes();
-        assert!(made <= memory * 3 / 2 + batch_bytes + open_chunks, "{made} bytes for {staged}");
+        let memtables = |bucket: &Bucket| {
+            bucket.memtable.bytes() + bucket.immutable.as_ref().map_or(0, |memtable| memtable.bytes())
+        };
+        let buffered = store.buckets.iter().map(memtables).sum();
+        most = most.max(buffered);
+        // Each memtable, one that is being dealt out included, has a chunk that is not full.
+        let open_chunks = 3 * store.buckets.len() as u64 * memtable::chunk_pool::CHUNK_BYTES as u64;
+        let made = store.chunk_pool.allocated_bytes();
+        assert!(made <= memory * 3 / 2 + batch_bytes + open_chunks, "{made} bytes for {buffered}");
     }
     assert!(most > memory && most <= memory * 3 / 2 + batch_bytes, "{most} bytes waited");
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     assert_eq!(store.counts().known, 600_000);
 }
 
@@ -298,13 +302,13 @@ fn what_is_visited_while_its_block_is_merged_is_not_handed_out_again() {
     let mut store = open(&mem, VeuniOptions { threads: 1, ..VeuniOptions::default() });
     let host = found_url(7, 0).url.host();
     store.found(&(0..60_000).map(|page| found_url(7, page)).collect::<Vec<_>>()).unwrap();
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     let now = Timestamp::from_secs(9);
     let first = store.draw(&host, 500, now).unwrap().urls;
     assert_eq!(first.len(), 500);
     // Large enough for a thread of its own.
-    store.start_merge(0).unwrap();
-    assert!(store.blocks[0].is_busy);
+    store.start_compaction(0).unwrap();
+    assert!(store.buckets[0].is_busy);
     for drawn in &first {
         store.visited(&drawn.url, &page(Timestamp::NEVER)).unwrap();
     }

@@ -1,10 +1,10 @@
-//! The policies in use: which servers come first, and which of their URLs.
+//! The policies in use: which hosts come first, and which of their URLs.
 
-use super::super::redistribute::{Redistribution, Refresh, Shortest};
-use super::super::schedule::{Rank, Response, Schedule, Size};
 use super::*;
+use crate::urls::veuni::dispatch::host_order::{HostOrder, Rank, Response, Size};
+use crate::urls::veuni::dispatch::url_order::{Refresh, Shortest, UrlOrder};
 
-fn scheduled(schedule: impl Schedule + 'static) -> Veuni {
+fn scheduled(schedule: impl HostOrder + 'static) -> Veuni {
     open(&Mem::new(), VeuniOptions { schedule: Arc::new(schedule), ..options() })
 }
 
@@ -29,7 +29,7 @@ fn by_size_the_largest_servers_come_first() {
     for page in 0..25 {
         store.visited(&url(&format!("http://h8/{page}")), &page_visit()).unwrap();
     }
-    store.settle().unwrap();
+    store.compact_all().unwrap();
     let rest = store.hosts_due(NOW, 99).unwrap();
     assert_eq!(names(&rest), ["h7", "h6", "h5", "h4", "h3", "h2", "h1", "h0", "h8"]);
 }
@@ -71,8 +71,8 @@ fn by_response_time_slow_servers_have_their_share() {
     }
 }
 
-fn redistributed(policy: impl Redistribution + 'static, prescheduled: usize) -> Veuni {
-    open(&Mem::new(), VeuniOptions { redistribution: Arc::new(policy), prescheduled, ..options() })
+fn redistributed(policy: impl UrlOrder + 'static, prescheduled: usize) -> Veuni {
+    open(&Mem::new(), VeuniOptions { url_order: Arc::new(policy), prescheduled, ..options() })
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn the_shortest_paths_are_pre_scheduled_and_come_first() {
     let drawn = store.draw(&host, 99, NOW).unwrap();
     assert_eq!(texts(&drawn), ["http://h/a", "http://h/z", "http://h/bb"]);
     drawn.urls.iter().for_each(|drawn| store.visited(&drawn.url, &page_visit()).unwrap());
-    store.let_go(&host);
+    store.release_host(&host);
     store.flush().unwrap();
     assert_eq!(store.hosts_due(NOW, 9).unwrap(), std::slice::from_ref(&host));
     let drawn = store.draw(&host, 99, NOW).unwrap();
@@ -108,7 +108,7 @@ fn refresh_brings_due_pages_before_new_ones_and_breadth_after() {
         assert_eq!(drawn.urls.iter().filter(|drawn| drawn.revisit).count(), 1);
         // The one that is due later is not lost.
         drawn.urls.iter().for_each(|drawn| store.visited(&drawn.url, &page_visit()).unwrap());
-        store.let_go(&host);
+        store.release_host(&host);
         store.flush().unwrap();
         assert_eq!(store.hosts_due(NOW, 9).unwrap(), []);
         let later = Timestamp::from_secs(9);

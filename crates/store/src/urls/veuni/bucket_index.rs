@@ -1,0 +1,56 @@
+//! Which bucket a host belongs to: every URL that comes in asks.
+//!
+//! Hashes are spread evenly, so their first bits lead to the bucket or to one shortly before it. Halving the list of
+//! buckets instead costs a wrong guess of the processor at each step.
+
+/// 4,096 numbers × 4 bytes = 16 KiB, within the processor's nearest cache.
+const BITS: u32 = 12;
+
+#[derive(Debug, Default)]
+pub struct BucketIndex {
+    /// Smallest hash of each bucket; the first is 0.
+    starts: Vec<u64>,
+    /// By first bits of a hash: the bucket of the smallest hash that begins so.
+    first: Vec<u32>,
+}
+
+impl BucketIndex {
+    /// Takes where buckets begin, in their order.
+    pub fn new(starts: impl Iterator<Item = u64>) -> BucketIndex {
+        let starts: Vec<u64> = starts.collect();
+        let block_of = |bits: u64| starts.partition_point(|start| *start <= bits << (u64::BITS - BITS)) - 1;
+        let first = (0..1 << BITS).map(|bits| block_of(bits) as u32).collect();
+        BucketIndex { starts, first }
+    }
+
+    /// The bucket of a host.
+    pub fn of(&self, hash: u64) -> usize {
+        let mut at = self.first[(hash >> (u64::BITS - BITS)) as usize] as usize;
+        while self.starts.get(at + 1).is_some_and(|next| *next <= hash) {
+            at += 1;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_server_belongs_to_the_last_block_that_begins_before_it(
+            mut starts in proptest::collection::vec(prop_oneof![any::<u64>(), 0u64..9000, (0u64..5000).prop_map(|bits| bits << 52)], 0..40),
+            hashes in proptest::collection::vec(any::<u64>(), 0..40),
+        ) {
+            starts.push(0);
+            starts.sort_unstable();
+            starts.dedup();
+            let bucket_index = BucketIndex::new(starts.iter().copied());
+            for hash in hashes.into_iter().chain(starts.iter().copied()).chain([u64::MAX]) {
+                prop_assert_eq!(bucket_index.of(hash), starts.partition_point(|start| *start <= hash) - 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Compaction: merges a bucket's file, its level-0 runs and its memtable into a new file of the bucket, off the caller's path.
+
+pub mod delta;
+pub mod entry_buf;
+pub mod merge;
+pub mod obsolete_files;
+pub mod scheduler;
+pub mod workers;

@@ -1,0 +1,417 @@
+//! VEUNI against the naive store: the same operations on both, with merges, splits, crashes and full disks between.
+
+use crate::urls::veuni::*;
+use crate::urls::{Naive, VisitOutcome};
+use farol_base::ContentHash;
+use farol_base::Scheduled;
+use farol_base::disk::{Faulty, Mem};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const HOSTS: usize = 7;
+const PATHS: [&str; 8] = ["/", "/x", "/x/", "/x/y", "/x/y?q=/z/1", "/%C3%A9", "/x/y/z", "/?a"];
+const URLS: u8 = (HOSTS * PATHS.len()) as u8;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Found(Vec<(u8, u16, Option<u8>)>),
+    Visited {
+        url: u8,
+        outcome: u8,
+        due: Option<u8>,
+    },
+    /// Of the URLs that are out, one is visited and due again in a moment.
+    Returned {
+        nth: u8,
+        outcome: u8,
+        due: u8,
+    },
+    Draw {
+        host: u8,
+        limit: usize,
+    },
+    Release(u8),
+    HostsDue(usize),
+    ReleaseHost(u8),
+    DeleteHost(u8),
+    Mark(u32),
+    Flush,
+    Sync,
+    CompactAll,
+    Reopen,
+    PowerCut,
+    Die {
+        write: u64,
+        kept: usize,
+    },
+    FailWrite(u64),
+    FillUp(u64),
+    MakeRoom,
+    Tick(u8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let (url, host) = (0..URLS, 0..HOSTS as u8);
+    let found = (url.clone(), 0u16..4, proptest::option::of(0u8..60));
+    prop_oneof![
+        8 => proptest::collection::vec(found, 0..12).prop_map(Op::Found),
+        6 => (url.clone(), 0u8..7, proptest::option::of(0u8..60))
+            .prop_map(|(url, outcome, due)| Op::Visited { url, outcome, due }),
+        8 => (0u8..20, 0u8..7, 0u8..12).prop_map(|(nth, outcome, due)| Op::Returned { nth, outcome, due }),
+        5 => (host.clone(), 0usize..5).prop_map(|(host, limit)| Op::Draw { host, limit }),
+        3 => url.prop_map(Op::Release),
+        5 => (0usize..4).prop_map(Op::HostsDue),
+        4 => host.clone().prop_map(Op::ReleaseHost),
+        1 => host.prop_map(Op::DeleteHost),
+        2 => (0u32..9).prop_map(Op::Mark),
+        8 => Just(Op::Flush),
+        2 => Just(Op::Sync),
+        2 => Just(Op::CompactAll),
+        2 => Just(Op::Reopen),
+        1 => Just(Op::PowerCut),
+        2 => (1u64..8, 0usize..300).prop_map(|(write, kept)| Op::Die { write, kept }),
+        1 => (1u64..6).prop_map(Op::FailWrite),
+        1 => (0u64..900).prop_map(Op::FillUp),
+        3 => Just(Op::MakeRoom),
+        4 => (0u8..20).prop_map(Op::Tick),
+    ]
+}
+
+fn host(number: u8) -> Host {
+    Host::parse(&format!("http://h{}.test", number as usize % HOSTS)).unwrap()
+}
+
+fn url(number: u8) -> CanonicalUrl {
+    host(number).url(PATHS[number as usize / HOSTS % PATHS.len()]).unwrap()
+}
+
+fn visit(outcome: u8, now: Timestamp, due: Option<u8>) -> Visit {
+    use VisitOutcome::*;
+    Visit {
+        at: now,
+        outcome: [Page, Unchanged, Redirect, Gone, Refused, Duplicate, Failed][outcome as usize],
+        content_hash: ContentHash(u128::from(outcome) << 100),
+        changed: outcome.is_multiple_of(2),
+        position: (outcome < 2).then_some(PagePosition { file: 1, offset: now.as_millis() }),
+        download: Duration::from_millis(u64::from(outcome) * 7),
+        memo: [outcome / 2; 8],
+        due: due.map_or(Timestamp::NEVER, |due| now + Duration::from_secs(u64::from(due))),
+    }
+}
+
+fn open(disk: &Arc<Faulty>) -> Veuni {
+    // So small that everything happens: buckets of two hosts, level-0 runs, several turns, few pre-scheduled URLs.
+    let options = VeuniOptions {
+        memtable_bytes: 600,
+        seen_cache: 600,
+        bucket_bytes: 500,
+        bucket_hosts: 2,
+        prescheduled: 4,
+        threads: 0,
+        active_buckets_max: 2,
+        ..VeuniOptions::default()
+    };
+    Veuni::open(disk.clone(), options).unwrap().0
+}
+
+/// Both stores, and the states to which a crash may bring ours back.
+struct Race {
+    mem: Mem,
+    disk: Arc<Faulty>,
+    veuni: Veuni,
+    naive: Naive,
+    out: BTreeSet<CanonicalUrl>,
+    held: BTreeSet<Host>,
+    flushed: Naive,
+    since_sync: Vec<Naive>,
+    now: Timestamp,
+}
+
+impl Race {
+    fn new() -> Race {
+        let mem = Mem::new();
+        let disk = Arc::new(Faulty::new(Arc::new(mem.clone())));
+        let veuni = open(&disk);
+        let (naive, flushed, since_sync) = (Naive::new(), Naive::new(), vec![Naive::new()]);
+        let (out, held) = (BTreeSet::new(), BTreeSet::new());
+        Race { mem, disk, veuni, naive, out, held, flushed, since_sync, now: Timestamp::from_secs(100) }
+    }
+
+    fn run(&mut self, op: &Op) {
+        let now = self.now;
+        match op {
+            Op::Found(found) => {
+                let found: Vec<Found> = found
+                    .iter()
+                    .map(|(number, depth, hint)| Found {
+                        url: url(*number),
+                        depth: *depth,
+                        hint: hint.map(|hint| Timestamp::from_secs(90 + u64::from(hint))),
+                    })
+                    .collect();
+                self.veuni.found(&found).unwrap();
+                self.naive.found(&found).unwrap();
+            }
+            Op::Visited { url: number, outcome, due } => {
+                let (url, visit) = (url(*number), visit(*outcome, now, *due));
+                self.veuni.visited(&url, &visit).unwrap();
+                self.naive.visited(&url, &visit).unwrap();
+                self.out.remove(&url);
+            }
+            Op::Returned { nth, outcome, due } => {
+                let nth = *nth as usize % self.out.len().max(1);
+                if let Some(url) = self.out.iter().nth(nth).cloned() {
+                    let visit = visit(*outcome, now, Some(*due));
+                    self.veuni.visited(&url, &visit).unwrap();
+                    self.naive.visited(&url, &visit).unwrap();
+                    self.out.remove(&url);
+                    self.comes_again(&url);
+                }
+            }
+            Op::Draw { host: number, limit } => {
+                let drawn = self.veuni.draw(&host(*number), *limit, now);
+                self.drawn(&host(*number), drawn, *limit);
+            }
+            Op::Release(number) => {
+                self.veuni.release(&[url(*number)]).unwrap();
+                self.out.remove(&url(*number));
+            }
+            Op::HostsDue(limit) => match self.veuni.hosts_due(now, *limit) {
+                Ok(hosts) => {
+                    assert!(hosts.len() <= *limit);
+                    for host in hosts {
+                        assert!(self.held.insert(host.clone()), "{host:?} is held");
+                        assert!(
+                            self.candidates(now).iter().any(|url| url.host() == host),
+                            "{host:?} is not due"
+                        );
+                    }
+                }
+                Err(error) => self.broken(error, vec![self.flushed.clone()]),
+            },
+            Op::ReleaseHost(number) => {
+                self.veuni.release_host(&host(*number));
+                self.held.remove(&host(*number));
+            }
+            Op::DeleteHost(number) => self.delete_host(&host(*number)),
+            Op::Mark(offset) => {
+                let upto = PagePosition { file: 0, offset: u64::from(*offset) };
+                self.veuni.mark(upto).unwrap();
+                self.naive.mark(upto).unwrap();
+            }
+            Op::Flush => {
+                let result = self.veuni.flush();
+                self.flushed(result, false);
+            }
+            Op::Sync => {
+                let result = self.veuni.sync();
+                self.flushed(result, true);
+            }
+            Op::CompactAll => {
+                let result = self.veuni.compact_all();
+                let is_compacted = result.is_ok();
+                self.flushed(result, false);
+                if is_compacted && !self.disk.is_dead() {
+                    self.compare_counts();
+                }
+            }
+            Op::Reopen => self.reopen(vec![self.flushed.clone()]),
+            Op::PowerCut => {
+                self.mem.lose_unsynced();
+                self.reopen(self.since_sync.clone());
+            }
+            Op::Die { write, kept } => self.disk.die_at_write(*write, *kept),
+            Op::FailWrite(nth) => self.disk.fail_write(*nth),
+            Op::FillUp(room) => self.disk.fill_up(*room),
+            Op::MakeRoom => self.disk.make_room(),
+            Op::Tick(seconds) => self.now = now + Duration::from_secs(u64::from(*seconds)),
+        }
+        if self.disk.is_dead() {
+            self.reopen(vec![self.flushed.clone()]);
+        }
+        let differences = differences(&self.veuni, &self.naive);
+        assert!(differences.is_empty(), "after {op:?}: {differences:#?}");
+    }
+
+    /// What was out and is due again soon waits in memory, whatever its bucket says.
+    fn comes_again(&self, url: &CanonicalUrl) {
+        let (host, path) = split(url);
+        assert!(
+            self.veuni.due_queue.of(host).is_some_and(|pages| pages.contains(path)),
+            "{url} waits for a merge"
+        );
+        assert!(self.veuni.due_queue.next(host) <= self.naive.get(url).unwrap().map(|record| record.due));
+    }
+
+    /// URLs that may be handed out.
+    fn candidates(&self, now: Timestamp) -> BTreeSet<CanonicalUrl> {
+        let is_due = |url: &&CanonicalUrl| {
+            let record = self.naive.get(url).unwrap().unwrap();
+            let due = if record.visits == 0 { Timestamp::EPOCH } else { record.due };
+            due <= now && due != Timestamp::NEVER && !self.out.contains(*url)
+        };
+        self.naive.urls().filter(is_due).cloned().collect()
+    }
+
+    fn drawn(&mut self, host: &Host, drawn: Result<Drawn, Error>, limit: usize) {
+        let drawn = match drawn {
+            Ok(drawn) => drawn,
+            Err(error) => return self.broken(error, vec![self.flushed.clone()]),
+        };
+        assert!(drawn.urls.len() <= limit);
+        if drawn != Drawn::default() || self.veuni.leased_hosts.contains(host) {
+            self.held.insert(host.clone());
+        }
+        let candidates = self.candidates(self.now);
+        for Scheduled { url, depth, revisit } in drawn.urls {
+            assert!(candidates.contains(&url), "{url:?} is not to be visited now");
+            assert_eq!(url.host(), *host);
+            let record = self.naive.get(&url).unwrap().unwrap();
+            assert_eq!(revisit, record.visits > 0);
+            assert!(depth >= record.depth);
+            assert!(self.out.insert(url));
+        }
+    }
+
+    fn delete_host(&mut self, host: &Host) {
+        let (before, mut after) = (self.naive.clone(), self.naive.clone());
+        let count = after.delete_host(host).unwrap();
+        match self.veuni.delete_host(host) {
+            Ok(tombstone) => {
+                assert_eq!(tombstone, count);
+                self.naive = after.clone();
+                self.out.retain(|url| url.host() != *host);
+                self.held.remove(host);
+                self.flushed = after.clone();
+                self.since_sync.extend([before, after]);
+            }
+            Err(error) => {
+                let allowed = vec![self.flushed.clone(), before, after];
+                self.disk.make_room();
+                self.broken(error, allowed);
+            }
+        }
+    }
+
+    fn flushed(&mut self, result: Result<(), Error>, sync: bool) {
+        match result {
+            Ok(()) => {
+                self.flushed = self.naive.clone();
+                if sync {
+                    self.since_sync.clear();
+                }
+                self.since_sync.push(self.naive.clone());
+            }
+            Err(error) if self.disk.is_dead() => {
+                // The batch may have arrived whole, but never in part.
+                self.broken(error, vec![self.flushed.clone(), self.naive.clone()]);
+            }
+            // A full disk or a failed write: nothing is lost; the batch may be in the log or still pending.
+            Err(_) => {
+                self.disk.make_room();
+                // One planned fault may still strike.
+                let again = self.veuni.flush().or_else(|_| self.veuni.flush());
+                self.flushed(again, false);
+            }
+        }
+    }
+
+    /// Something failed: opening again brings one of the allowed states back.
+    fn broken(&mut self, error: Error, allowed: Vec<Naive>) {
+        assert!(self.disk.is_dead() || !matches!(error, Error::Damaged { .. }), "{error}");
+        self.reopen(allowed);
+    }
+
+    fn reopen(&mut self, allowed: Vec<Naive>) {
+        self.disk.revive();
+        self.disk.make_room();
+        self.veuni = open(&self.disk);
+        let same = allowed.iter().find(|state| differences(&self.veuni, state).is_empty());
+        let Some(same) = same else {
+            panic!("in no allowed state: {:#?}", differences(&self.veuni, &allowed[0]));
+        };
+        let mut state = same.clone();
+        state.reopen();
+        self.out.clear();
+        self.held.clear();
+        self.veuni.sync().unwrap();
+        if self.disk.is_dead() {
+            return self.reopen(vec![state]);
+        }
+        (self.naive, self.flushed, self.since_sync) = (state.clone(), state.clone(), vec![state]);
+    }
+
+    fn compare_counts(&self) {
+        let ours = Counts { bytes_on_disk: 0, ..self.veuni.counts() };
+        assert_eq!(ours, self.naive.counts());
+        for number in 0..HOSTS as u8 {
+            let host = host(number);
+            assert_eq!(
+                self.veuni.host_counts(&host),
+                self.naive.host_counts(&host).filter(|counts| counts.known > 0)
+            );
+        }
+        assert_eq!(self.veuni.hosts(0, 99, "h3").len(), self.naive.hosts(0, 99, "h3").len());
+    }
+
+    /// Everything that is due comes up, each URL once.
+    fn finish(mut self) {
+        self.disk.make_room();
+        // No fault that is still planned comes to pass.
+        self.disk.fail_write(u64::MAX / 2);
+        self.disk.die_at_write(u64::MAX / 2, 0);
+        self.veuni.release(&self.out.iter().cloned().collect::<Vec<_>>()).unwrap();
+        self.out.clear();
+        self.held.iter().for_each(|host| self.veuni.release_host(host));
+        self.now = self.now + Duration::from_secs(1000);
+        self.veuni.compact_all().unwrap();
+        self.compare_counts();
+        let mut expected = self.candidates(self.now);
+        loop {
+            let hosts = self.veuni.hosts_due(self.now, 3).unwrap();
+            for host in &hosts {
+                let drawn = self.veuni.draw(host, 3, self.now).unwrap();
+                for Scheduled { url, .. } in drawn.urls {
+                    assert!(expected.remove(&url), "{url:?} came up twice");
+                    self.veuni.visited(&url, &visit(0, self.now, None)).unwrap();
+                }
+                self.veuni.release_host(host);
+            }
+            self.veuni.flush().unwrap();
+            if hosts.is_empty() && self.veuni.next_host_due().is_none_or(|next| next > self.now) {
+                break;
+            }
+        }
+        assert!(expected.is_empty(), "never came up: {expected:?}");
+    }
+}
+
+fn differences(veuni: &Veuni, naive: &Naive) -> Vec<String> {
+    let mut differences = Vec::new();
+    for number in 0..URLS {
+        let url = url(number);
+        let (mut ours, theirs) = (veuni.get(&url).unwrap(), naive.get(&url).unwrap());
+        if let (Some(ours), Some(theirs)) = (&mut ours, &theirs)
+            && veuni.in_flight.get(&url).is_some()
+        {
+            (ours.depth, ours.due) = (theirs.depth, theirs.due);
+        }
+        if ours != theirs {
+            differences.push(format!("{url}: {ours:?}, not {theirs:?}"));
+        }
+    }
+    if veuni.watermark() != naive.watermark() {
+        differences.push(format!("watermark: {:?}, not {:?}", veuni.watermark(), naive.watermark()));
+    }
+    differences
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #[test]
+    fn veuni_does_as_the_naive_store(ops in proptest::collection::vec(op(), 1..80)) {
+        let mut race = Race::new();
+        ops.iter().for_each(|op| race.run(op));
+        race.finish();
+    }
+}
