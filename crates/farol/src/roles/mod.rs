@@ -61,12 +61,12 @@ mod tests {
         for shared in ["archive", "fabric", "handles", "clicks.rs", "operator.rs", "seed.rs", "disk.rs"] {
             for (path, text) in texts(&source().join(shared)) {
                 assert!(!text.contains("roles::"), "{} knows a role", path.display());
-                let shows = shared != "handles" && text.contains("farol_front");
+                let shows = shared != "handles" && text.contains("farol_front::");
                 assert!(!shows, "{} knows the pages", path.display());
             }
         }
         for (path, text) in texts(&source().join("roles").join("crawler")) {
-            assert!(!text.contains("farol_front"), "{} knows the pages", path.display());
+            assert!(!text.contains("farol_front::"), "{} knows the pages", path.display());
         }
     }
 }
