@@ -65,12 +65,16 @@ pub struct Freshness {
 /// One fetch.
 #[derive(Clone, Debug)]
 pub struct RecentVisit {
+    /// When it was.
     pub at: Timestamp,
+    /// What was fetched.
     pub url: CanonicalUrl,
     /// HTTP status, where there was an answer.
     pub status: Option<u16>,
     /// What came of it, in a few words ("indexed", "unchanged", "timeout").
     pub outcome: String,
+    /// How long it took.
     pub took: Duration,
+    /// Bytes of the body.
     pub bytes: u64,
 }

@@ -1,17 +1,16 @@
-//! When pages are visited again: what visits bring goes into the book of revisits, and due times come out.
+//! When pages are visited again: what visits bring goes into the planner, and due times come out.
 //!
 //! The rules are in `farol_frontier::revisit`; this turns records and clocks into what they want. Pages that are there
-//! follow the book (or the interval rule, where the operator prefers it); pages that are gone or cannot be had, and
+//! follow the planner (or the interval rule, where the operator prefers it); pages that are gone or cannot be had, and
 //! addresses that are no pages, follow the interval rule.
 
 use crate::config::{Config, RevisitKind};
 use anyhow::Result;
 use farol_base::status::Freshness;
 use farol_base::{CanonicalUrl, Host, Timestamp};
-use farol_frontier::revisit::book::{Book, BookRules, Memo, Planned, Reason, Seen};
 use farol_frontier::revisit::estimate::signal;
-use farol_frontier::revisit::select::Freshness as FreshnessSum;
-use farol_frontier::revisit::{History, Interval, RevisitPolicy, Visited};
+use farol_frontier::revisit::planner::{PageBelief, Planned, PlannerConfig, Reason, RevisitPlanner, Seen};
+use farol_frontier::revisit::{Freshness as FreshnessSum, History, Interval, RevisitPolicy, Visited};
 use farol_store::urls::{Record, State, UrlStore, VisitOutcome, Walk};
 use std::time::{Duration, Instant};
 
@@ -22,10 +21,10 @@ const REBALANCE_EVERY: Duration = Duration::from_secs(2);
 pub struct Revisits {
     kind: RevisitKind,
     interval: Interval,
-    rules: BookRules,
-    book: Book,
+    rules: PlannerConfig,
+    planner: RevisitPlanner,
     delay_min: Duration,
-    /// Seconds of the book in one of the clock.
+    /// Seconds of the planner in one of the clock.
     speed: f64,
     rebalanced: Instant,
     /// When this process began to visit.
@@ -59,7 +58,7 @@ fn weight_of(facts: &Facts<'_>) -> f64 {
 impl Revisits {
     pub fn new(config: &Config) -> Revisits {
         let crawl = &config.crawl;
-        let rules = BookRules {
+        let rules = PlannerConfig {
             mean: crawl.revisit_mean.get().as_secs_f64().max(1.0),
             least: crawl.revisit_min.get().as_secs_f64().max(1.0),
             longest: crawl.revisit_max.get().as_secs_f64().max(1.0),
@@ -74,7 +73,7 @@ impl Revisits {
                 ..Interval::default()
             },
             rules,
-            book: Book::new(rules),
+            planner: RevisitPlanner::new(rules),
             delay_min: crawl.delay_min.get(),
             speed: crawl.revisit_clock.max(1e-3),
             rebalanced: Instant::now(),
@@ -94,17 +93,17 @@ impl Revisits {
     /// Reads what the records say, as when a crawl begins.
     pub fn recall(&mut self, urls: &mut dyn UrlStore, now: Timestamp) -> Result<()> {
         self.began = Some(now);
-        let mut book = Book::new(self.rules);
+        let mut planner = RevisitPlanner::new(self.rules);
         let counts = urls.counts();
         if counts.collected + counts.unmerged > 0 {
             urls.compact_all()?;
             let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
             urls.walk(Walk::Visited, &mut |host, _, record| {
-                let (memo, last) = (Memo::from_bytes(record.memo), self.secs(record.last_visit));
-                book.recall(host.hash().0, delay, &memo, last, now);
+                let (memo, last) = (PageBelief::from_bytes(record.memo), self.secs(record.last_visit));
+                planner.recall(host.hash(), delay, &memo, last, now);
             })?;
         }
-        self.book = book;
+        self.planner = planner;
         self.rebalance(urls.counts().waiting);
         Ok(())
     }
@@ -112,12 +111,13 @@ impl Revisits {
     /// Says when a page is visited next, and what to remember of it.
     pub fn visited(&mut self, facts: &Facts<'_>) -> ([u8; 8], Timestamp) {
         let now = self.secs(facts.now);
-        let host = facts.url.host_hash().0;
+        let host = facts.url.host_hash();
         let seen_before = facts.before.filter(|record| record.visits > 0);
-        let before = seen_before.map(|record| (Memo::from_bytes(record.memo), self.secs(record.last_visit)));
+        let before =
+            seen_before.map(|record| (PageBelief::from_bytes(record.memo), self.secs(record.last_visit)));
         let is_there = matches!(facts.outcome, VisitOutcome::Page | VisitOutcome::Unchanged) && facts.is_page;
         if !is_there {
-            let memo = before.map(|(memo, last)| self.book.lost(host, memo, last, now).to_bytes());
+            let memo = before.map(|(memo, last)| self.planner.lost(host, memo, last, now).to_bytes());
             return (memo.unwrap_or_default(), self.by_interval(facts));
         }
         // In accelerated time, dates of other clocks mean nothing.
@@ -132,7 +132,7 @@ impl Revisits {
         let due = seen_before.map(|record| record.due);
         let due = due.filter(|due| self.began.is_some_and(|began| *due >= began)).map(|due| self.secs(due));
         let seen = Seen { host, delay, now, due, before, observed, weight: weight_of(facts) };
-        let Planned { memo, due } = self.book.visited(&seen);
+        let Planned { memo, due } = self.planner.visited(&seen);
         let due = match self.kind {
             RevisitKind::Optimal => self.after(facts.now, due - now),
             RevisitKind::Interval => self.by_interval(facts),
@@ -171,30 +171,30 @@ impl Revisits {
     }
 
     pub fn forget(&mut self, host: &Host) {
-        self.book.forget(host.hash().0);
+        self.planner.forget(host.hash());
     }
 
     /// Finds prices again where enough has moved.
     pub fn keep_balance(&mut self, waiting: u64) {
-        if self.book.is_unbalanced() && self.rebalanced.elapsed() >= REBALANCE_EVERY {
+        if self.planner.is_unbalanced() && self.rebalanced.elapsed() >= REBALANCE_EVERY {
             self.rebalance(waiting);
         }
     }
 
     fn rebalance(&mut self, waiting: u64) {
         self.rebalanced = Instant::now();
-        if let Err(error) = self.book.rebalance(waiting) {
+        if let Err(error) = self.planner.rebalance(waiting) {
             tracing::warn!(error = %error, "the price of visits stays as it is");
         }
     }
 
     /// How fresh everything is believed to be.
     pub fn freshness(&self, now: Timestamp) -> Option<Freshness> {
-        self.shown(self.book.freshness(self.secs(now)))
+        self.shown(self.planner.freshness(self.secs(now)))
     }
 
     pub fn host_freshness(&self, host: &Host, now: Timestamp) -> Option<Freshness> {
-        self.shown(self.book.host_freshness(host.hash().0, self.secs(now))?)
+        self.shown(self.planner.host_freshness(host.hash(), self.secs(now))?)
     }
 
     fn shown(&self, (pages, sum): (u64, FreshnessSum)) -> Option<Freshness> {
@@ -207,9 +207,9 @@ impl Revisits {
 
     /// Why a page is visited when it is; times are of the clock.
     pub fn explain(&self, url: &CanonicalUrl, record: &Record, now: Timestamp) -> Reason {
-        let memo = Memo::from_bytes(record.memo);
-        let host = url.host_hash().0;
-        let reason = self.book.explain(host, &memo, self.secs(record.last_visit), self.secs(now));
+        let memo = PageBelief::from_bytes(record.memo);
+        let host = url.host_hash();
+        let reason = self.planner.explain(host, &memo, self.secs(record.last_visit), self.secs(now));
         Reason {
             rate: reason.rate * self.speed,
             worth: reason.worth / self.speed,

@@ -4,7 +4,7 @@ use crate::archive::hosts::HostRow;
 use farol_base::status::{Freshness, RecentVisit};
 use farol_base::{CanonicalUrl, Host};
 use farol_frontier::HostView;
-use farol_frontier::revisit::book::Reason;
+use farol_frontier::revisit::planner::Reason;
 use farol_store::urls::{HostCounts, Record};
 use std::sync::mpsc::SyncSender;
 

@@ -204,8 +204,8 @@ fn a_suggestion_is_for_those_who_spelt_it_so() {
 #[test]
 fn an_error_is_not_kept_and_settings_can_turn_it_off() {
     let cache = cache();
-    let fails = || Err(Trouble::Busy);
-    assert_eq!(cache.answer(&request("a"), 1, fails).unwrap_err(), Trouble::Busy);
+    let fails = || Err(EngineError::Busy);
+    assert_eq!(cache.answer(&request("a"), 1, fails).unwrap_err(), EngineError::Busy);
     assert!(cache.answer(&request("a"), 1, || Ok((Answer::default(), 1))).is_ok());
     assert!(ResultCache::new(&settings("[cache]\nmemory = '0B'")).is_none());
 }

@@ -1,12 +1,12 @@
-//! Where every request comes in and every response goes out.
+//! The middleware that every request and every response passes.
 //!
 //! Limits: a URL has at most [`URI_BYTES_MAX`] bytes, a request takes at most [`REQUEST_TIME_MAX`] with its body,
 //! and a client asks at most [`crate::Settings::rate_per_minute`] questions a minute. A handler that panics costs
 //! its own request and nothing else.
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 use crate::shared::Shared;
-use crate::text::Reader;
+use crate::text::Visitor;
 use crate::{api, client, headers, pages};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -22,33 +22,34 @@ const URI_BYTES_MAX: usize = 8 * 1024;
 /// Longest that a request may take, reading its body and waiting for the engine included.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
-pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+/// Admits a request, runs its handler, renders its failure, secures and counts the response.
+pub(crate) async fn handle(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let uri = request.uri().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let reader = Reader::of(&uri, request.headers());
+    let visitor = Visitor::of(&uri, request.headers());
     let mut response = match admit(&shared, &request, route.as_ref()) {
         Ok(()) => serve(request, next).await,
         Err(failure) => axum::response::IntoResponse::into_response(failure),
     };
     if let Some(failure) = response.extensions_mut().remove::<Failure>() {
-        response = dress(&shared, &uri, &reader, failure, response);
+        response = render_failure(&shared, &uri, &visitor, failure, response);
     }
     headers::secure(response.headers_mut());
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
-    shared.measures.count(route, response.status().as_u16(), start.elapsed());
+    shared.request_metrics.count(route, response.status().as_u16(), start.elapsed());
     response
 }
 
 /// Refuses what is too long or too much.
 fn admit(shared: &Shared, request: &Request, route: Option<&MatchedPath>) -> Result<(), Failure> {
     if request.uri().path_and_query().is_some_and(|text| text.as_str().len() > URI_BYTES_MAX) {
-        return Err(Failure::new(Kind::TooLong, format!("the limit is {URI_BYTES_MAX} bytes")));
+        return Err(Failure::new(FailureKind::TooLong, format!("the limit is {URI_BYTES_MAX} bytes")));
     }
     let cost = cost(route.map_or("", MatchedPath::as_str));
     let client = client::address(request.extensions(), request.headers(), &shared.settings);
     shared.limiter.take(client, cost, shared.now()).map_err(|wait| {
-        let failure = Failure::new(Kind::TooMany, "");
+        let failure = Failure::new(FailureKind::TooMany, "");
         Failure { retry_after_secs: Some(wait.as_secs() + 1), ..failure }
     })
 }
@@ -80,16 +81,22 @@ async fn serve(request: Request, next: Next) -> Response {
     axum::response::IntoResponse::into_response(failure)
 }
 
-/// Gives a failure its looks, for people or for programs.
-fn dress(shared: &Shared, uri: &Uri, reader: &Reader, failure: Failure, bare: Response) -> Response {
+/// Renders a failure, for people or for programs.
+fn render_failure(
+    shared: &Shared,
+    uri: &Uri,
+    visitor: &Visitor,
+    failure: Failure,
+    bare: Response,
+) -> Response {
     let path = uri.path();
     let for_programs = path.starts_with("/api/") || matches!(path, "/suggest" | "/metrics" | "/healthz");
     let mut response = if for_programs {
         api::error(&failure)
-    } else if failure.kind == Kind::TokenNeeded && path.starts_with("/admin") {
-        crate::admin::login::ask(shared, reader, &failure)
+    } else if failure.kind == FailureKind::TokenNeeded && path.starts_with("/admin") {
+        crate::admin::login::ask(shared, visitor, &failure)
     } else {
-        pages::failure::show(shared, reader, &failure)
+        pages::failure::show(shared, visitor, &failure)
     };
     if let Some(allow) = bare.headers().get(ALLOW) {
         response.headers_mut().insert(ALLOW, allow.clone());
@@ -97,7 +104,7 @@ fn dress(shared: &Shared, uri: &Uri, reader: &Reader, failure: Failure, bare: Re
     if let Some(secs) = failure.retry_after_secs {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));
     }
-    if failure.kind == Kind::TokenNeeded {
+    if failure.kind == FailureKind::TokenNeeded {
         let challenge = HeaderValue::from_static("Bearer realm=\"farol\"");
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }

@@ -3,7 +3,8 @@
 //! It looks right and is worse than [`super::uniform()`]: most visits go to pages that have changed again by the time
 //! anybody looks (Cho and Garcia-Molina, 2003).
 
-use super::{Allocation, Error, Page, Server, Share, fill, validate};
+use super::fill;
+use farol_frontier::revisit::allocate::{Allocation, Error, Page, Server, Share, validate};
 
 /// Allocates `channel` visits per second in proportion to rates of change; servers that bear less get less.
 ///

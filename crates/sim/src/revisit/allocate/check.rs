@@ -3,7 +3,7 @@
 //! The problem is concave, so an allocation that meets them is optimal, however it was found. All residues are
 //! relative: 0 is perfect.
 
-use super::{Allocation, Page, Server};
+use farol_frontier::revisit::allocate::{Allocation, Page, Server};
 
 /// How far an allocation is from meeting each condition, the worst page or server counting.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,8 +1,8 @@
-//! The bias-corrected estimator of Cho and Garcia-Molina (2003), for visits at irregular intervals.
+//! The bias-corrected estimator [Cho03a], for visits at irregular intervals.
 //!
 //! The most likely rate solves `Σ_changed T/(e^(λT) − 1) = Σ_unchanged T`. It is biased, and infinite where every visit
 //! saw a change. Half an unchanged visit of mean length is added, which for equal intervals gives exactly their
-//! `λ = −ln((n_unchanged + ½)/(n + ½)) / T`. Needs the whole history; the yardstick of [`super::bayes`].
+//! `λ = −ln((n_unchanged + ½)/(n + ½)) / T`. Needs the whole history; the yardstick of `farol_frontier::revisit::estimate`.
 
 /// The rate of changes per second from a history of (seconds since the visit before, changed).
 ///

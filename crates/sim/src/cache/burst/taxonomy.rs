@@ -3,7 +3,7 @@
 //! A permanent query is asked much in nearly every interval, and varies little from one to the next; a burst is asked
 //! much for a while only, far above what it is asked otherwise.
 
-use super::online::Series;
+use farol_cache::burst::online::Series;
 
 /// A query is permanent when it is above the floor in this share of the intervals.
 const ALWAYS: f64 = 0.9;

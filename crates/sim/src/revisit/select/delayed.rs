@@ -1,11 +1,11 @@
-//! DELAYED: each page at its own equal intervals; a visit that would be impolite waits for its server (spec, §3).
+//! DELAYED: each page at its own equal intervals; a visit that would be impolite waits for its server [Souza10 ch. 5].
 //!
 //! A page's instants do not move when a visit was late. O(log n) per visit. No guarantee is known, and the channel
 //! sees the bursts of as many elements as there are pages.
 
-use super::{Timetable, Visit};
-use crate::revisit::heap::Heap;
 use farol_base::Random;
+use farol_frontier::revisit::Heap;
+use farol_frontier::revisit::select::{Timetable, Visit};
 
 /// Pages of one server, each at its own instants.
 #[derive(Clone, Debug)]

@@ -33,15 +33,6 @@ pub fn compare(found: &HashSet<u64>, reference: &HashSet<u64>, weights: &HashMap
     }
 }
 
-/// The first maximum after a minute: where a sustained rise first stops. Both of the next two minutes must lie below
-/// it by more than chance (the root of the count).
-pub fn first_maximum(series: &[f64], from: usize) -> Option<usize> {
-    (from..series.len().saturating_sub(2)).find(|t| {
-        let below = series[*t] - series[*t].max(0.0).sqrt();
-        series[*t + 1] < below && series[*t + 2] < below
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,14 +47,5 @@ mod tests {
         assert!((quality.weighted_recall - 0.7).abs() < 1e-9);
         let nothing = compare(&set(&[]), &set(&[]), &weights);
         assert_eq!((nothing.precision, nothing.recall, nothing.weighted_recall), (1.0, 1.0, 1.0));
-    }
-
-    #[test]
-    fn the_first_maximum_is_where_the_rise_stops() {
-        let series = [10.0, 100.0, 200.0, 195.0, 400.0, 900.0, 600.0, 500.0, 2000.0, 100.0, 90.0];
-        assert_eq!(first_maximum(&series, 0), Some(5));
-        assert_eq!(first_maximum(&series, 6), Some(8), "it went on rising after a dip");
-        assert_eq!(first_maximum(&series, 7), Some(8));
-        assert_eq!(first_maximum(&[1.0], 0), None);
     }
 }

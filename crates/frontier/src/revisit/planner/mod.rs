@@ -1,33 +1,35 @@
-//! The schedule of a crawler whose pages stand elsewhere: due times with their records, and here only sums.
+//! Plans the revisits of a crawler whose pages are in a URL store: due times with their records, and here only sums. The
+//! product runs it.
 //!
-//! [`Schedule`](super::Schedule) has every page in memory, which is what a simulator wants. A crawler keeps its pages in a
-//! URL store that hands them out when they are due. All that is left to know is the price of a visit, and for that it is
-//! enough to know how many pages of each kind there are, host by host. After each visit [`Book::visited`] says when
-//! the next one is worth the price; as pages and beliefs move, [`Book::rebalance`] finds the prices again, by the same
+//! The simulator's `Schedule` has every page in memory. A crawler keeps its pages in a URL store that hands them out when
+//! they are due. All that is left to know is the price of a visit, and for that it is
+//! enough to know how many pages of each kind there are, host by host. After each visit [`RevisitPlanner::visited`] says when
+//! the next one is worth the price; as pages and beliefs move, [`RevisitPlanner::rebalance`] finds the prices again, by the same
 //! allocation. A page keeps its due time until its next visit: nobody's phase is reset.
 //!
-//! Memory: some 250 bytes per host, nothing per page; 8 bytes per page with its record ([`Memo`]).
+//! Memory: some 250 bytes per host, nothing per page; 8 bytes per page with its record ([`PageBelief`]).
 //! INVARIANT: what a memo says of its page is in the sums, once, as visited at the record's last visit.
 //!
-//! Times are seconds of one clock. Does not know URLs; hosts are numbers.
+//! Times are seconds of one clock. Does not know URLs, nor hosts but by their hash.
 
-mod memo;
+mod page_belief;
 mod sums;
 
-pub use memo::{Entry, Memo};
+pub use page_belief::{PageBelief, Quantised};
 
+use super::Freshness;
 use super::allocate::{self, Error, Server, Share};
 use super::estimate::{Belief, Evidence, Observed, Prior};
-use super::select::Freshness;
+use farol_base::HostHash;
 use std::collections::HashMap;
 use sums::Sums;
 
 /// What one visit counts in a host's mean lateness: a memory of some thirty.
 const LATE_WEIGHT: f64 = 1.0 / 32.0;
 
-/// Bounds and shares of a book.
+/// Bounds and shares of a planner.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BookRules {
+pub struct PlannerConfig {
     /// Seconds between two visits of a page, on average over all: sets the channel.
     pub mean: f64,
     /// No page is visited more often than this.
@@ -40,9 +42,9 @@ pub struct BookRules {
 
 /// What is believed of the pages of a crawler, and what a visit must be worth.
 #[derive(Clone, Debug)]
-pub struct Book {
-    rules: BookRules,
-    hosts: HashMap<u64, HostBook>,
+pub struct RevisitPlanner {
+    rules: PlannerConfig,
+    hosts: HashMap<HostHash, HostPlan>,
     whole: Sums,
     /// What is believed of pages of hosts that nobody knows.
     prior: Prior,
@@ -54,7 +56,7 @@ pub struct Book {
 }
 
 #[derive(Clone, Debug)]
-struct HostBook {
+struct HostPlan {
     delay: f64,
     prior: Prior,
     sums: Sums,
@@ -67,14 +69,14 @@ struct HostBook {
 /// A visit that found a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    pub host: u64,
+    pub host: HostHash,
     /// Least seconds between two requests of the host.
     pub delay: f64,
     pub now: f64,
     /// When this visit was due, where it was asked for here and somebody was there to make it.
     pub due: Option<f64>,
     /// What was remembered of the page, and when it was visited last; `None` at the first visit.
-    pub before: Option<(Memo, f64)>,
+    pub before: Option<(PageBelief, f64)>,
     /// What this visit tells of the time since.
     pub observed: Option<Observed>,
     pub weight: f64,
@@ -83,7 +85,7 @@ pub struct Seen {
 /// What follows from a visit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Planned {
-    pub memo: Memo,
+    pub memo: PageBelief,
     pub due: f64,
 }
 
@@ -106,9 +108,9 @@ pub struct Reason {
     pub changes: f64,
 }
 
-impl Book {
-    pub fn new(rules: BookRules) -> Book {
-        Book {
+impl RevisitPlanner {
+    pub fn new(rules: PlannerConfig) -> RevisitPlanner {
+        RevisitPlanner {
             rules,
             hosts: HashMap::new(),
             whole: Sums::default(),
@@ -121,11 +123,11 @@ impl Book {
     }
 
     /// Takes in a page as its record has it, when a crawler begins.
-    pub fn recall(&mut self, host: u64, delay: f64, memo: &Memo, last: f64, now: f64) {
+    pub fn recall(&mut self, host: HostHash, delay: f64, memo: &PageBelief, last: f64, now: f64) {
         self.put(host, delay, memo.entry, last, now);
-        let seat = self.host(host, delay);
-        let pages = seat.sums.pages() as u32;
-        seat.prior.nudge(&Evidence::default(), &memo.evidence, pages);
+        let plan = self.host(host, delay);
+        let pages = plan.sums.pages() as u32;
+        plan.prior.nudge(&Evidence::default(), &memo.evidence, pages);
         self.prior.nudge(&Evidence::default(), &memo.evidence, self.whole.pages() as u32);
     }
 
@@ -138,22 +140,22 @@ impl Book {
             self.take(host, memo.entry, last, now);
         }
         let price = self.price_of(host);
-        let seat = self.host(host, delay);
-        seat.delay = delay;
+        let plan = self.host(host, delay);
+        plan.delay = delay;
         if let Some(due) = due {
-            seat.late += ((now - due).max(0.0) - seat.late) * LATE_WEIGHT;
+            plan.late += ((now - due).max(0.0) - plan.late) * LATE_WEIGHT;
         }
-        let late = seat.late;
+        let late = plan.late;
         if let Some(observed) = observed {
             let old = evidence;
             evidence.observe(before.map_or(0.0, |(_, last)| now - last), observed);
-            let pages = seat.sums.pages() as u32 + 1;
-            seat.prior.nudge(&old, &evidence, pages);
+            let pages = plan.sums.pages() as u32 + 1;
+            plan.prior.nudge(&old, &evidence, pages);
             self.prior.nudge(&old, &evidence, self.whole.pages() as u32 + 1);
         }
         let belief = self.belief(host, &evidence);
         let worth = worth_of(price, weight);
-        let memo = Memo { evidence, entry: Entry::of(belief.change(worth), weight) };
+        let memo = PageBelief { evidence, entry: Quantised::of(belief.change(worth), weight) };
         self.put(host, delay, memo.entry, now, now);
         // Visits that come late in the mean are asked for sooner, so that the channel is used as planned.
         let interval = self.interval(&belief, worth);
@@ -162,15 +164,15 @@ impl Book {
     }
 
     /// A page is gone, or could not be had: it is no longer counted. Says what to remember.
-    pub fn lost(&mut self, host: u64, memo: Memo, last: f64, now: f64) -> Memo {
+    pub fn lost(&mut self, host: HostHash, memo: PageBelief, last: f64, now: f64) -> PageBelief {
         self.take(host, memo.entry, last, now);
-        Memo { entry: Entry::default(), ..memo }
+        PageBelief { entry: Quantised::default(), ..memo }
     }
 
     /// Forgets a host.
-    pub fn forget(&mut self, host: u64) {
-        if let Some(seat) = self.hosts.remove(&host) {
-            self.whole.take_all(&seat.sums);
+    pub fn forget(&mut self, host: HostHash) {
+        if let Some(plan) = self.hosts.remove(&host) {
+            self.whole.take_all(&plan.sums);
         }
     }
 
@@ -194,23 +196,23 @@ impl Book {
         // With little to discover, little is left for it: a day's worth of the channel counts as much.
         let wanted = waiting as f64 / (channel * 86_400.0).max(1.0);
         let discovery = self.rules.discovery * wanted.min(1.0);
-        let kinds: Vec<(u64, f64, Vec<allocate::Page>)> =
-            self.hosts.iter().map(|(host, seat)| (*host, seat.delay, seat.sums.as_pages())).collect();
+        let kinds: Vec<(HostHash, f64, Vec<allocate::Page>)> =
+            self.hosts.iter().map(|(host, plan)| (*host, plan.delay, plan.sums.as_pages())).collect();
         let servers: Vec<Server<'_>> = kinds
             .iter()
             .map(|(_, delay, pages)| Server { delay: delay / (1.0 - discovery).max(0.01), pages })
             .collect();
         let best = allocate::polite(&servers, channel)?;
         (self.price, self.moved) = (best.price, 0);
-        for seat in self.hosts.values_mut() {
-            seat.prior.follow(&self.prior_then, &self.prior, seat.sums.pages() as u32);
+        for plan in self.hosts.values_mut() {
+            plan.prior.follow(&self.prior_then, &self.prior, plan.sums.pages() as u32);
         }
         self.prior_then = self.prior.clone();
         for ((host, _, _), share) in kinds.iter().zip(&best.shares) {
-            if let (Some(seat), Share::Level(level)) = (self.hosts.get_mut(host), share) {
+            if let (Some(plan), Share::Level(level)) = (self.hosts.get_mut(host), share) {
                 // A host without a page that visits could help has no price of its own: its next page may be one.
                 let is_its_own = level.low > best.price * 1.000_001 && level.low.is_finite();
-                seat.price = is_its_own.then_some(level.low);
+                plan.price = is_its_own.then_some(level.low);
             }
         }
         Ok(())
@@ -222,13 +224,13 @@ impl Book {
     }
 
     /// How fresh one host is believed to be.
-    pub fn host_freshness(&self, host: u64, now: f64) -> Option<(u64, Freshness)> {
+    pub fn host_freshness(&self, host: HostHash, now: f64) -> Option<(u64, Freshness)> {
         let sums = &self.hosts.get(&host)?.sums;
         Some((sums.pages() as u64, sums.freshness(now)))
     }
 
     /// Why a page is visited when it is.
-    pub fn explain(&self, host: u64, memo: &Memo, last: f64, now: f64) -> Reason {
+    pub fn explain(&self, host: HostHash, memo: &PageBelief, last: f64, now: f64) -> Reason {
         let belief = self.belief(host, &memo.evidence);
         let (price, entry) = (self.price_of(host), memo.entry);
         let weight = entry.weight();
@@ -239,14 +241,14 @@ impl Book {
             fresh: change.fresh((now - last).max(0.0)),
             worth: weight * change.index((now - last).max(0.0)),
             price,
-            saturated: self.hosts.get(&host).is_some_and(|seat| seat.price.is_some()),
+            saturated: self.hosts.get(&host).is_some_and(|plan| plan.price.is_some()),
             interval: self.interval(&belief, worth_of(price, weight)),
             changes: f64::from(memo.evidence.changes),
         }
     }
 
-    fn belief(&self, host: u64, evidence: &Evidence) -> Belief {
-        self.hosts.get(&host).map_or(&self.prior, |seat| &seat.prior).belief(evidence)
+    fn belief(&self, host: HostHash, evidence: &Evidence) -> Belief {
+        self.hosts.get(&host).map_or(&self.prior, |plan| &plan.prior).belief(evidence)
     }
 
     /// Seconds until the next visit is worth so much, or sooner where it is worth finding out more; within the bounds.
@@ -256,27 +258,27 @@ impl Book {
         interval.max(self.rules.least).min(self.rules.longest.max(self.rules.least))
     }
 
-    fn price_of(&self, host: u64) -> f64 {
-        self.hosts.get(&host).and_then(|seat| seat.price).unwrap_or(self.price)
+    fn price_of(&self, host: HostHash) -> f64 {
+        self.hosts.get(&host).and_then(|plan| plan.price).unwrap_or(self.price)
     }
 
-    fn host(&mut self, host: u64, delay: f64) -> &mut HostBook {
+    fn host(&mut self, host: HostHash, delay: f64) -> &mut HostPlan {
         // What has moved since comes with the next rebalancing.
         let whole = &self.prior_then;
-        self.hosts.entry(host).or_insert_with(|| HostBook::new(delay, whole.clone()))
+        self.hosts.entry(host).or_insert_with(|| HostPlan::new(delay, whole.clone()))
     }
 
-    fn put(&mut self, host: u64, delay: f64, entry: Entry, last: f64, now: f64) {
+    fn put(&mut self, host: HostHash, delay: f64, entry: Quantised, last: f64, now: f64) {
         if entry.weight != 0 {
             self.host(host, delay).sums.add(entry, last, now);
             self.whole.add(entry, last, now);
         }
     }
 
-    fn take(&mut self, host: u64, entry: Entry, last: f64, now: f64) {
+    fn take(&mut self, host: HostHash, entry: Quantised, last: f64, now: f64) {
         if entry.weight != 0 {
-            if let Some(seat) = self.hosts.get_mut(&host) {
-                seat.sums.take(entry, last, now);
+            if let Some(plan) = self.hosts.get_mut(&host) {
+                plan.sums.take(entry, last, now);
             }
             self.whole.take(entry, last, now);
         }
@@ -288,9 +290,9 @@ fn worth_of(price: f64, weight: f64) -> f64 {
     price / weight.max(1e-6)
 }
 
-impl HostBook {
-    fn new(delay: f64, prior: Prior) -> HostBook {
-        HostBook { delay, prior, sums: Sums::default(), price: None, late: 0.0 }
+impl HostPlan {
+    fn new(delay: f64, prior: Prior) -> HostPlan {
+        HostPlan { delay, prior, sums: Sums::default(), price: None, late: 0.0 }
     }
 }
 

@@ -3,10 +3,10 @@
 //! All pages of one rate lose their freshness by the same factor, so the sum of it needs no list of pages: it is
 //! multiplied. Adding a page, taking one out and asking cost the same however many there are.
 
-use super::memo::Entry;
+use super::page_belief::Quantised;
 use crate::revisit::Change;
+use crate::revisit::Freshness;
 use crate::revisit::allocate::Page;
-use crate::revisit::select::Freshness;
 
 /// Pages of one rate and of nearly one weight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    fn sum(&mut self, entry: Entry) -> &mut Sum {
+    fn sum(&mut self, entry: Quantised) -> &mut Sum {
         let key = (entry.rate, entry.weight >> 4);
         let at = self.sums.binary_search_by_key(&key, |(key, _)| *key).unwrap_or_else(|at| {
             self.sums.insert(at, (key, Sum::default()));
@@ -41,12 +41,12 @@ impl Sums {
     }
 
     /// Adds a page visited at `last`.
-    pub fn add(&mut self, entry: Entry, last: f64, now: f64) {
+    pub fn add(&mut self, entry: Quantised, last: f64, now: f64) {
         self.change(entry, last, now, 1.0);
     }
 
     /// Takes out a page that was added with the same words.
-    pub fn take(&mut self, entry: Entry, last: f64, now: f64) {
+    pub fn take(&mut self, entry: Quantised, last: f64, now: f64) {
         self.change(entry, last, now, -1.0);
         self.sums.retain(|(_, sum)| sum.pages > 0.5);
     }
@@ -54,7 +54,7 @@ impl Sums {
     /// Takes out all pages of other sums.
     pub fn take_all(&mut self, others: &Sums) {
         for ((rate, weight), other) in &others.sums {
-            let entry = Entry { rate: *rate, hope: 0, weight: weight << 4 };
+            let entry = Quantised { rate: *rate, hope: 0, weight: weight << 4 };
             let sum = self.sum(entry);
             let (rate, now) = (entry.rate(), sum.at.max(other.at));
             let at_now = |it: &Sum| it.fresh * (-rate * (now - it.at)).exp();
@@ -69,7 +69,7 @@ impl Sums {
         self.sums.retain(|(_, sum)| sum.pages > 0.5);
     }
 
-    fn change(&mut self, entry: Entry, last: f64, now: f64, sign: f64) {
+    fn change(&mut self, entry: Quantised, last: f64, now: f64, sign: f64) {
         let (rate, weight, hope) = (entry.rate(), entry.weight(), entry.hope());
         let sum = self.sum(entry);
         let now = now.max(sum.at);
@@ -91,7 +91,7 @@ impl Sums {
     /// one page of rate nλ and weight nw. So an allocation over these is one over all pages.
     pub fn as_pages(&self) -> Vec<Page> {
         let one = |((rate, _), sum): &((u8, u8), Sum)| {
-            let each = Entry { rate: *rate, ..Entry::default() }.rate();
+            let each = Quantised { rate: *rate, ..Quantised::default() }.rate();
             let hope = if sum.weight > 0.0 { (sum.hoped / sum.weight).clamp(0.0, 1.0) } else { 0.0 };
             let change = Change::believed(each * sum.pages.max(0.0), hope).unwrap_or(Change::NEVER);
             Page { change, weight: sum.weight.max(0.0) as f32 }
@@ -103,7 +103,7 @@ impl Sums {
     pub fn freshness(&self, now: f64) -> Freshness {
         let mut all = Freshness::default();
         for ((rate, _), sum) in &self.sums {
-            let rate = Entry { rate: *rate, ..Entry::default() }.rate();
+            let rate = Quantised { rate: *rate, ..Quantised::default() }.rate();
             let elapsed = (now - sum.at).max(0.0);
             let fresh = sum.fresh * (-rate * elapsed).exp();
             all.weight += sum.pages;
@@ -134,7 +134,8 @@ mod tests {
                 sums.take(entry, last, now);
             } else {
                 let rate = 10f64.powf(-2.0 - 6.0 * random.unit());
-                let entry = Entry::of(Change::believed(rate, random.unit()).unwrap(), 0.5 + random.unit());
+                let entry =
+                    Quantised::of(Change::believed(rate, random.unit()).unwrap(), 0.5 + random.unit());
                 let last = now - 1000.0 * random.unit();
                 sums.add(entry, last, now);
                 list.push((entry, last));

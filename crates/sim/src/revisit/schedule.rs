@@ -1,4 +1,4 @@
-//! All servers of a crawler together: whom to ask next, and the price of a visit.
+//! All servers of a simulated crawler together: whom to ask next, and the price of a visit.
 //!
 //! Each server is a [`Punctual`]; this adds what they share. The channel has one price; a server whose pages ask for
 //! more than it bears has a higher one of its own. As estimates, pages and delays change, the demand at the old prices is
@@ -11,12 +11,12 @@
 //!
 //! Costs: O(log servers + log pages of a server) per visit.
 //!
-//! Does not learn rates ([`super::estimate`]), discover pages or speak HTTP. The share of the channel that discovery
+//! Does not learn rates (`farol_frontier::revisit::estimate`), discover pages or speak HTTP. The share of the channel that discovery
 //! takes is the caller's: it gives the rest by [`Schedule::set_channel`].
 
-use super::allocate::{self, Error, Page, Server, Share, level_for};
-use super::heap::Heap;
-use super::select::{Freshness, Punctual, Reason};
+use super::select::{Punctual, VisitReason};
+use farol_frontier::revisit::allocate::{self, Error, Page, Server, Share, level_for};
+use farol_frontier::revisit::{Freshness, Heap};
 
 /// A server drifts when its pages ask for so much more or less than it was priced for.
 const DRIFT: f64 = 0.05;
@@ -24,7 +24,7 @@ const DRIFT: f64 = 0.05;
 /// Servers, their pages, and when each is asked.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    servers: Vec<Seat>,
+    servers: Vec<ScheduledServer>,
     /// By the instant a server is next asked. An entry counts if its instant is still the server's.
     next: Heap<f64>,
     channel: f64,
@@ -35,7 +35,7 @@ pub struct Schedule {
 }
 
 #[derive(Clone, Debug)]
-struct Seat {
+struct ScheduledServer {
     pages: Punctual,
     /// Visits per second that the pages ask for at the server's price.
     demand: f64,
@@ -47,7 +47,7 @@ struct Seat {
 
 /// A page to visit: which server, which of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct PageOfServer {
     pub server: u32,
     pub page: u32,
 }
@@ -63,7 +63,7 @@ impl Schedule {
     /// [`Schedule::rebalance`].
     pub fn add_server(&mut self, delay: f64, phase: f64) -> u32 {
         let pages = Punctual::new(delay, self.price, 0.0, phase);
-        self.servers.push(Seat { pages, demand: 0.0, priced: 0.0, at: f64::INFINITY });
+        self.servers.push(ScheduledServer { pages, demand: 0.0, priced: 0.0, at: f64::INFINITY });
         self.servers.len() as u32 - 1
     }
 
@@ -94,22 +94,22 @@ impl Schedule {
 
     /// Takes the page to visit now, if the time has come for one. It is out until [`Schedule::visited`],
     /// [`Schedule::postponed`] or [`Schedule::remove`].
-    pub fn take(&mut self, now: f64) -> Option<Turn> {
+    pub fn take(&mut self, now: f64) -> Option<PageOfServer> {
         self.next_at().filter(|at| *at <= now)?;
         let (_, server) = self.next.first()?;
         self.take_of(server, now)
     }
 
     /// Takes a page of one server, whether or not its time has come: for who holds a lease of it anyway.
-    pub fn take_of(&mut self, server: u32, now: f64) -> Option<Turn> {
+    pub fn take_of(&mut self, server: u32, now: f64) -> Option<PageOfServer> {
         let page = self.servers.get_mut(server as usize)?.pages.take(now);
         self.reseat(server);
-        Some(Turn { server, page: page? })
+        Some(PageOfServer { server, page: page? })
     }
 
     /// A page was visited: what is known of it now, and after how many seconds it is worth finding out more
-    /// ([`super::estimate::Belief::probe`]).
-    pub fn visited(&mut self, turn: Turn, at: f64, known: Page, probe: Option<f64>) {
+    /// (`Belief::probe`).
+    pub fn visited(&mut self, turn: PageOfServer, at: f64, known: Page, probe: Option<f64>) {
         let Some(before) = self.page(turn) else { return };
         let pages = &mut self.servers[turn.server as usize].pages;
         match probe {
@@ -122,7 +122,7 @@ impl Schedule {
     }
 
     /// A page could not be had: it is due again at `until`.
-    pub fn postponed(&mut self, turn: Turn, until: f64) {
+    pub fn postponed(&mut self, turn: PageOfServer, until: f64) {
         if let Some(seat) = self.servers.get_mut(turn.server as usize) {
             seat.pages.postponed(turn.page, until);
             self.reseat(turn.server);
@@ -130,7 +130,7 @@ impl Schedule {
     }
 
     /// Forgets a page.
-    pub fn remove(&mut self, turn: Turn) {
+    pub fn remove(&mut self, turn: PageOfServer) {
         let Some(before) = self.page(turn) else { return };
         self.servers[turn.server as usize].pages.remove(turn.page);
         let old = self.frequency(turn.server, &before);
@@ -160,7 +160,7 @@ impl Schedule {
     }
 
     /// What is known of a page.
-    pub fn page(&self, turn: Turn) -> Option<Page> {
+    pub fn page(&self, turn: PageOfServer) -> Option<Page> {
         self.servers.get(turn.server as usize)?.pages.pages().get(turn.page as usize).copied()
     }
 
@@ -223,7 +223,7 @@ impl Schedule {
     }
 
     /// Why a page is visited when it is.
-    pub fn explain(&self, turn: Turn, now: f64) -> Option<Reason> {
+    pub fn explain(&self, turn: PageOfServer, now: f64) -> Option<VisitReason> {
         self.servers.get(turn.server as usize)?.pages.explain(turn.page, now)
     }
 
@@ -250,7 +250,7 @@ impl Schedule {
         for server in 0..u32::from_le_bytes(*count) {
             let pages = Punctual::read(&mut rest)?;
             let rate = pages.price().1;
-            schedule.servers.push(Seat { pages, demand: rate, priced: rate, at: f64::INFINITY });
+            schedule.servers.push(ScheduledServer { pages, demand: rate, priced: rate, at: f64::INFINITY });
             schedule.demand += rate;
             schedule.reseat(server);
         }

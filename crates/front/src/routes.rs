@@ -1,6 +1,6 @@
-//! Which path leads where.
+//! The routing table: which path leads to which handler.
 //!
-//! INVARIANT: every route is in [`Map::routes`], because there is no other way to add one; the API document and
+//! INVARIANT: every route is in [`Routes::list`], because there is no other way to add one; the API document and
 //! the metrics are checked against that list.
 
 use crate::shared::Shared;
@@ -20,30 +20,31 @@ pub(crate) struct Route {
     pub path: &'static str,
 }
 
-pub(crate) struct Map {
+/// The router, and the list of what was added to it.
+pub(crate) struct Routes {
     pub router: Router<Arc<Shared>>,
-    pub routes: Vec<Route>,
+    pub list: Vec<Route>,
 }
 
-impl Map {
-    fn add(mut self, method: &'static str, path: &'static str, to: MethodRouter<Arc<Shared>>) -> Map {
+impl Routes {
+    fn add(mut self, method: &'static str, path: &'static str, to: MethodRouter<Arc<Shared>>) -> Routes {
         self.router = self.router.route(path, to);
-        self.routes.push(Route { method, path });
+        self.list.push(Route { method, path });
         self
     }
 
-    fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, Arc<Shared>>) -> Map {
+    fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, Arc<Shared>>) -> Routes {
         self.add("get", path, get(handler))
     }
 
-    fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, Arc<Shared>>) -> Map {
+    fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, Arc<Shared>>) -> Routes {
         self.add("post", path, post(handler))
     }
 }
 
 /// All routes.
-pub(crate) fn build() -> Map {
-    let map = Map { router: Router::new(), routes: Vec::new() }
+pub(crate) fn build() -> Routes {
+    let routes = Routes { router: Router::new(), list: Vec::new() }
         // For everybody.
         .get("/", pages::home::show)
         .get("/search", pages::search::show)
@@ -87,10 +88,12 @@ pub(crate) fn build() -> Map {
         .post("/admin/seed", admin::commands::add_seed)
         .get("/admin/remove", admin::commands::confirm_removal)
         .post("/admin/remove", admin::commands::remove_host);
-    let router = map
+    let router = routes
         .router
         .fallback(|| async { failure::Failure::not_found("") })
-        .method_not_allowed_fallback(|| async { failure::Failure::new(failure::Kind::WrongMethod, "") })
+        .method_not_allowed_fallback(|| async {
+            failure::Failure::new(failure::FailureKind::WrongMethod, "")
+        })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
-    Map { router, routes: map.routes }
+    Routes { router, list: routes.list }
 }

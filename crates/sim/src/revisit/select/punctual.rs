@@ -1,4 +1,5 @@
-//! PUNCTUAL: each page when its next visit is worth the price, as far as the server's pace allows. The default.
+//! PUNCTUAL: each page when its next visit is worth the price, as far as the server's pace allows. A rule of the lab: it
+//! needs every page in memory. `farol` plans with `farol_frontier::revisit::planner` instead, which has the same prices.
 //!
 //! MERGE puts pages on a grid of equal intervals and so visits each a little too early or too late; the fewer pages a
 //! server has, the more it loses. This rule differs in four ways, and each was measured (`docs/results/revisit.md`):
@@ -20,10 +21,9 @@
 //! INVARIANT: by any time t, the server was asked at most rate·t + SLACK + 1 times.
 //! INVARIANT: a page is in exactly one place: a heap, or out to be visited.
 
-use super::{Timetable, Visit};
-use crate::revisit::Change;
-use crate::revisit::allocate::Page;
-use crate::revisit::heap::Heap;
+use farol_frontier::revisit::allocate::Page;
+use farol_frontier::revisit::select::{Timetable, Visit};
+use farol_frontier::revisit::{Change, Freshness, Heap};
 
 /// How many visits a server may be ahead of its pace or behind it. With 2 nearly every visit of a small server is
 /// punctual; a channel of 5,462 servers then carries at most 10,924 visits too many, once.
@@ -66,7 +66,7 @@ struct Worth(f32);
 
 /// Why a page is visited when it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reason {
+pub struct VisitReason {
     /// Last visit; `None` where there is no true copy.
     pub last: Option<f64>,
     /// When its next visit is worth the price; infinite where it never is.
@@ -77,17 +77,6 @@ pub struct Reason {
     pub price: f64,
     /// Probability that the copy is still true.
     pub fresh: f64,
-}
-
-/// How fresh a server's pages are believed to be.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Freshness {
-    /// Sum of weights of all pages.
-    pub weight: f64,
-    /// Weight of pages whose copy is true, as expected.
-    pub fresh: f64,
-    /// Weight times expected seconds since the copy stopped being true. Pages without a copy count with nothing.
-    pub age: f64,
 }
 
 impl Punctual {
@@ -292,10 +281,10 @@ impl Punctual {
     }
 
     /// Why a page is visited when it is.
-    pub fn explain(&self, page: u32, now: f64) -> Option<Reason> {
+    pub fn explain(&self, page: u32, now: f64) -> Option<VisitReason> {
         let known = self.pages.get(page as usize)?;
         let last = self.last_visit(page);
-        Some(Reason {
+        Some(VisitReason {
             last,
             due: last.map_or(0.0, |last| last + known.interval_at(self.price)),
             worth: self.worth(page, now),
@@ -330,8 +319,9 @@ impl Punctual {
 
     fn enqueue(&mut self, page: u32) {
         if self.last[page as usize] == STALE {
-            let worth = self.stale_worth(page);
-            self.stale.extend(worth, page);
+            if let Some(worth) = self.stale_worth(page) {
+                self.stale.push(worth, page);
+            }
         } else if let Some(due) = self.due_at(page) {
             self.due.push(due, page);
         }
@@ -366,14 +356,6 @@ impl Punctual {
             }
         }
         (self.due, self.stale) = (Heap::new(due), Heap::new(stale));
-    }
-}
-
-impl Heap<Worth> {
-    fn extend(&mut self, worth: Option<Worth>, page: u32) {
-        if let Some(worth) = worth {
-            self.push(worth, page);
-        }
     }
 }
 

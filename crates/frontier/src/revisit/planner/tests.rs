@@ -1,4 +1,4 @@
-//! The book on small worlds of pages that change.
+//! The planner on small worlds of pages that change.
 
 use super::*;
 use crate::revisit::{History, Interval, RevisitPolicy, Visited};
@@ -10,7 +10,8 @@ use std::time::Duration;
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 86_400.0;
 
-const RULES: BookRules = BookRules { mean: 8.0 * DAY, least: HOUR, longest: 100.0 * DAY, discovery: 0.3 };
+const RULES: PlannerConfig =
+    PlannerConfig { mean: 8.0 * DAY, least: HOUR, longest: 100.0 * DAY, discovery: 0.3 };
 
 struct LivePage {
     host: u64,
@@ -113,41 +114,48 @@ impl World {
     }
 }
 
-fn with_book(pages: usize, hosts: u64, delay: f64, days: f64) -> (Run, Book) {
+fn planned_world(pages: usize, hosts: u64, delay: f64, days: f64) -> (Run, RevisitPlanner) {
     with_late_book(pages, hosts, delay, days, 0.0)
 }
 
 /// Every visit is made so many seconds after it was due.
-fn with_late_book(pages: usize, hosts: u64, delay: f64, days: f64, late: f64) -> (Run, Book) {
+fn with_late_book(pages: usize, hosts: u64, delay: f64, days: f64, late: f64) -> (Run, RevisitPlanner) {
     by_book(World::new(pages, hosts), RULES, delay, days, late)
 }
 
-fn by_book(world: World, rules: BookRules, delay: f64, days: f64, late: f64) -> (Run, Book) {
-    let mut memos: Vec<Option<Memo>> = vec![None; world.pages.len()];
-    let book = std::cell::RefCell::new(Book::new(rules));
+fn by_book(world: World, rules: PlannerConfig, delay: f64, days: f64, late: f64) -> (Run, RevisitPlanner) {
+    let mut memos: Vec<Option<PageBelief>> = vec![None; world.pages.len()];
+    let planner = std::cell::RefCell::new(RevisitPlanner::new(rules));
     let run = world.run(
         days,
         &mut |number, page, now, changed| {
-            let mut book = book.borrow_mut();
-            if book.is_unbalanced() {
-                book.rebalance(0).unwrap();
+            let mut planner = planner.borrow_mut();
+            if planner.is_unbalanced() {
+                planner.rebalance(0).unwrap();
             }
             let observed =
                 changed.map(|changed| if changed { Observed::Changed } else { Observed::Unchanged });
             let before = memos[number].map(|memo| (memo, page.last));
             let due = before.map(|_| now - late);
-            let planned =
-                book.visited(&Seen { host: page.host, delay, now, due, before, observed, weight: 1.0 });
+            let planned = planner.visited(&Seen {
+                host: HostHash(page.host),
+                delay,
+                now,
+                due,
+                before,
+                observed,
+                weight: 1.0,
+            });
             // As it would come back from a disk.
-            memos[number] = Some(Memo::from_bytes(planned.memo.to_bytes()));
+            memos[number] = Some(PageBelief::from_bytes(planned.memo.to_bytes()));
             planned.due + late
         },
         &mut |now| {
-            let (_, freshness) = book.borrow().freshness(now);
+            let (_, freshness) = planner.borrow().freshness(now);
             freshness.fresh / freshness.weight
         },
     );
-    (run, book.into_inner())
+    (run, planner.into_inner())
 }
 
 fn by_interval(world: World, rule: &Interval, days: f64) -> Run {
@@ -175,7 +183,7 @@ fn within_days_it_is_fresher_than_an_interval_rule_with_the_same_visits() {
     };
     let theirs = by_interval(World::studied(pages, 30), &rule, days);
     let mean = pages as f64 / theirs.visits_per_day * DAY;
-    let rules = BookRules { mean, least: 600.0, longest: 60.0 * DAY, discovery: 0.3 };
+    let rules = PlannerConfig { mean, least: 600.0, longest: 60.0 * DAY, discovery: 0.3 };
     let (ours, _) = by_book(World::studied(pages, 30), rules, 1.0, days, 0.0);
     assert!((ours.truly_fresh - ours.believed).abs() < 0.03, "{ours:?}");
     assert!(ours.visits_per_day < 1.02 * theirs.visits_per_day, "{ours:?} beside {theirs:?}");
@@ -184,27 +192,35 @@ fn within_days_it_is_fresher_than_an_interval_rule_with_the_same_visits() {
 
 #[test]
 fn the_first_pages_of_a_crawl_are_visited_again_like_others() {
-    let mut book = Book::new(RULES);
-    book.rebalance(1).unwrap();
-    let seen = Seen { host: 1, delay: 1.0, now: DAY, due: None, before: None, observed: None, weight: 1.0 };
-    let first = book.visited(&seen);
+    let mut planner = RevisitPlanner::new(RULES);
+    planner.rebalance(1).unwrap();
+    let seen = Seen {
+        host: HostHash(1),
+        delay: 1.0,
+        now: DAY,
+        due: None,
+        before: None,
+        observed: None,
+        weight: 1.0,
+    };
+    let first = planner.visited(&seen);
     let days = (first.due - DAY) / DAY;
     assert!(days < 16.0, "{days} days, twice the mean");
     // A host all of whose pages are given up, or never change: the next one may be otherwise.
-    let memo = Memo { entry: Entry::of(super::super::Change::NEVER, 1.0), ..first.memo };
-    book.recall(2, 1.0, &memo, DAY, DAY);
-    book.rebalance(0).unwrap();
-    let next = book.visited(&Seen { host: 2, ..seen });
+    let memo = PageBelief { entry: Quantised::of(super::super::Change::NEVER, 1.0), ..first.memo };
+    planner.recall(HostHash(2), 1.0, &memo, DAY, DAY);
+    planner.rebalance(0).unwrap();
+    let next = planner.visited(&Seen { host: HostHash(2), ..seen });
     assert!((next.due - DAY) / DAY < 50.0, "{} days", (next.due - DAY) / DAY);
 }
 
 #[test]
 fn it_says_how_fresh_it_is_and_beats_an_interval_rule() {
-    let (ours, book) = with_book(600, 6, 1.0, 300.0);
+    let (ours, planner) = planned_world(600, 6, 1.0, 300.0);
     assert!((ours.truly_fresh - ours.believed).abs() < 0.03, "{ours:?}");
     // The channel is what was asked for.
     assert!((ours.visits_per_day / (600.0 / 8.0) - 1.0).abs() < 0.15, "{ours:?}");
-    assert_eq!(book.freshness(300.0 * DAY).0, 600);
+    assert_eq!(planner.freshness(300.0 * DAY).0, 600);
     let rule = Interval {
         first: Duration::from_secs_f64(8.0 * DAY),
         least: Duration::from_secs(3600),
@@ -231,18 +247,18 @@ fn visits_that_come_late_are_asked_for_sooner() {
 #[test]
 fn a_host_that_bears_little_has_its_own_price() {
     // 300 pages on two hosts that take a request each every three hours: 8 a day, less than pages ask for.
-    let (ours, book) = with_book(300, 2, 3.0 * HOUR, 200.0);
+    let (ours, planner) = planned_world(300, 2, 3.0 * HOUR, 200.0);
     assert!(ours.visits_per_day < 1.15 * 16.0, "{ours:?}");
-    let reason = book.explain(0, &Memo::from_bytes([0; 8]), 0.0, DAY);
-    assert!(reason.saturated && reason.price > book.price, "{reason:?}");
+    let reason = planner.explain(HostHash(0), &PageBelief::from_bytes([0; 8]), 0.0, DAY);
+    assert!(reason.saturated && reason.price > planner.price, "{reason:?}");
     assert!((ours.truly_fresh - ours.believed).abs() < 0.04, "{ours:?}");
 }
 
 #[test]
-fn what_records_say_makes_the_same_book() {
-    let (mut book, mut records) = (Book::new(RULES), Vec::new());
+fn what_records_say_makes_the_same_planner() {
+    let (mut planner, mut records) = (RevisitPlanner::new(RULES), Vec::new());
     for number in 0..200u64 {
-        let (host, now) = (number % 5, number as f64 * 100.0);
+        let (host, now) = (HostHash(number % 5), number as f64 * 100.0);
         let seen = Seen {
             host,
             delay: 1.0,
@@ -252,32 +268,40 @@ fn what_records_say_makes_the_same_book() {
             observed: Some(Observed::ChangedAgo(1e5)),
             weight: 2.0,
         };
-        records.push((host, book.visited(&seen).memo, now));
+        records.push((host, planner.visited(&seen).memo, now));
     }
-    let mut again = Book::new(RULES);
+    let mut again = RevisitPlanner::new(RULES);
     records.iter().for_each(|(host, memo, last)| again.recall(*host, 1.0, memo, *last, 20_000.0));
-    let (a, b) = (book.freshness(30_000.0), again.freshness(30_000.0));
+    let (a, b) = (planner.freshness(30_000.0), again.freshness(30_000.0));
     assert_eq!(a.0, b.0);
     assert!((a.1.fresh - b.1.fresh).abs() < 1e-6 * a.1.fresh && (a.1.age - b.1.age).abs() < 1e-3 * a.1.age);
     let (host, memo, last) = records[7];
     let gone = again.lost(host, memo, last, 30_000.0);
-    assert_eq!((again.freshness(0.0).0, gone.entry), (199, Entry::default()));
+    assert_eq!((again.freshness(0.0).0, gone.entry), (199, Quantised::default()));
     // What is not counted cannot be taken out twice.
     again.lost(host, gone, last, 30_000.0);
     assert_eq!(again.freshness(0.0).0, 199);
-    again.forget(3);
-    assert_eq!((again.freshness(0.0).0, again.host_freshness(3, 0.0)), (159, None));
+    again.forget(HostHash(3));
+    assert_eq!((again.freshness(0.0).0, again.host_freshness(HostHash(3), 0.0)), (159, None));
 }
 
 #[test]
 fn odd_worlds_have_answers() {
-    let mut book = Book::new(RULES);
-    book.rebalance(10).unwrap();
-    assert_eq!(book.freshness(5.0), (0, Freshness::default()));
-    let seen = Seen { host: 1, delay: 0.0, now: 10.0, due: None, before: None, observed: None, weight: 0.0 };
-    let planned = book.visited(&seen);
+    let mut planner = RevisitPlanner::new(RULES);
+    planner.rebalance(10).unwrap();
+    assert_eq!(planner.freshness(5.0), (0, Freshness::default()));
+    let seen = Seen {
+        host: HostHash(1),
+        delay: 0.0,
+        now: 10.0,
+        due: None,
+        before: None,
+        observed: None,
+        weight: 0.0,
+    };
+    let planned = planner.visited(&seen);
     assert!((HOUR..=100.0 * DAY).contains(&(planned.due - 10.0)) && planned.memo.entry.weight == 0);
-    let planned = book.visited(&Seen { weight: f64::NAN, ..seen });
+    let planned = planner.visited(&Seen { weight: f64::NAN, ..seen });
     assert!((HOUR..=100.0 * DAY).contains(&(planned.due - 10.0)), "{planned:?}");
-    book.rebalance(u64::MAX).unwrap();
+    planner.rebalance(u64::MAX).unwrap();
 }

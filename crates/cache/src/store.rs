@@ -1,9 +1,11 @@
-//! A bounded set of entries with their ages: what a node's memory is made of.
+//! The store of a cache node: a slab of entries under a hash index, bounded by weight, with expiry.
 //!
-//! INVARIANT: the weights of all entries together never exceed the limit. Weights are bytes, the area's own tables
+//! The product runs it.
+//!
+//! INVARIANT: the weights of all entries together never exceed the limit. Weights are bytes, the store's own tables
 //! included, or 1 per entry where a simulator counts entries.
-//! INVARIANT: an entry is never handed out when it is older than its [`Life`] says.
-//! Which entry goes is decided by a [`Replace`] policy.
+//! INVARIANT: an entry is never handed out when it is older than its [`Expiry`] says.
+//! Which entry is evicted is decided by a [`Replace`] policy.
 
 use crate::replace::{Policy, Replace};
 use farol_base::Timestamp;
@@ -13,21 +15,21 @@ use std::time::Duration;
 /// An entry heavier than this share of the limit is not kept: it would drive out too many others.
 const WEIGHT_SHARE_MAX: u64 = 8;
 
-/// How long entries may be handed out.
+/// How long entries may be handed out: a TTL, and a grace period for those of another generation.
 #[derive(Clone, Copy, Debug)]
-pub struct Life {
+pub struct Expiry {
     /// At most so long after they were made.
     pub ttl: Duration,
     /// An entry of another generation than the present one, at most so long after it was made.
     pub grace: Duration,
 }
 
-impl Life {
+impl Expiry {
     /// For ever: entries that do not age, as in simulations.
-    pub const ENDLESS: Life = Life { ttl: Duration::MAX, grace: Duration::MAX };
+    pub const NEVER: Expiry = Expiry { ttl: Duration::MAX, grace: Duration::MAX };
 
     /// Whether something made then, in that generation, may still be handed out.
-    pub fn allows(&self, made: Timestamp, generation: u64, now: &Present) -> bool {
+    pub fn allows(&self, made: Timestamp, generation: u64, now: &Now) -> bool {
         // A clock that was set back makes an entry's age unknown: it counts as too old.
         let known = made <= now.time;
         let age = now.time.since(made);
@@ -35,9 +37,9 @@ impl Life {
     }
 }
 
-/// The moment at which something is asked.
+/// The time and generation at which something is asked.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Present {
+pub struct Now {
     pub time: Timestamp,
     /// The state of what answers are made from; another number, another state.
     pub generation: u64,
@@ -54,7 +56,7 @@ pub struct Entry<K, V> {
     pub generation: u64,
 }
 
-/// An entry on its way to another area, with its rank among all where it was: 0 is the best, 1 behind the last.
+/// An entry on its way to another store, with its rank among all where it was: 0 is the best, 1 behind the last.
 #[derive(Clone, Debug)]
 pub struct Ranked<K, V> {
     pub rank: f64,
@@ -65,22 +67,22 @@ pub struct Ranked<K, V> {
 
 /// What came of looking something up.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found<'a, V> {
-    Here(&'a V),
-    /// It was here, and is too old; it is gone now.
-    Old,
-    Not,
+pub enum Lookup<'a, V> {
+    Hit(&'a V),
+    /// It was here, and is too old; it is removed.
+    Expired,
+    Miss,
 }
 
 /// Entries up to a limit.
-pub struct Area<K, V> {
+pub struct Store<K, V> {
     index: HashTable<u32>,
     slots: Vec<Option<Entry<K, V>>>,
     /// By slot: whether it was asked for since it came. Half of all queries are never asked again.
     asked: Vec<bool>,
     free: Vec<u32>,
     policy: Box<dyn Replace>,
-    life: Life,
+    expiry: Expiry,
     /// What each entry weighs beside what it is said to weigh.
     overhead: u32,
     weight: u64,
@@ -88,29 +90,29 @@ pub struct Area<K, V> {
     evicted: u64,
 }
 
-impl<K, V> Area<K, V> {
+impl<K, V> Store<K, V> {
     /// Bytes that the tables need for each entry: the slot, its place in the index, what policies keep of it (W-TinyLFU most:
     /// 24 bytes and 32 of its sketch); twice, because tables grow by doubling.
     pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 56);
 
-    /// An area for weights in bytes.
-    pub fn of_bytes(limit: u64, policy: Policy, life: Life) -> Area<K, V> {
-        Area::new(limit, policy, life, Self::OVERHEAD)
+    /// An store for weights in bytes.
+    pub fn of_bytes(limit: u64, policy: Policy, expiry: Expiry) -> Store<K, V> {
+        Store::new(limit, policy, expiry, Self::OVERHEAD)
     }
 
-    /// An area for so many entries, each of weight 1, which do not age.
-    pub fn of_entries(limit: u64, policy: Policy) -> Area<K, V> {
-        Area::new(limit, policy, Life::ENDLESS, 0)
+    /// An store for so many entries, each of weight 1, which do not age.
+    pub fn of_entries(limit: u64, policy: Policy) -> Store<K, V> {
+        Store::new(limit, policy, Expiry::NEVER, 0)
     }
 
-    fn new(limit: u64, policy: Policy, life: Life, overhead: u32) -> Area<K, V> {
-        Area {
+    fn new(limit: u64, policy: Policy, expiry: Expiry, overhead: u32) -> Store<K, V> {
+        Store {
             index: HashTable::new(),
             slots: Vec::new(),
             asked: Vec::new(),
             free: Vec::new(),
             policy: policy.make(limit),
-            life,
+            expiry,
             overhead,
             weight: 0,
             limit,
@@ -192,7 +194,7 @@ impl<K, V> Area<K, V> {
     }
 }
 
-impl<K: Eq, V> Area<K, V> {
+impl<K: Eq, V> Store<K, V> {
     fn find(&self, hash: u64, key: &K) -> Option<u32> {
         let slots = &self.slots;
         self.index
@@ -203,25 +205,25 @@ impl<K: Eq, V> Area<K, V> {
     }
 
     /// Looks an entry up; it counts as asked for.
-    pub fn get(&mut self, hash: u64, key: &K, now: &Present) -> Found<'_, V> {
+    pub fn get(&mut self, hash: u64, key: &K, now: &Now) -> Lookup<'_, V> {
         let Some(slot) = self.find(hash, key) else {
             self.policy.miss(hash);
-            return Found::Not;
+            return Lookup::Miss;
         };
         let allowed = self.slots[slot as usize]
             .as_ref()
-            .is_some_and(|entry| self.life.allows(entry.made, entry.generation, now));
+            .is_some_and(|entry| self.expiry.allows(entry.made, entry.generation, now));
         if !allowed {
             self.policy.remove(slot);
             self.forget(slot);
             self.policy.miss(hash);
-            return Found::Old;
+            return Lookup::Expired;
         }
         self.policy.hit(slot);
         self.asked[slot as usize] = true;
         match &self.slots[slot as usize] {
-            Some(entry) => Found::Here(&entry.value),
-            None => Found::Not,
+            Some(entry) => Lookup::Hit(&entry.value),
+            None => Lookup::Miss,
         }
     }
 
@@ -338,59 +340,59 @@ mod tests {
         Entry { hash: mix(key), key, value: key, weight, made: Timestamp::from_secs(at), generation }
     }
 
-    fn at(secs: u64, generation: u64) -> Present {
-        Present { time: Timestamp::from_secs(secs), generation }
+    fn at(secs: u64, generation: u64) -> Now {
+        Now { time: Timestamp::from_secs(secs), generation }
     }
 
     #[test]
     fn nothing_is_handed_out_beyond_its_life() {
-        let life = Life { ttl: Duration::from_secs(100), grace: Duration::from_secs(10) };
-        let check = |now: Present, want: Found<'_, u64>| {
-            let mut area = Area::of_bytes(1 << 20, Policy::Lru, life);
-            area.insert(entry(1, 10, 1000, 7));
-            assert_eq!(area.get(mix(1), &1, &now), want, "{now:?}");
+        let expiry = Expiry { ttl: Duration::from_secs(100), grace: Duration::from_secs(10) };
+        let check = |now: Now, want: Lookup<'_, u64>| {
+            let mut store = Store::of_bytes(1 << 20, Policy::Lru, expiry);
+            store.insert(entry(1, 10, 1000, 7));
+            assert_eq!(store.get(mix(1), &1, &now), want, "{now:?}");
             // What was too old is gone, and its room is free.
-            assert_eq!(area.weight() == 0, want == Found::Old);
+            assert_eq!(store.weight() == 0, want == Lookup::Expired);
         };
-        check(at(1000, 7), Found::Here(&1));
-        check(at(1099, 7), Found::Here(&1));
-        check(at(1100, 7), Found::Old);
-        check(at(1009, 8), Found::Here(&1)); // Another generation, within its grace.
-        check(at(1010, 8), Found::Old);
-        check(at(999, 7), Found::Old); // The clock was set back.
+        check(at(1000, 7), Lookup::Hit(&1));
+        check(at(1099, 7), Lookup::Hit(&1));
+        check(at(1100, 7), Lookup::Expired);
+        check(at(1009, 8), Lookup::Hit(&1)); // Another generation, within its grace.
+        check(at(1010, 8), Lookup::Expired);
+        check(at(999, 7), Lookup::Expired); // The clock was set back.
     }
 
     #[test]
     fn a_later_answer_takes_the_place_of_an_earlier_one_and_not_the_other_way() {
-        let mut area = Area::of_entries(10, Policy::Lru);
-        area.insert(Entry { value: 5, ..entry(1, 1, 50, 0) });
-        assert!(!area.insert(Entry { value: 4, ..entry(1, 1, 40, 0) }));
-        assert!(area.insert(Entry { value: 6, ..entry(1, 1, 60, 0) }));
-        assert_eq!(area.len(), 1);
-        assert_eq!(area.get(mix(1), &1, &at(60, 0)), Found::Here(&6));
+        let mut store = Store::of_entries(10, Policy::Lru);
+        store.insert(Entry { value: 5, ..entry(1, 1, 50, 0) });
+        assert!(!store.insert(Entry { value: 4, ..entry(1, 1, 40, 0) }));
+        assert!(store.insert(Entry { value: 6, ..entry(1, 1, 60, 0) }));
+        assert_eq!(store.len(), 1);
+        assert_eq!(store.get(mix(1), &1, &at(60, 0)), Lookup::Hit(&6));
     }
 
     #[test]
     fn what_is_too_heavy_is_not_kept() {
-        let mut area = Area::of_entries(80, Policy::TinyLfu);
-        assert!(!area.insert(entry(1, 11, 0, 0)));
-        assert!(area.insert(entry(1, 10, 0, 0)));
-        let mut none: Area<u64, u64> = Area::of_entries(0, Policy::TinyLfu);
+        let mut store = Store::of_entries(80, Policy::TinyLfu);
+        assert!(!store.insert(entry(1, 11, 0, 0)));
+        assert!(store.insert(entry(1, 10, 0, 0)));
+        let mut none: Store<u64, u64> = Store::of_entries(0, Policy::TinyLfu);
         assert!(!none.insert(entry(1, 1, 0, 0)));
         assert!(none.is_empty());
     }
 
     #[test]
     fn keys_with_one_hash_are_different_keys() {
-        let mut area = Area::of_entries(10, Policy::S3Fifo);
+        let mut store = Store::of_entries(10, Policy::S3Fifo);
         let same = |key: u64| Entry { hash: 9, ..entry(key, 1, 0, 0) };
-        area.insert(same(1));
-        area.insert(same(2));
-        assert_eq!(area.get(9, &1, &at(0, 0)), Found::Here(&1));
-        assert_eq!(area.get(9, &2, &at(0, 0)), Found::Here(&2));
-        assert_eq!(area.get(9, &3, &at(0, 0)), Found::Not);
-        assert_eq!(area.remove(9, &1).map(|entry| entry.key), Some(1));
-        assert_eq!(area.get(9, &1, &at(0, 0)), Found::Not);
+        store.insert(same(1));
+        store.insert(same(2));
+        assert_eq!(store.get(9, &1, &at(0, 0)), Lookup::Hit(&1));
+        assert_eq!(store.get(9, &2, &at(0, 0)), Lookup::Hit(&2));
+        assert_eq!(store.get(9, &3, &at(0, 0)), Lookup::Miss);
+        assert_eq!(store.remove(9, &1).map(|entry| entry.key), Some(1));
+        assert_eq!(store.get(9, &1, &at(0, 0)), Lookup::Miss);
     }
 
     proptest! {
@@ -398,28 +400,28 @@ mod tests {
         #[test]
         fn areas_agree_with_a_map(ops in proptest::collection::vec((0u8..5, 0u64..60, 1u32..6), 0..400)) {
             for policy in Policy::ALL {
-                let mut area = Area::of_entries(50, policy);
+                let mut store = Store::of_entries(50, policy);
                 let mut map: HashMap<u64, u64> = HashMap::new();
                 for (number, (op, key, weight)) in ops.iter().enumerate() {
                     match op {
                         0 | 1 => {
                             let value = number as u64;
-                            area.insert(Entry { value, ..entry(*key, *weight, number as u64, 0) });
+                            store.insert(Entry { value, ..entry(*key, *weight, number as u64, 0) });
                             map.insert(*key, value);
                         }
                         2 => {
-                            area.remove(mix(*key), key);
+                            store.remove(mix(*key), key);
                             map.remove(key);
                         }
                         _ => {
-                            if let Found::Here(value) = area.get(mix(*key), key, &at(1_000_000, 0)) {
+                            if let Lookup::Hit(value) = store.get(mix(*key), key, &at(1_000_000, 0)) {
                                 prop_assert_eq!(Some(value), map.get(key));
                             }
                         }
                     }
-                    prop_assert!(area.weight() <= 50);
-                    prop_assert_eq!(area.iter().map(|entry| u64::from(entry.weight)).sum::<u64>(), area.weight());
-                    prop_assert_eq!(area.iter().count(), area.len());
+                    prop_assert!(store.weight() <= 50);
+                    prop_assert_eq!(store.iter().map(|entry| u64::from(entry.weight)).sum::<u64>(), store.weight());
+                    prop_assert_eq!(store.iter().count(), store.len());
                 }
             }
         }

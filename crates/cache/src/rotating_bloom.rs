@@ -1,4 +1,5 @@
-//! Which queries were asked before, near enough: two Bloom filters, of which the older is emptied when the newer is full.
+//! A rotating Bloom filter of the queries asked before: two filters, of which the older is cleared when the newer is full.
+//! The product does not run it yet: it has one node.
 //!
 //! A query that was never asked misses wherever it goes. So it may go to whichever node has had least, and only its
 //! answer must go to its owner; it is the best ballast there is. A query that is taken for new and is not misses once;
@@ -11,9 +12,9 @@ use farol_base::random::mix;
 const BITS_EACH: usize = 10;
 const PROBES: u64 = 6;
 
-/// What was asked before.
+/// Queries asked before.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct RotatingBloom {
     newer: Vec<u64>,
     older: Vec<u64>,
     /// Queries in the newer one.
@@ -21,16 +22,16 @@ pub struct Seen {
     room: usize,
 }
 
-impl Seen {
+impl RotatingBloom {
     /// Remembers at least the last `room` different queries.
-    pub fn new(room: usize) -> Seen {
+    pub fn new(room: usize) -> RotatingBloom {
         let room = room.max(64);
         let words = (room * BITS_EACH).div_ceil(64);
-        Seen { newer: vec![0; words], older: vec![0; words], count: 0, room }
+        RotatingBloom { newer: vec![0; words], older: vec![0; words], count: 0, room }
     }
 
-    /// Whether a query was asked before; it was from now on.
-    pub fn ask(&mut self, hash: u64) -> bool {
+    /// Records a query; returns whether it was asked before, with a few false positives.
+    pub fn insert(&mut self, hash: u64) -> bool {
         let bits = self.newer.len() as u64 * 64;
         // Six places from two hashes (Kirsch and Mitzenmacher 2006).
         let (first, step) = (mix(hash), mix(hash ^ 0x9E37_79B9) | 1);
@@ -59,19 +60,19 @@ mod tests {
 
     #[test]
     fn what_was_asked_lately_is_known_and_little_else() {
-        let mut seen = Seen::new(10_000);
-        let wrong = (0..10_000).filter(|hash| seen.ask(mix(*hash))).count();
+        let mut seen = RotatingBloom::new(10_000);
+        let wrong = (0..10_000).filter(|hash| seen.insert(mix(*hash))).count();
         assert!(wrong < 150, "{wrong}");
-        assert!((0..10_000).all(|hash| seen.ask(mix(hash))));
+        assert!((0..10_000).all(|hash| seen.insert(mix(hash))));
         // Ten thousand others come: those asked again meanwhile stay, and all that is old goes in the end.
         (10_000..20_000).for_each(|hash| {
-            seen.ask(mix(hash));
-            assert!(seen.ask(mix(7)));
+            seen.insert(mix(hash));
+            assert!(seen.insert(mix(7)));
         });
         (20_000..60_000).for_each(|hash| {
-            seen.ask(mix(hash));
+            seen.insert(mix(hash));
         });
-        let still = (100..5_000).filter(|hash| seen.clone().ask(mix(*hash))).count();
+        let still = (100..5_000).filter(|hash| seen.clone().insert(mix(*hash))).count();
         assert!(still < 150, "{still}");
     }
 }

@@ -1,8 +1,8 @@
 //! Tests of the schedule.
 
 use super::*;
-use crate::revisit::Change;
 use farol_base::{Random, Seeded};
+use farol_frontier::revisit::Change;
 
 fn random_page(random: &mut Seeded) -> Page {
     Page {
@@ -120,15 +120,15 @@ fn pages_come_and_go() {
     let turn = schedule.take(1e4).unwrap();
     assert_eq!(schedule.take(schedule.server_next_at(0).map_or(0.0, |at| at - 1.0)), None);
     schedule.postponed(turn, 5e4);
-    (0..3).for_each(|page| schedule.remove(Turn { server: 0, page }));
+    (0..3).for_each(|page| schedule.remove(PageOfServer { server: 0, page }));
     assert_eq!(schedule.next_at().and_then(|at| schedule.take(at)), None);
     let page = random_page(&mut random);
     assert_eq!(schedule.add_page(0, page, None), Some(3));
     assert_eq!(schedule.add_page(9, page, None), None);
     schedule.rebalance().unwrap();
     let at = schedule.next_at().unwrap();
-    assert_eq!(schedule.take(at), Some(Turn { server: 0, page: 3 }));
-    assert!(schedule.explain(Turn { server: 0, page: 3 }, at).is_some());
+    assert_eq!(schedule.take(at), Some(PageOfServer { server: 0, page: 3 }));
+    assert!(schedule.explain(PageOfServer { server: 0, page: 3 }, at).is_some());
     assert_eq!(schedule.freshness(at).fresh, 0.0);
     schedule.set_channel(f64::NAN);
     assert!(schedule.rebalance().is_err());

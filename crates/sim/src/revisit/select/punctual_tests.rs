@@ -1,11 +1,10 @@
 //! Tests of PUNCTUAL.
 
 use super::*;
-use crate::revisit::Change;
-use crate::revisit::allocate::{Server, Share, polite};
-use crate::revisit::select::Merge;
-use crate::revisit::{Spaced, select::Timetable};
 use farol_base::{Random, Seeded};
+use farol_frontier::revisit::Spaced;
+use farol_frontier::revisit::allocate::{Server, Share, polite};
+use farol_frontier::revisit::select::Merge;
 
 fn page(rate: f64, weight: f32) -> Page {
     Page { change: Change::known(rate).unwrap(), weight }

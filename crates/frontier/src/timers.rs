@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Names an alarm, to call it off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AlarmId {
+pub struct TimerId {
     pub at: Timestamp,
     /// Alarms of one instant ring in the order in which they were set.
     serial: u64,
@@ -16,24 +16,24 @@ pub struct AlarmId {
 
 /// Alarms in the order of time.
 #[derive(Debug)]
-pub struct Agenda<T> {
-    alarms: BTreeMap<AlarmId, T>,
+pub struct Timers<T> {
+    alarms: BTreeMap<TimerId, T>,
     serial: u64,
 }
 
-impl<T: Copy> Agenda<T> {
-    pub fn new() -> Agenda<T> {
-        Agenda { alarms: BTreeMap::new(), serial: 0 }
+impl<T: Copy> Timers<T> {
+    pub fn new() -> Timers<T> {
+        Timers { alarms: BTreeMap::new(), serial: 0 }
     }
 
-    pub fn set(&mut self, at: Timestamp, whom: T) -> AlarmId {
+    pub fn set(&mut self, at: Timestamp, whom: T) -> TimerId {
         self.serial += 1;
-        let id = AlarmId { at, serial: self.serial };
+        let id = TimerId { at, serial: self.serial };
         self.alarms.insert(id, whom);
         id
     }
 
-    pub fn call_off(&mut self, id: AlarmId) {
+    pub fn call_off(&mut self, id: TimerId) {
         self.alarms.remove(&id);
     }
 
@@ -64,18 +64,18 @@ mod tests {
     #[test]
     fn alarms_ring_in_the_order_of_time_and_of_setting() {
         let at = Timestamp::from_secs;
-        let mut agenda = Agenda::new();
-        agenda.set(at(5), 'c');
-        agenda.set(at(1), 'a');
-        agenda.set(at(5), 'd');
-        let off = agenda.set(at(2), 'x');
-        agenda.set(at(4), 'b');
-        agenda.call_off(off);
-        assert_eq!(agenda.next(), Some(at(1)));
-        assert_eq!(agenda.ring(at(0)), None);
-        let rung: String = std::iter::from_fn(|| agenda.ring(at(5))).collect();
+        let mut timers = Timers::new();
+        timers.set(at(5), 'c');
+        timers.set(at(1), 'a');
+        timers.set(at(5), 'd');
+        let off = timers.set(at(2), 'x');
+        timers.set(at(4), 'b');
+        timers.call_off(off);
+        assert_eq!(timers.next(), Some(at(1)));
+        assert_eq!(timers.ring(at(0)), None);
+        let rung: String = std::iter::from_fn(|| timers.ring(at(5))).collect();
         assert_eq!(rung, "abcd");
-        agenda.set(Timestamp::NEVER, 'z');
-        assert_eq!(agenda.next(), None);
+        timers.set(Timestamp::NEVER, 'z');
+        assert_eq!(timers.next(), None);
     }
 }

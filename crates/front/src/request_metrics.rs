@@ -1,9 +1,9 @@
-//! Counts of requests by route and status, and how long they took.
+//! Request metrics: counts by route and status, and latency histograms.
 //!
-//! Limit: one row per route of the map (and one for what matches none) and status code that we answer with:
+//! Limit: one row per route (and one for what matches none) and status code that we answer with:
 //! about 40 × 12 rows at most, whatever clients send.
 
-use crate::map::Route;
+use crate::routes::Route;
 use farol_base::sync::Mutex;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Upper ends of the latency buckets, in seconds, as Prometheus wants them: cumulative, with `+Inf` implied.
 pub(crate) const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-pub(crate) struct Measures {
+pub(crate) struct RequestMetrics {
     paths: Vec<&'static str>,
     counts: Mutex<Counts>,
 }
@@ -33,11 +33,11 @@ pub(crate) struct Times {
     pub sum: Duration,
 }
 
-impl Measures {
-    pub fn new(routes: Vec<Route>) -> Measures {
+impl RequestMetrics {
+    pub fn new(routes: Vec<Route>) -> RequestMetrics {
         let mut paths: Vec<_> = routes.iter().map(|route| route.path).collect();
         paths.dedup();
-        Measures { paths, counts: Mutex::default() }
+        RequestMetrics { paths, counts: Mutex::default() }
     }
 
     pub fn count(&self, route: &str, status: u16, took: Duration) {
@@ -63,13 +63,13 @@ mod tests {
 
     #[test]
     fn buckets_are_cumulative_and_strangers_share_a_row() {
-        let measures = Measures::new(vec![Route { method: "get", path: "/search" }]);
-        measures.count("/search", 200, Duration::from_millis(3));
-        measures.count("/search", 200, Duration::from_secs(9));
+        let request_metrics = RequestMetrics::new(vec![Route { method: "get", path: "/search" }]);
+        request_metrics.count("/search", 200, Duration::from_millis(3));
+        request_metrics.count("/search", 200, Duration::from_secs(9));
         for n in 0..100 {
-            measures.count(&format!("/made/up/{n}"), 404, Duration::ZERO);
+            request_metrics.count(&format!("/made/up/{n}"), 404, Duration::ZERO);
         }
-        let counts = measures.read();
+        let counts = request_metrics.read();
         let want = [(("/search", 200), 2), (("unmatched", 404), 100)];
         assert_eq!(counts.requests.into_iter().collect::<Vec<_>>(), want);
         assert_eq!(counts.times["/search"].at_most, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1]);

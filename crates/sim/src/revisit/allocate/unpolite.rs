@@ -1,6 +1,6 @@
 //! The UNPOLITE bound: the greatest freshness under the channel alone, as if servers bore any number of requests.
 
-use super::{Allocation, Error, Server, polite, validate};
+use farol_frontier::revisit::allocate::{Allocation, Error, Server, polite, validate};
 
 /// Allocates `channel` visits per second without regard for delays.
 ///
