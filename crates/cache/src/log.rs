@@ -2,10 +2,9 @@
 //!
 //! Works on queries by number, in the order of time; reading files and naming queries is the caller's.
 
-use crate::area::{Area, Entry, Found, Present};
 use crate::burst::online::{Rules, Series};
-use crate::burst::quality::first_maximum;
 use crate::replace::Policy;
+use crate::store::{Entry, Lookup, Now, Store};
 use farol_base::Timestamp;
 use farol_base::random::mix;
 use std::collections::HashMap;
@@ -66,14 +65,14 @@ pub fn hit_rates(queries: &[u64], sizes: &[u64], policy: Policy) -> Vec<(u64, f6
 }
 
 fn hit_rate(queries: &[u64], entries: u64, policy: Policy) -> f64 {
-    let mut area: Area<u64, ()> = Area::of_entries(entries, policy);
+    let mut store: Store<u64, ()> = Store::of_entries(entries, policy);
     let mut hits = 0u64;
     for query in queries {
         let hash = mix(*query);
-        match area.get(hash, query, &Present::default()) {
-            Found::Here(()) => hits += 1,
-            Found::Old | Found::Not => {
-                area.insert(Entry {
+        match store.get(hash, query, &Now::default()) {
+            Lookup::Hit(()) => hits += 1,
+            Lookup::Expired | Lookup::Miss => {
+                store.insert(Entry {
                     hash,
                     key: *query,
                     value: (),
@@ -170,6 +169,15 @@ pub fn bursts(log: &[(f64, u64)], interval: f64, rules: &Rules) -> Vec<LogBurst>
     found
 }
 
+/// The first maximum after a minute: where a sustained rise first stops. Both of the next two minutes must lie below
+/// it by more than chance (the root of the count).
+pub fn first_maximum(series: &[f64], from: usize) -> Option<usize> {
+    (from..series.len().saturating_sub(2)).find(|t| {
+        let below = series[*t] - series[*t].max(0.0).sqrt();
+        series[*t + 1] < below && series[*t + 2] < below
+    })
+}
+
 /// Nodes for a peak of requests: none above so much of its capacity when one more has failed.
 pub fn nodes_for(peak_per_second: f64, node_per_second: f64, utilisation: f64) -> u64 {
     let bears = node_per_second * utilisation;
@@ -259,5 +267,14 @@ mod tests {
         assert_eq!(nodes_for(100.0, 5000.0, 0.7), 1);
         assert_eq!(nodes_for(77_000.0, 5000.0, 0.7), 23);
         assert_eq!((nodes_for(f64::NAN, 5000.0, 0.7), nodes_for(100.0, 0.0, 0.7)), (1, 1));
+    }
+
+    #[test]
+    fn the_first_maximum_is_where_the_rise_stops() {
+        let series = [10.0, 100.0, 200.0, 195.0, 400.0, 900.0, 600.0, 500.0, 2000.0, 100.0, 90.0];
+        assert_eq!(first_maximum(&series, 0), Some(5));
+        assert_eq!(first_maximum(&series, 6), Some(8), "it went on rising after a dip");
+        assert_eq!(first_maximum(&series, 7), Some(8));
+        assert_eq!(first_maximum(&[1.0], 0), None);
     }
 }

@@ -1,26 +1,26 @@
-//! A cache node: its own entries (`cache`), and copies of its predecessor's best ones (`cache_prot`).
+//! A cache node: its own entries (`cache`), and copies of its predecessor's best ones (`copies`).
 //!
-//! Algorithm 6 of the thesis (§7.3): what is asked for and stands only in `cache_prot` is adopted into `cache` at
-//! once, because copies of a dead node last until the next round. Both areas together have the room that one node
+//! Algorithm 6 of the thesis (§7.3): what is asked for and stands only in `copies` is adopted into `cache` at
+//! once, because copies of a dead node last until the next round. Both stores together have the room that one node
 //! without protection would have: (1-α)N + αN.
 //!
-//! INVARIANT: one node answers one question with one look at each area; it never asks another node.
+//! INVARIANT: one node answers one question with one look at each store; it never asks another node.
 
-use crate::area::{Area, Entry, Found, Life, Present, Ranked};
 use crate::replace::Policy;
 use crate::ring::NodeId;
+use crate::store::{Entry, Expiry, Lookup, Now, Ranked, Store};
 
 /// How a node is built.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeOptions {
-    /// Room for both areas: bytes, or entries where `in_entries`.
+    /// Room for both stores: bytes, or entries where `in_entries`.
     pub limit: u64,
     /// Count entries instead of bytes, and let nothing age: for simulations.
     pub in_entries: bool,
     /// α: the share of the room that is kept for copies, from 0 to 0.5.
-    pub protected_share: f64,
+    pub copies_share: f64,
     pub policy: Policy,
-    pub life: Life,
+    pub expiry: Expiry,
 }
 
 /// A copy that a neighbour sent.
@@ -33,7 +33,7 @@ struct Copy<V> {
 
 /// What a node answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lookup<V> {
+pub enum NodeLookup<V> {
     /// From its own entries.
     Hit(V),
     /// From a neighbour's copies, and its own from now on.
@@ -71,9 +71,9 @@ pub type Admission<K, V> = Box<dyn FnMut(&Entry<K, V>) -> bool + Send>;
 
 /// A node.
 pub struct CacheNode<K, V> {
-    cache: Area<K, V>,
-    cache_prot: Area<K, Copy<V>>,
-    life: Life,
+    cache: Store<K, V>,
+    copies: Store<K, Copy<V>>,
+    expiry: Expiry,
     in_entries: bool,
     admission: Option<Admission<K, V>>,
     counts: Counts,
@@ -81,20 +81,19 @@ pub struct CacheNode<K, V> {
 
 impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
     pub fn new(options: &NodeOptions) -> CacheNode<K, V> {
-        let share =
-            if options.protected_share.is_nan() { 0.0 } else { options.protected_share.clamp(0.0, 0.5) };
+        let share = if options.copies_share.is_nan() { 0.0 } else { options.copies_share.clamp(0.0, 0.5) };
         let copies = (options.limit as f64 * share).round() as u64;
         let own = options.limit - copies;
-        let (cache, cache_prot) = match options.in_entries {
-            true => (Area::of_entries(own, options.policy), Area::of_entries(copies, options.policy)),
+        let (cache, copies) = match options.in_entries {
+            true => (Store::of_entries(own, options.policy), Store::of_entries(copies, options.policy)),
             false => (
-                Area::of_bytes(own, options.policy, options.life),
-                Area::of_bytes(copies, options.policy, options.life),
+                Store::of_bytes(own, options.policy, options.expiry),
+                Store::of_bytes(copies, options.policy, options.expiry),
             ),
         };
         let (in_entries, counts) = (options.in_entries, Counts::default());
-        let life = if in_entries { Life::ENDLESS } else { options.life };
-        CacheNode { cache, cache_prot, life, in_entries, admission: None, counts }
+        let expiry = if in_entries { Expiry::NEVER } else { options.expiry };
+        CacheNode { cache, copies, expiry, in_entries, admission: None, counts }
     }
 
     /// Asks this before each insertion.
@@ -103,29 +102,29 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
     }
 
     /// `LOOKUP`.
-    pub fn lookup(&mut self, hash: u64, key: &K, now: &Present) -> Lookup<V> {
+    pub fn lookup(&mut self, hash: u64, key: &K, now: &Now) -> NodeLookup<V> {
         match self.cache.get(hash, key, now) {
-            Found::Here(value) => {
+            Lookup::Hit(value) => {
                 self.counts.hits += 1;
-                return Lookup::Hit(value.clone());
+                return NodeLookup::Hit(value.clone());
             }
-            Found::Old => self.counts.old += 1,
-            Found::Not => {}
+            Lookup::Expired => self.counts.old += 1,
+            Lookup::Miss => {}
         }
-        let Some(copy) = self.cache_prot.peek(hash, key) else {
+        let Some(copy) = self.copies.peek(hash, key) else {
             self.counts.misses += 1;
-            return Lookup::Miss;
+            return NodeLookup::Miss;
         };
-        if !self.life.allows(copy.made, copy.generation, now) {
+        if !self.expiry.allows(copy.made, copy.generation, now) {
             self.counts.misses += 1;
-            self.cache_prot.remove(hash, key);
-            return Lookup::Miss;
+            self.copies.remove(hash, key);
+            return NodeLookup::Miss;
         }
         let adopted = Entry {
             hash,
             key: key.clone(),
             value: copy.value.value.clone(),
-            weight: self.bare(copy.weight, Area::<K, Copy<V>>::OVERHEAD),
+            weight: self.bare(copy.weight, Store::<K, Copy<V>>::OVERHEAD),
             made: copy.made,
             generation: copy.generation,
         };
@@ -133,10 +132,10 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
         self.cache.insert(adopted);
         self.counts.hits += 1;
         self.counts.adopted += 1;
-        Lookup::Adopted(value)
+        NodeLookup::Adopted(value)
     }
 
-    /// What an entry weighed before an area added its own tables.
+    /// What an entry weighed before an store added its own tables.
     fn bare(&self, weight: u32, overhead: u32) -> u32 {
         if self.in_entries { weight } else { weight.saturating_sub(overhead) }
     }
@@ -151,14 +150,14 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
     }
 
     /// `PROTECT`: a copy of one of a neighbour's best entries.
-    pub fn protect(&mut self, source: NodeId, round: u64, entry: Entry<K, V>) {
+    pub fn keep_copy(&mut self, source: NodeId, round: u64, entry: Entry<K, V>) {
         let Entry { hash, key, value, made, generation, .. } = entry;
-        let weight = self.bare(entry.weight, Area::<K, V>::OVERHEAD);
-        match self.cache_prot.peek_mut(hash, &key) {
+        let weight = self.bare(entry.weight, Store::<K, V>::OVERHEAD);
+        match self.copies.peek_mut(hash, &key) {
             Some(copy) => *copy = Copy { value, source, round },
             None => {
                 let value = Copy { value, source, round };
-                self.cache_prot.insert(Entry { hash, key, value, weight, made, generation });
+                self.copies.insert(Entry { hash, key, value, weight, made, generation });
             }
         }
     }
@@ -166,7 +165,7 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
     /// These have sent everything of a round. Their copies of earlier rounds go; those of others, who may be
     /// dead, last one round longer.
     pub fn round_done(&mut self, sources: &[NodeId], round: u64) {
-        self.cache_prot.remove_if(|entry| {
+        self.copies.remove_if(|entry| {
             let copy = &entry.value;
             let last = if sources.contains(&copy.source) { copy.round } else { copy.round + 1 };
             last < round
@@ -191,10 +190,10 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
     /// gone; `moves` is told an entry's hash and whose copy it is.
     pub fn hand_over(&mut self, mut moves: impl FnMut(u64, Option<NodeId>) -> bool) -> Vec<Ranked<K, V>> {
         let mut given = self.cache.ranked(|entry| moves(entry.hash, None));
-        let copies = self.cache_prot.ranked(|entry| moves(entry.hash, Some(entry.value.source)));
+        let copies = self.copies.ranked(|entry| moves(entry.hash, Some(entry.value.source)));
         // Copies were the best of their node.
         let room = self.cache.limit().max(1) as f64;
-        let share = self.cache_prot.limit() as f64 / room;
+        let share = self.copies.limit() as f64 / room;
         given.extend(copies.into_iter().map(|copy| Ranked {
             rank: copy.rank * share,
             asked: true,
@@ -218,7 +217,7 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
     /// Forgets everything, as a crash does.
     pub fn clear(&mut self) {
         self.cache.clear();
-        self.cache_prot.clear();
+        self.copies.clear();
     }
 
     pub fn counts(&self) -> Counts {
@@ -227,16 +226,16 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
 
     /// Entries and copies.
     pub fn len(&self) -> (usize, usize) {
-        (self.cache.len(), self.cache_prot.len())
+        (self.cache.len(), self.copies.len())
     }
 
     pub fn is_empty(&self) -> bool {
-        self.cache.is_empty() && self.cache_prot.is_empty()
+        self.cache.is_empty() && self.copies.is_empty()
     }
 
     /// Weight of everything kept, at most the limit.
     pub fn weight(&self) -> u64 {
-        self.cache.weight() + self.cache_prot.weight()
+        self.cache.weight() + self.copies.weight()
     }
 
     /// Own entries given up for room so far.
@@ -246,12 +245,12 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
 
     /// Room for own entries and for copies.
     pub fn limits(&self) -> (u64, u64) {
-        (self.cache.limit(), self.cache_prot.limit())
+        (self.cache.limit(), self.copies.limit())
     }
 
-    /// Whether this key is in `cache`, in `cache_prot`.
+    /// Whether this key is in `cache`, in `copies`.
     pub fn holds(&self, hash: u64, key: &K) -> (bool, bool) {
-        (self.cache.peek(hash, key).is_some(), self.cache_prot.peek(hash, key).is_some())
+        (self.cache.peek(hash, key).is_some(), self.copies.peek(hash, key).is_some())
     }
 }
 
@@ -262,13 +261,13 @@ mod tests {
     use farol_base::random::mix;
     use std::time::Duration;
 
-    fn options(protected_share: f64) -> NodeOptions {
+    fn options(copies_share: f64) -> NodeOptions {
         NodeOptions {
             limit: 1000,
             in_entries: true,
-            protected_share,
+            copies_share,
             policy: Policy::Lru,
-            life: Life::ENDLESS,
+            expiry: Expiry::NEVER,
         }
     }
 
@@ -288,54 +287,54 @@ mod tests {
 
     #[test]
     fn a_copy_is_adopted_on_its_first_hit() {
-        // Test vector 9: the first lookup hits in `cache_prot`, the second in `cache`.
+        // Test vector 9: the first lookup hits in `copies`, the second in `cache`.
         let mut node = CacheNode::new(&options(0.1));
-        node.protect(NodeId(3), 1, entry(5));
-        let now = Present::default();
-        assert_eq!(node.lookup(mix(5), &5, &now), Lookup::Adopted(50));
-        assert_eq!(node.lookup(mix(5), &5, &now), Lookup::Hit(50));
-        assert_eq!(node.lookup(mix(6), &6, &now), Lookup::Miss);
+        node.keep_copy(NodeId(3), 1, entry(5));
+        let now = Now::default();
+        assert_eq!(node.lookup(mix(5), &5, &now), NodeLookup::Adopted(50));
+        assert_eq!(node.lookup(mix(5), &5, &now), NodeLookup::Hit(50));
+        assert_eq!(node.lookup(mix(6), &6, &now), NodeLookup::Miss);
         assert_eq!(node.counts(), Counts { hits: 2, adopted: 1, misses: 1, ..Counts::default() });
     }
 
     #[test]
     fn copies_go_with_the_next_round_and_those_of_the_dead_one_later() {
         let mut node = CacheNode::new(&options(0.1));
-        node.protect(NodeId(1), 1, entry(1));
-        node.protect(NodeId(2), 1, entry(2));
-        node.protect(NodeId(1), 2, entry(3));
+        node.keep_copy(NodeId(1), 1, entry(1));
+        node.keep_copy(NodeId(2), 1, entry(2));
+        node.keep_copy(NodeId(1), 2, entry(3));
         node.round_done(&[NodeId(1)], 2);
         let held = |node: &CacheNode<u64, u64>, key: u64| node.holds(mix(key), &key).1;
         assert_eq!([1, 2, 3].map(|key| held(&node, key)), [false, true, true]);
-        node.protect(NodeId(1), 3, entry(3));
+        node.keep_copy(NodeId(1), 3, entry(3));
         node.round_done(&[NodeId(1)], 3);
         assert_eq!([1, 2, 3].map(|key| held(&node, key)), [false, false, true]);
     }
 
     #[test]
     fn copies_age_like_everything_else() {
-        let life = Life { ttl: Duration::from_secs(10), grace: Duration::ZERO };
+        let expiry = Expiry { ttl: Duration::from_secs(10), grace: Duration::ZERO };
         let mut node =
-            CacheNode::new(&NodeOptions { limit: 1 << 20, in_entries: false, life, ..options(0.1) });
-        node.protect(NodeId(1), 1, entry(1));
-        let now = Present { time: Timestamp::from_secs(10), generation: 0 };
-        assert_eq!(node.lookup(mix(1), &1, &now), Lookup::Miss);
-        node.protect(NodeId(1), 1, entry(1));
-        assert_eq!(node.lookup(mix(1), &1, &Present { generation: 1, ..Present::default() }), Lookup::Miss);
+            CacheNode::new(&NodeOptions { limit: 1 << 20, in_entries: false, expiry, ..options(0.1) });
+        node.keep_copy(NodeId(1), 1, entry(1));
+        let now = Now { time: Timestamp::from_secs(10), generation: 0 };
+        assert_eq!(node.lookup(mix(1), &1, &now), NodeLookup::Miss);
+        node.keep_copy(NodeId(1), 1, entry(1));
+        assert_eq!(node.lookup(mix(1), &1, &Now { generation: 1, ..Now::default() }), NodeLookup::Miss);
     }
 
     #[test]
     fn a_range_is_handed_over_with_what_each_entry_is_worth() {
         let (mut old, mut new) = (CacheNode::new(&options(0.1)), CacheNode::new(&options(0.1)));
-        let now = Present::default();
+        let now = Now::default();
         (0..900).for_each(|key| {
             old.insert(entry(key));
             new.insert(entry(key + 1000));
         });
         old.lookup(mix(2), &2, &now);
         new.lookup(mix(1001), &1001, &now);
-        old.protect(NodeId(9), 1, entry(5000));
-        old.protect(NodeId(8), 1, entry(6000));
+        old.keep_copy(NodeId(9), 1, entry(5000));
+        old.keep_copy(NodeId(8), 1, entry(6000));
         // Of its own the even ones move, and the copies of the node that is gone.
         let given = old.hand_over(|hash, source| match source {
             Some(source) => source == NodeId(9),

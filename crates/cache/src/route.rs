@@ -1,4 +1,5 @@
-//! The front's part: counts each question, names its node, and runs D, B and R at their own pace.
+//! The front's part: counts each question, names its node, and runs hot-key replication, rebalancing and burst detection
+//! at their own pace.
 //!
 //! One router stands for the whole front (thesis §1.2); with several fronts each may count its own share, because
 //! degrees do not change under sampling, and one of them publishes the ring.
@@ -14,7 +15,7 @@ use crate::burst::online::nodes_for;
 use crate::burst::{self, Detector, Event};
 use crate::hot::{Choice, Degree, HotTable, Sequence, SpaceSaving, degrees};
 use crate::ring::{NodeId, Ring};
-use crate::seen::Seen;
+use crate::rotating_bloom::RotatingBloom;
 use farol_base::Timestamp;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub enum Scheme {
     Resident { per_node_min: f64, at_once: f64 },
 }
 
-/// Rules of D.
+/// Rules of hot-key replication (D).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HotRules {
     pub counters: usize,
@@ -45,7 +46,7 @@ pub struct HotRules {
     pub give_at_once: bool,
 }
 
-/// Rules of B.
+/// Rules of rebalancing (B).
 pub struct BalanceRules {
     pub balancer: Box<dyn Balancer>,
     /// `T_load`.
@@ -94,7 +95,7 @@ impl HotRules {
 }
 
 impl RouterRules {
-    /// D, B and R as the thesis has them.
+    /// All three as [Gomez14] has them.
     pub fn thesis() -> RouterRules {
         RouterRules {
             hot: Some(HotRules::thesis()),
@@ -145,7 +146,7 @@ pub struct Router<K> {
     hot: HotTable,
     detector: Option<Detector>,
     density: Density,
-    seen: Option<Seen>,
+    seen: Option<RotatingBloom>,
     /// Requests by node number: sent in this interval, sent and owned since loads are measured.
     sent: Vec<u32>,
     sent_since: Vec<u32>,
@@ -167,7 +168,7 @@ impl<K: Eq + Clone> Router<K> {
             hot: HotTable::new(hot.sequence, hot.ageing, hot.hot_max),
             detector: rules.bursts.map(Detector::new),
             density: Density::default(),
-            seen: (rules.remembered > 0).then(|| Seen::new(rules.remembered)),
+            seen: (rules.remembered > 0).then(|| RotatingBloom::new(rules.remembered)),
             sent: vec![0; slots],
             sent_since: vec![0; slots],
             owned_since: vec![0; slots],
@@ -194,7 +195,7 @@ impl<K: Eq + Clone> Router<K> {
         let choice = self.rules.hot.map_or(Choice::RoundRobin, |hot| hot.choice);
         let node = match self.hot.pick(hash, choice, &self.sent) {
             Some(node) => node,
-            None if self.seen.as_mut().is_some_and(|seen| !seen.ask(hash)) => self.least_sent()?,
+            None if self.seen.as_mut().is_some_and(|seen| !seen.insert(hash)) => self.least_sent()?,
             None => {
                 let owner = self.ring.owner(hash)?;
                 if self.rules.balance.is_some() {
@@ -225,7 +226,7 @@ impl<K: Eq + Clone> Router<K> {
         }
     }
 
-    /// The end of an interval of D and R, one minute: what is hot is decided anew. Answers how bursts went.
+    /// The end of an interval of hot-key replication and burst detection, one minute: what is hot is decided anew. Answers how bursts went.
     pub fn minute(&mut self, now: Timestamp) -> Vec<Event> {
         let mut events = Vec::new();
         let mut required = self.required();
@@ -283,7 +284,7 @@ impl<K: Eq + Clone> Router<K> {
         }
     }
 
-    /// The end of an interval of B. Answers how much of the circle changed owner.
+    /// The end of an interval of rebalancing. Answers how much of the circle changed owner.
     pub fn balance(&mut self) -> f64 {
         let moved = self.move_borders(false);
         self.measure();

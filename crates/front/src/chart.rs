@@ -4,7 +4,7 @@
 //! are in `style.css` and follow the light or dark scheme.
 //! Limit: at most [`POINTS_MAX`] points per series are drawn, whatever the history's length.
 
-use crate::text::{Tongue, format};
+use crate::text::{Locale, format};
 use farol_base::Timestamp;
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -31,8 +31,8 @@ pub(crate) struct Chart<'a> {
     /// The series are parts of a whole, drawn on top of each other.
     pub stacked: bool,
     /// How a value is written.
-    pub write: fn(f64, Tongue) -> String,
-    pub tongue: Tongue,
+    pub write: fn(f64, Locale) -> String,
+    pub locale: Locale,
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
     /// What is said where there is nothing to draw.
@@ -51,7 +51,7 @@ impl Chart<'_> {
     pub fn draw(&self) -> Markup {
         let lines: Vec<Vec<f64>> = self.series.iter().map(|series| thin(&series.values)).collect();
         let points = lines.iter().map(Vec::len).min().unwrap_or(0);
-        let write = |value: &f64| (self.write)(*value, self.tongue);
+        let write = |value: &f64| (self.write)(*value, self.locale);
         let latest = |series: &Series<'_>| series.values.last().map_or("–".to_string(), write);
         html! {
             figure.chart {
@@ -87,7 +87,7 @@ impl Chart<'_> {
             format!("{}L{:.1} {:.1}L{:.1} {:.1}Z", path(values), x(points - 1), y(0.0), x(0), y(0.0))
         };
         let clock = |at: Option<Timestamp>| at.map(format::time_of_day).unwrap_or_default();
-        let label = |value: f64| (self.write)(value, self.tongue);
+        let label = |value: f64| (self.write)(value, self.locale);
         html! {
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(self.title) {
                 @for step in 0..=2 {
@@ -142,8 +142,8 @@ fn nice_ceiling(value: f64) -> f64 {
 pub(crate) fn bars(
     title: &str,
     rows: impl IntoIterator<Item = (Markup, u64, &'static str)>,
-    write: fn(u64, Tongue) -> String,
-    tongue: Tongue,
+    write: fn(u64, Locale) -> String,
+    locale: Locale,
     empty: &str,
 ) -> Markup {
     let rows: Vec<_> = rows.into_iter().collect();
@@ -164,7 +164,7 @@ pub(crate) fn bars(
                                         rect class=(class) width=(width) height="8" rx="1" {}
                                     }
                                 }
-                                td.number { (write(*count, tongue)) }
+                                td.number { (write(*count, locale)) }
                             }
                         }
                     }
@@ -206,7 +206,7 @@ mod tests {
                 series: vec![series("a"), series("b")],
                 stacked,
                 write: format::decimal,
-                tongue: Tongue::English,
+                locale: Locale::English,
                 from: None,
                 to: Some(Timestamp::NEVER),
                 empty: "nothing",

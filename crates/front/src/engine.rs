@@ -11,13 +11,13 @@ use farol_base::{CanonicalUrl, Host, Timestamp};
 /// What stands behind the pages.
 pub trait Engine: Send + Sync + 'static {
     /// Answers a question.
-    fn search(&self, request: &Request) -> Result<Answer, Trouble>;
+    fn search(&self, request: &Request) -> Result<Answer, EngineError>;
 
     /// Completes what somebody is typing; the likeliest first, at most `count`.
     fn suggest(&self, prefix: &str, count: usize) -> Vec<String>;
 
     /// The bytes kept of a page; `None` where it was never fetched or is no longer kept.
-    fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, Trouble>;
+    fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, EngineError>;
 
     /// Somebody opened this page from the results. Called where [`crate::Settings::clicks`] says so.
     fn clicked(&self, _url: &CanonicalUrl) {}
@@ -46,7 +46,7 @@ pub trait Engine: Send + Sync + 'static {
     }
 
     /// Does what an operator asks and says in one sentence what was done.
-    fn command(&self, command: Command) -> Result<String, Trouble>;
+    fn command(&self, command: Command) -> Result<String, EngineError>;
 }
 
 /// What an operator can ask for.
@@ -65,7 +65,7 @@ pub enum Command {
 /// Why the engine cannot do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum EngineError {
     /// Too much to do at the moment; the same request may succeed later.
     #[error("the engine is busy, try again in a moment")]
     Busy,
@@ -77,17 +77,19 @@ pub enum Trouble {
     Invalid(String),
 }
 
-impl Trouble {
+impl EngineError {
     /// Whether asking again, unchanged, may succeed.
     pub fn is_transient(&self) -> bool {
-        !matches!(self, Trouble::Invalid(_))
+        !matches!(self, EngineError::Invalid(_))
     }
 }
 
 /// A page as it was fetched.
 #[derive(Clone, Debug)]
 pub struct StoredCopy {
+    /// Where it was fetched from.
     pub url: CanonicalUrl,
+    /// When it was fetched.
     pub fetched: Timestamp,
     /// Media type without parameters, as the server sent it: `text/html`.
     pub content_type: String,

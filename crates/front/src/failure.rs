@@ -1,9 +1,9 @@
-//! Refusals and failures, before anybody has decided how they look.
+//! Refusals and failures, before they are rendered.
 //!
-//! A handler answers `Err(Failure)`. The [`crate::gate`] dresses it on the way out: as a page in the asker's
-//! tongue, or as `{"error":{"code","message"}}` where a program asked.
+//! A handler answers `Err(Failure)`. The [`crate::middleware`] renders it on the way out: as a page in the visitor's
+//! locale, or as `{"error":{"code","message"}}` where a program asked.
 
-use crate::Trouble;
+use crate::EngineError;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
@@ -12,7 +12,7 @@ const DETAIL_CHARS_MAX: usize = 400;
 
 /// What went wrong, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FailureKind {
     NotFound,
     Invalid,
     TokenNeeded,
@@ -27,54 +27,54 @@ pub(crate) enum Kind {
     Unavailable,
 }
 
-impl Kind {
+impl FailureKind {
     #[cfg(test)]
-    pub const ALL: [Kind; 12] = [
-        Kind::NotFound,
-        Kind::Invalid,
-        Kind::TokenNeeded,
-        Kind::Forbidden,
-        Kind::WrongMethod,
-        Kind::WrongMedia,
-        Kind::TooLarge,
-        Kind::TooLong,
-        Kind::TooMany,
-        Kind::Internal,
-        Kind::Busy,
-        Kind::Unavailable,
+    pub const ALL: [FailureKind; 12] = [
+        FailureKind::NotFound,
+        FailureKind::Invalid,
+        FailureKind::TokenNeeded,
+        FailureKind::Forbidden,
+        FailureKind::WrongMethod,
+        FailureKind::WrongMedia,
+        FailureKind::TooLarge,
+        FailureKind::TooLong,
+        FailureKind::TooMany,
+        FailureKind::Internal,
+        FailureKind::Busy,
+        FailureKind::Unavailable,
     ];
 
     pub fn status(self) -> StatusCode {
         match self {
-            Kind::NotFound => StatusCode::NOT_FOUND,
-            Kind::Invalid => StatusCode::BAD_REQUEST,
-            Kind::TokenNeeded => StatusCode::UNAUTHORIZED,
-            Kind::Forbidden => StatusCode::FORBIDDEN,
-            Kind::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
-            Kind::WrongMedia => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Kind::TooLong => StatusCode::URI_TOO_LONG,
-            Kind::TooMany => StatusCode::TOO_MANY_REQUESTS,
-            Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Kind::Busy | Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            FailureKind::NotFound => StatusCode::NOT_FOUND,
+            FailureKind::Invalid => StatusCode::BAD_REQUEST,
+            FailureKind::TokenNeeded => StatusCode::UNAUTHORIZED,
+            FailureKind::Forbidden => StatusCode::FORBIDDEN,
+            FailureKind::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            FailureKind::WrongMedia => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            FailureKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            FailureKind::TooLong => StatusCode::URI_TOO_LONG,
+            FailureKind::TooMany => StatusCode::TOO_MANY_REQUESTS,
+            FailureKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            FailureKind::Busy | FailureKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
     /// Its name in the API.
     pub fn code(self) -> &'static str {
         match self {
-            Kind::NotFound => "not_found",
-            Kind::Invalid => "invalid",
-            Kind::TokenNeeded => "token_needed",
-            Kind::Forbidden => "forbidden",
-            Kind::WrongMethod => "wrong_method",
-            Kind::WrongMedia => "wrong_media_type",
-            Kind::TooLarge => "too_large",
-            Kind::TooLong => "too_long",
-            Kind::TooMany => "too_many_requests",
-            Kind::Internal => "internal",
-            Kind::Busy => "busy",
-            Kind::Unavailable => "unavailable",
+            FailureKind::NotFound => "not_found",
+            FailureKind::Invalid => "invalid",
+            FailureKind::TokenNeeded => "token_needed",
+            FailureKind::Forbidden => "forbidden",
+            FailureKind::WrongMethod => "wrong_method",
+            FailureKind::WrongMedia => "wrong_media_type",
+            FailureKind::TooLarge => "too_large",
+            FailureKind::TooLong => "too_long",
+            FailureKind::TooMany => "too_many_requests",
+            FailureKind::Internal => "internal",
+            FailureKind::Busy => "busy",
+            FailureKind::Unavailable => "unavailable",
         }
     }
 }
@@ -82,14 +82,14 @@ impl Kind {
 /// A request that was not served.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// What exactly, in English; empty where the kind says it all.
     pub detail: String,
     pub retry_after_secs: Option<u64>,
 }
 
 impl Failure {
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Failure {
+    pub fn new(kind: FailureKind, detail: impl Into<String>) -> Failure {
         let detail: String = detail.into();
         let detail = match detail.char_indices().nth(DETAIL_CHARS_MAX) {
             Some((end, _)) => format!("{}…", &detail[..end]),
@@ -99,35 +99,35 @@ impl Failure {
     }
 
     pub fn not_found(what: impl Into<String>) -> Failure {
-        Failure::new(Kind::NotFound, what)
+        Failure::new(FailureKind::NotFound, what)
     }
 
     pub fn invalid(why: impl Into<String>) -> Failure {
-        Failure::new(Kind::Invalid, why)
+        Failure::new(FailureKind::Invalid, why)
     }
 
     pub fn internal() -> Failure {
-        Failure::new(Kind::Internal, "")
+        Failure::new(FailureKind::Internal, "")
     }
 
     pub fn busy() -> Failure {
-        Failure { retry_after_secs: Some(2), ..Failure::new(Kind::Busy, "") }
+        Failure { retry_after_secs: Some(2), ..Failure::new(FailureKind::Busy, "") }
     }
 }
 
-impl From<Trouble> for Failure {
-    fn from(trouble: Trouble) -> Failure {
-        match trouble {
-            Trouble::Busy => Failure::busy(),
-            Trouble::Unavailable(why) => {
-                Failure { retry_after_secs: Some(30), ..Failure::new(Kind::Unavailable, why) }
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        match error {
+            EngineError::Busy => Failure::busy(),
+            EngineError::Unavailable(why) => {
+                Failure { retry_after_secs: Some(30), ..Failure::new(FailureKind::Unavailable, why) }
             }
-            Trouble::Invalid(why) => Failure::invalid(why),
+            EngineError::Invalid(why) => Failure::invalid(why),
         }
     }
 }
 
-/// Leaves the body empty and takes the failure along, for the gate to dress.
+/// Leaves the body empty and takes the failure along, for the middleware to render.
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = self.kind.status().into_response();

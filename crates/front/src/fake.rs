@@ -23,7 +23,7 @@ pub const HOSTILE_TITLE: &str =
 #[derive(Debug, Default)]
 pub struct Fake {
     /// Every search and stored copy fails with this.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<EngineError>,
     /// Every search takes this long.
     pub pause: Duration,
     /// Every search panics.
@@ -60,7 +60,7 @@ impl Engine for Fake {
         self.clicks.lock().push(url.clone());
     }
 
-    fn search(&self, request: &Request) -> Result<Answer, Trouble> {
+    fn search(&self, request: &Request) -> Result<Answer, EngineError> {
         assert!(!self.panic, "the made-up engine was told to break");
         std::thread::sleep(self.pause);
         if let Some(trouble) = &self.trouble {
@@ -96,7 +96,7 @@ impl Engine for Fake {
         endings.iter().map(|ending| format!("{prefix}{ending}")).take(count).collect()
     }
 
-    fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, Trouble> {
+    fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, EngineError> {
         if let Some(trouble) = &self.trouble {
             return Err(trouble.clone());
         }
@@ -307,13 +307,13 @@ impl Engine for Fake {
         })
     }
 
-    fn command(&self, command: Command) -> Result<String, Trouble> {
+    fn command(&self, command: Command) -> Result<String, EngineError> {
         let done = match &command {
             Command::Pause => "Fetching is paused.".to_string(),
             Command::Resume => "Fetching goes on.".to_string(),
             Command::AddSeed(seed) => match CanonicalUrl::parse(seed) {
                 Ok(url) => format!("{url} was added."),
-                Err(error) => return Err(Trouble::Invalid(format!("the seed was not added: {error}"))),
+                Err(error) => return Err(EngineError::Invalid(format!("the seed was not added: {error}"))),
             },
             Command::RemoveHost(host) => format!("{host} and its pages are gone."),
         };

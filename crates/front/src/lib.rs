@@ -1,17 +1,19 @@
 //! What people see: the search page, the stored copies, the dashboard and the JSON API.
 //!
-//! The life of a request. It comes in through the `gate`, which knows the asker's address
-//! (`client`) and tongue (`text`), refuses what is too long or too much (`limit`), and gives the rest a
-//! deadline. The `map` finds the handler: a page for people (`pages`), a page for the operator (`admin`,
+//! The life of a request. It passes the `middleware`, which knows the visitor's address
+//! (`client`) and locale (`text`), refuses what is too long or too much (`limit`), and gives the rest a
+//! deadline. The table of `routes` finds the handler: a page for people (`pages`), a page for the operator (`admin`,
 //! whose door is `admin::access`), or an answer for programs (`api`). A handler that needs to know
 //! something asks the [`Engine`] behind the product, off the async threads and bounded (`shared`). On the
-//! way out a failure is dressed as a page or as JSON (`failure`), every response gets its security headers
-//! (`headers`), and the request is counted (`measure`) for `/metrics`.
+//! way out a failure is rendered as a page or as JSON (`failure`), every response gets its security headers
+//! (`headers`), and the request is counted (`request_metrics`) for `/metrics`.
 //!
 //! INVARIANT: no text that came from the Web, from a visitor or from the engine reaches a page unescaped; the
 //! one exception, a stored copy, is served into a sandbox without scripts, forms or network.
 //! INVARIANT: everything works without JavaScript; scripts only add suggestions, shortcuts and live charts.
 //! Does not crawl, index or rank, and opens no socket: the binary serves the [`Router`].
+
+#![warn(missing_docs)]
 
 mod engine;
 mod settings;
@@ -25,19 +27,19 @@ mod assets;
 mod chart;
 mod client;
 mod failure;
-mod gate;
 mod headers;
 mod limit;
-mod map;
-mod measure;
 mod metrics;
+mod middleware;
 mod pages;
 mod params;
 mod question;
+mod request_metrics;
+mod routes;
 mod shared;
 mod text;
 
-pub use engine::{Command, Engine, StoredCopy, Trouble};
+pub use engine::{Command, Engine, EngineError, StoredCopy};
 pub use settings::Settings;
 pub use status::{
     CacheStatus, CrawlStatus, DiskStatus, Freshness, History, HostDetail, HostList, HostRow, IndexStatus,
@@ -57,10 +59,10 @@ pub const CALLS_MAX: usize = 64;
 /// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`: without the peer's address every
 /// client counts as the same stranger, and the admin pages open with the token only.
 pub fn router(engine: Arc<dyn Engine>, settings: Settings) -> Router {
-    let map = map::build();
-    let shared = Arc::new(shared::Shared::new(engine, settings, map.routes));
-    let gate = axum::middleware::from_fn_with_state(shared.clone(), gate::pass);
-    map.router.layer(gate).with_state(shared)
+    let routes = routes::build();
+    let shared = Arc::new(shared::Shared::new(engine, settings, routes.list));
+    let layer = axum::middleware::from_fn_with_state(shared.clone(), middleware::handle);
+    routes.router.layer(layer).with_state(shared)
 }
 
 #[cfg(test)]

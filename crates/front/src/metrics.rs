@@ -2,7 +2,7 @@
 
 use crate::admin::access::Admin;
 use crate::failure::Failure;
-use crate::measure::{BUCKETS, Counts};
+use crate::request_metrics::{BUCKETS, Counts};
 use crate::shared::Shared;
 use crate::{State as EngineState, Status};
 use axum::extract::State;
@@ -18,7 +18,7 @@ pub(crate) async fn health() -> &'static str {
 
 pub(crate) async fn show(_: Admin, State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
     let status = shared.ask(|engine| engine.status()).await?;
-    let text = write(&status, &shared.measures.read());
+    let text = write(&status, &shared.request_metrics.read());
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading never fails: what is missing reads as empty, and of a name given twice the first value counts.
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 use axum::extract::{Form, FromRequest, FromRequestParts, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -58,11 +58,11 @@ impl<S: Send + Sync> FromRequest<S> for FormParams {
 }
 
 /// What a body that could not be read is called here.
-pub(crate) fn kind_of(status: StatusCode) -> Kind {
+pub(crate) fn kind_of(status: StatusCode) -> FailureKind {
     match status {
-        StatusCode::PAYLOAD_TOO_LARGE => Kind::TooLarge,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Kind::WrongMedia,
-        _ => Kind::Invalid,
+        StatusCode::PAYLOAD_TOO_LARGE => FailureKind::TooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => FailureKind::WrongMedia,
+        _ => FailureKind::Invalid,
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::admin::session::Sessions;
 use crate::failure::Failure;
 use crate::limit::Limiter;
-use crate::map::Route;
-use crate::measure::Measures;
+use crate::request_metrics::RequestMetrics;
+use crate::routes::Route;
 use crate::{CALLS_MAX, Engine, Settings};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     /// Wrong tokens per client.
     pub wrong_tokens: Limiter,
     pub sessions: Sessions,
-    pub measures: Measures,
+    pub request_metrics: RequestMetrics,
     started: Instant,
 }
 
@@ -35,7 +35,7 @@ impl Shared {
             limiter: Limiter::new(settings.rate_per_minute),
             wrong_tokens: Limiter::new(WRONG_TOKENS_PER_MINUTE),
             sessions: Sessions::new(),
-            measures: Measures::new(routes),
+            request_metrics: RequestMetrics::new(routes),
             started: Instant::now(),
             settings,
         }

@@ -11,15 +11,21 @@ use std::time::Duration;
 pub struct Status {
     /// The product's version.
     pub version: String,
+    /// What the engine is doing.
     pub state: State,
     /// What the state means here and now, in one sentence ("no room on /data: 12 MB left"); may be empty.
     pub message: String,
     /// When these numbers were taken.
     pub now: Timestamp,
+    /// Time since the process started.
     pub uptime: Duration,
+    /// The crawler.
     pub crawl: CrawlStatus,
+    /// The index.
     pub index: IndexStatus,
+    /// Bytes on disk.
     pub disk: DiskStatus,
+    /// Questions answered.
     pub queries: QueryStatus,
     /// Memory of the process that is in RAM.
     pub memory_bytes: u64,
@@ -78,14 +84,17 @@ impl State {
 /// The crawler at this moment. Counts are since the data folder was made unless said otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct CrawlStatus {
+    /// Pages fetched.
     pub pages_fetched: u64,
     /// Over the last few seconds.
     pub pages_per_second: f64,
     /// Since this process started.
     pub pages_per_second_mean: f64,
+    /// Bytes fetched.
     pub bytes_fetched: u64,
     /// Pages waiting to be fetched.
     pub queue: u64,
+    /// URLs known.
     pub urls_known: u64,
     /// How many hosts are in each state (a word in lower case), in the order in which to show them.
     pub hosts: Vec<(String, u64)>,
@@ -111,9 +120,13 @@ pub struct IndexStatus {
 /// Bytes on disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskStatus {
+    /// Of the archive of fetched pages.
     pub archive_bytes: u64,
+    /// Of the index.
     pub index_bytes: u64,
+    /// Of the URL store.
     pub urls_bytes: u64,
+    /// Of the link store.
     pub links_bytes: u64,
     /// Room left where the data folder is, where it is known.
     pub free_bytes: Option<u64>,
@@ -122,6 +135,7 @@ pub struct DiskStatus {
 /// Questions answered by this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryStatus {
+    /// All of them.
     pub total: u64,
     /// Over the last few seconds.
     pub per_second: f64,
@@ -142,8 +156,11 @@ pub struct CacheStatus {
     pub expired: u64,
     /// Questions that waited for somebody else's answer to the same question.
     pub shared: u64,
+    /// Answers in the cache.
     pub answers: u64,
+    /// Memory of the answers in the cache.
     pub bytes: u64,
+    /// Memory that the cache may use.
     pub bytes_max: u64,
     /// Answers given up for others.
     pub evicted: u64,
@@ -175,22 +192,32 @@ pub struct Freshness {
 /// Charts show the newest 1,024 samples; at two seconds a step that is the last half hour.
 #[derive(Clone, Debug, Default)]
 pub struct History {
+    /// Time between two samples.
     pub step: Duration,
+    /// The samples, oldest first.
     pub samples: Vec<Sample>,
 }
 
 /// One step of the past. Rates are means over the step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
+    /// The end of the step.
     pub at: Timestamp,
+    /// Pages fetched per second.
     pub pages_per_second: f64,
     /// Answers per second by class: 2xx, 3xx, 4xx, 5xx, and fetches without an answer.
     pub outcomes_per_second: [f64; 5],
+    /// Pages waiting to be fetched.
     pub queue: u64,
+    /// Pages that can be found.
     pub index_documents: u64,
+    /// Bytes of the index on disk.
     pub index_bytes: u64,
+    /// Questions answered per second.
     pub queries_per_second: f64,
+    /// Median time that recent questions took.
     pub query_p50: Duration,
+    /// 99th percentile of the time that recent questions took.
     pub query_p99: Duration,
     /// At the end of the step; `None` where it was not known yet.
     pub freshness: Option<Freshness>,
@@ -201,20 +228,26 @@ pub struct Sample {
 pub struct HostList {
     /// How many hosts match.
     pub total: usize,
+    /// Those of this stretch.
     pub rows: Vec<HostRow>,
 }
 
 /// A host in a list.
 #[derive(Clone, Debug)]
 pub struct HostRow {
+    /// The host.
     pub host: Host,
     /// The same words as in [`CrawlStatus::hosts`].
     pub state: String,
+    /// Pages fetched from it.
     pub pages_fetched: u64,
+    /// Its pages waiting to be fetched.
     pub queue: u64,
+    /// Its fetches that failed.
     pub errors: u64,
     /// Time between two requests.
     pub delay: Duration,
+    /// When it is asked next, where that is known.
     pub next_visit: Option<Timestamp>,
     /// Of its pages; `None` where it is not known yet.
     pub freshness: Option<Freshness>,
@@ -223,9 +256,13 @@ pub struct HostRow {
 /// What is known of a page, and why it is visited when it is.
 #[derive(Clone, Debug)]
 pub struct PageDetail {
+    /// The page.
     pub url: CanonicalUrl,
+    /// How often it was visited.
     pub visits: u32,
+    /// When it was last visited.
     pub last_visit: Option<Timestamp>,
+    /// When a visit last saw a change.
     pub last_change: Option<Timestamp>,
     /// When it is visited next; `None` where it is not.
     pub due: Option<Timestamp>,
@@ -237,8 +274,9 @@ pub struct PageDetail {
     pub weight: f64,
     /// Probability that the copy is what the server has.
     pub fresh: f64,
-    /// What a visit now would bring, and what it must bring: time of freshness of a page of weight 1.
+    /// What a visit now would bring: time of freshness of a page of weight 1.
     pub worth: Duration,
+    /// What a visit must bring, in the same unit.
     pub price: Duration,
     /// Its host bears no more visits, so the price is the host's own.
     pub host_is_full: bool,
@@ -249,7 +287,9 @@ pub struct PageDetail {
 /// Everything known of a host.
 #[derive(Clone, Debug)]
 pub struct HostDetail {
+    /// The host.
     pub host: Host,
+    /// The same words as in [`CrawlStatus::hosts`].
     pub state: String,
     /// What robots.txt says to us, in one sentence.
     pub robots_verdict: String,
@@ -261,12 +301,19 @@ pub struct HostDetail {
     pub delay: Duration,
     /// What the site itself asks for.
     pub crawl_delay: Option<Duration>,
+    /// The IP address that its name has, where it is known.
     pub address: Option<IpAddr>,
+    /// When it is asked next, where that is known.
     pub next_visit: Option<Timestamp>,
+    /// Its URLs that are known.
     pub pages_known: u64,
+    /// Pages fetched from it.
     pub pages_fetched: u64,
+    /// Its pages that were indexed.
     pub pages_indexed: u64,
+    /// Its pages waiting to be fetched.
     pub queue: u64,
+    /// Bytes fetched from it.
     pub bytes_fetched: u64,
     /// Of its pages; `None` where it is not known yet.
     pub freshness: Option<Freshness>,
@@ -279,19 +326,24 @@ pub struct HostDetail {
 /// One fetch.
 #[derive(Clone, Debug)]
 pub struct Visit {
+    /// When it was.
     pub at: Timestamp,
+    /// What was fetched.
     pub url: CanonicalUrl,
     /// HTTP status, where there was an answer.
     pub status: Option<u16>,
     /// What came of it, in a few words ("indexed", "unchanged", "timeout").
     pub outcome: String,
+    /// How long it took.
     pub took: Duration,
+    /// Bytes of the body.
     pub bytes: u64,
 }
 
 /// What robots.txt says of one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RobotsTry {
+    /// Whether we may fetch the page.
     pub allowed: bool,
     /// The rule that decided, as it is written; `None` where no rule matches.
     pub rule: Option<String>,

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: an address is in the ready queue at most once, and only while it is idle, rested and its line is
 //! not empty (places in the line may have become void meanwhile).
-//! Does not know what a host wants; a place in line is an opaque [`Turn`].
+//! Does not know what a host wants; a place in line is an opaque [`QueueEntry`].
 
 use crate::hosts::HostId;
 use farol_base::Timestamp;
@@ -12,11 +12,11 @@ use std::net::IpAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressId(u32);
 
-/// A place in a line: void as soon as the host's ticket is another.
+/// A place in a line: void as soon as the host's epoch is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct QueueEntry {
     pub host: HostId,
-    pub ticket: u64,
+    pub epoch: u64,
 }
 
 #[derive(Debug)]
@@ -26,10 +26,10 @@ struct Address {
     hosts: usize,
     busy: bool,
     not_before: Timestamp,
-    line: VecDeque<Turn>,
+    line: VecDeque<QueueEntry>,
     /// It is in the ready queue.
     ready: bool,
-    /// The agenda will call [`Addresses::wake`].
+    /// The timers will call [`Addresses::wake`].
     alarm: bool,
 }
 
@@ -87,7 +87,7 @@ impl Addresses {
 
     /// A host stands in line, at its end or as the `first`.
     #[must_use]
-    pub fn queue(&mut self, now: Timestamp, id: AddressId, turn: Turn, first: bool) -> Alarm {
+    pub fn queue(&mut self, now: Timestamp, id: AddressId, turn: QueueEntry, first: bool) -> Alarm {
         self.change(
             id,
             |address| {
@@ -99,7 +99,10 @@ impl Addresses {
 
     /// Takes the next host in line of the address that has been ready longest, where `is_valid` accepts it.
     /// The address is busy from then on, until [`Addresses::release`].
-    pub fn take(&mut self, mut is_valid: impl FnMut(Turn) -> bool) -> Option<(AddressId, IpAddr, Turn)> {
+    pub fn take(
+        &mut self,
+        mut is_valid: impl FnMut(QueueEntry) -> bool,
+    ) -> Option<(AddressId, IpAddr, QueueEntry)> {
         while let Some(id) = self.ready.pop_front() {
             let Some(address) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else { continue };
             address.ready = false;
@@ -109,7 +112,7 @@ impl Addresses {
                     return Some((id, address.ip, turn));
                 }
             }
-            self.bury(id);
+            self.drop_address(id);
         }
         None
     }
@@ -137,7 +140,7 @@ impl Addresses {
         }
     }
 
-    /// Brings an address where it belongs: into the ready queue, onto the agenda, or away.
+    /// Brings an address where it belongs: into the ready queue, onto the timers, or away.
     fn settle(&mut self, now: Timestamp, id: AddressId) -> Alarm {
         let address = self.slots.get_mut(id.0 as usize)?.as_mut()?;
         if address.busy || address.ready || address.alarm {
@@ -153,12 +156,12 @@ impl Addresses {
             self.ready.push_back(id);
             return None;
         }
-        self.bury(id);
+        self.drop_address(id);
         None
     }
 
     /// Forgets an address that nobody has.
-    fn bury(&mut self, id: AddressId) {
+    fn drop_address(&mut self, id: AddressId) {
         let Some(slot) = self.slots.get_mut(id.0 as usize) else { return };
         let idle = |address: &Address| {
             address.hosts == 0 && !address.busy && !address.ready && !address.alarm && address.line.is_empty()

@@ -5,7 +5,7 @@
 //! cannot be leased a second time meanwhile. Does not decide anything; see [`crate::frontier`].
 
 use crate::addresses::AddressId;
-use crate::agenda::AlarmId;
+use crate::timers::TimerId;
 use farol_base::{Host, Scheduled, Timestamp};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -41,9 +41,9 @@ pub enum HostState {
     Refilling,
     /// Has nothing due yet.
     Sleeping,
-    /// Was set aside after too many failures, until a far instant.
+    /// Was quarantined after too many failures, until a far instant.
     Unreachable,
-    /// Was set aside because the address guard forbids its address.
+    /// Was quarantined because the address guard forbids its address.
     Refused,
 }
 
@@ -85,7 +85,7 @@ pub struct HostView {
     pub queued: usize,
     /// The rest between two requests that is in force.
     pub delay: Duration,
-    /// When it wakes, where it rests, sleeps or was set aside.
+    /// When it wakes, where it rests, sleeps or was quarantined.
     pub wakes: Option<Timestamp>,
     pub memory: HostMemory,
 }
@@ -128,9 +128,9 @@ pub struct HostEntry {
     pub resolved_at: Timestamp,
     pub queue: VecDeque<Queued>,
     pub last_download: Duration,
-    /// Names the host's present place in a line; places of earlier tickets are void.
-    pub ticket: u64,
-    pub alarm: Option<AlarmId>,
+    /// Names the host's present place in a line; places of earlier epochs are void.
+    pub epoch: u64,
+    pub alarm: Option<TimerId>,
     /// Its address or refill was asked for and not answered.
     pub asked: bool,
     /// It was added again while its refill was under way: an empty answer may be out of date.
@@ -190,7 +190,7 @@ impl Hosts {
             resolved_at: Timestamp::EPOCH,
             queue: VecDeque::new(),
             last_download: Duration::ZERO,
-            ticket: 0,
+            epoch: 0,
             alarm: None,
             asked: false,
             woken: false,

@@ -11,7 +11,7 @@
 //!
 //! Each lease comes back by [`Frontier::done`] with what happened. The host rests as its
 //! [delay rule](polite) says, longer when it answered slowly, much longer when it said 429 or 503 or did not
-//! answer at all, and then stands in line again. A host that fails too often in a row is *set aside*: it
+//! answer at all, and then stands in line again. A host that fails too often in a row is *quarantined*: it
 //! keeps its pages and is tried again far later. When a refill brings nothing, the host sleeps until its next
 //! page is due, or leaves, and `offer` hands its memory over for the next time.
 //!
@@ -58,13 +58,13 @@
 //! `farol_parse::robots` and answers [`Outcome::NotAsked`] where it does not.
 
 mod addresses;
-mod agenda;
 mod frontier;
 mod hosts;
 mod lease;
 mod limits;
 pub mod polite;
 pub mod revisit;
+mod timers;
 pub mod trap;
 
 #[cfg(test)]
@@ -73,4 +73,4 @@ mod simulated;
 pub use frontier::Frontier;
 pub use hosts::{Counts, HostMemory, HostState, HostView};
 pub use lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Step, Task};
-pub use limits::{Limits, Patience};
+pub use limits::{Limits, RetryPolicy};

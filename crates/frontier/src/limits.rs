@@ -15,7 +15,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const CRAWL_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Farthest a host is put off, whatever went wrong and whatever a damaged memory says.
-pub const ASIDE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+pub const QUARANTINE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Least pause after a 429 or 503, whatever its Retry-After says and even where the delay is 0.
 pub const THROTTLED_PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -49,10 +49,10 @@ pub struct Limits {
     pub address_valid: Duration,
     /// How often one page may fail or be throttled before it is given up. Default: 4.
     pub tries_per_page: u8,
-    /// Patience with a host whose pages fail or are throttled. Default: 8 tries over an hour.
-    pub host_patience: Patience,
-    /// Patience with a host whose name or robots.txt cannot be had. Default: 8 tries over three hours.
-    pub robots_patience: Patience,
+    /// RetryPolicy with a host whose pages fail or are throttled. Default: 8 tries over an hour.
+    pub host_retry: RetryPolicy,
+    /// RetryPolicy with a host whose name or robots.txt cannot be had. Default: 8 tries over three hours.
+    pub robots_retry: RetryPolicy,
 }
 
 impl Default for Limits {
@@ -68,18 +68,18 @@ impl Default for Limits {
             address_valid: Duration::from_secs(3600),
             tries_per_page: 4,
             // 30 s + 1 + 2 + 4 + 8 + 16 + 32 min = 63 min before the eighth try.
-            host_patience: Patience {
+            host_retry: RetryPolicy {
                 first: Duration::from_secs(30),
                 longest: Duration::from_secs(3600),
                 tries: 8,
-                aside: Duration::from_secs(24 * 3600),
+                quarantine: Duration::from_secs(24 * 3600),
             },
             // 2 + 4 + 8 + 16 + 32 + 60 + 60 min = 3 h before the eighth try.
-            robots_patience: Patience {
+            robots_retry: RetryPolicy {
                 first: Duration::from_secs(120),
                 longest: Duration::from_secs(3600),
                 tries: 8,
-                aside: Duration::from_secs(24 * 3600),
+                quarantine: Duration::from_secs(24 * 3600),
             },
         }
     }
@@ -87,18 +87,18 @@ impl Default for Limits {
 
 /// Pauses that double with each failure in a row, and what follows when they did not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// Pause after the first failure.
     pub first: Duration,
     /// No pause between tries is longer.
     pub longest: Duration,
-    /// After this many failures in a row the host is set aside.
+    /// After this many failures in a row the host is quarantined.
     pub tries: u32,
-    /// How long it is set aside the first time; each further failure doubles it, up to 30 days.
-    pub aside: Duration,
+    /// How long it is quarantined the first time; each further failure doubles it, up to 30 days.
+    pub quarantine: Duration,
 }
 
-impl Patience {
+impl RetryPolicy {
     /// Whether this many failures in a row are too many.
     pub fn is_over(&self, failures: u32) -> bool {
         failures >= self.tries.max(1)
@@ -107,7 +107,7 @@ impl Patience {
     /// The pause after this many failures in a row.
     pub fn pause(&self, failures: u32) -> Duration {
         if self.is_over(failures) {
-            doubled(self.aside, failures - self.tries.max(1), ASIDE_MAX)
+            doubled(self.quarantine, failures - self.tries.max(1), QUARANTINE_MAX)
         } else {
             doubled(self.first, failures.saturating_sub(1), self.longest)
         }
@@ -124,20 +124,24 @@ mod tests {
 
     #[test]
     fn pauses_double_and_then_the_host_is_set_aside() {
-        let patience = Limits::default().robots_patience;
-        let minutes = |failures| patience.pause(failures).as_secs() / 60;
+        let retry = Limits::default().robots_retry;
+        let minutes = |failures| retry.pause(failures).as_secs() / 60;
         let pauses: Vec<u64> = (1..=7).map(minutes).collect();
         assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60]);
-        assert!(!patience.is_over(7) && patience.is_over(8));
+        assert!(!retry.is_over(7) && retry.is_over(8));
         assert_eq!((minutes(8), minutes(9)), (24 * 60, 48 * 60));
-        assert_eq!(patience.pause(u32::MAX), ASIDE_MAX);
+        assert_eq!(retry.pause(u32::MAX), QUARANTINE_MAX);
     }
 
     #[test]
     fn odd_settings_do_not_break_it() {
-        let none =
-            Patience { first: Duration::ZERO, longest: Duration::ZERO, tries: 0, aside: Duration::MAX };
+        let none = RetryPolicy {
+            first: Duration::ZERO,
+            longest: Duration::ZERO,
+            tries: 0,
+            quarantine: Duration::MAX,
+        };
         assert_eq!(none.pause(0), Duration::ZERO);
-        assert_eq!(none.pause(1), ASIDE_MAX);
+        assert_eq!(none.pause(1), QUARANTINE_MAX);
     }
 }

@@ -404,7 +404,7 @@ proptest! {
         let start = sim.now;
         sim.run_until(start + DAY * 2);
         sim.check_pages();
-        // The weather clears up: whoever was set aside is tried again in time, and every page gets its end.
+        // The weather clears up: whoever was quarantined is tried again in time, and every page gets its end.
         sim.weather.faults = 0;
         sim.weather.removals = 0;
         for n in 0..sim.hosts.len() {

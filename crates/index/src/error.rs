@@ -11,22 +11,47 @@ pub enum Error {
         "the index in {dir} has format {found}, this version reads {wanted}; \
          move that folder away and build the index anew from the stored pages"
     )]
-    Format { dir: PathBuf, found: String, wanted: u32 },
+    Format {
+        /// The folder.
+        dir: PathBuf,
+        /// The number of its format, or `unknown`.
+        found: String,
+        /// The number that this version reads.
+        wanted: u32,
+    },
     /// Another process writes to this index.
     #[error("the index in {dir} is in use by another process")]
-    Locked { dir: PathBuf },
+    Locked {
+        /// The index's folder.
+        dir: PathBuf,
+    },
     /// Files of the index do not match their checksums, or are not what they should be.
     #[error("the index is damaged: {what}")]
-    Damaged { what: String },
+    Damaged {
+        /// What is wrong, for the message.
+        what: String,
+    },
     /// An earlier write failed; what is committed is safe, and writing goes on after opening the shard again.
     #[error("the index refuses writes after an earlier failure; open it again")]
     Poisoned,
     /// Reading or writing a file outside tantivy's own failed.
     #[error("{doing} {path}")]
-    File { doing: &'static str, path: PathBuf, source: std::io::Error },
+    File {
+        /// What failed, for the message: `could not read`.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// Tantivy could not do something.
     #[error("the index could not {doing}")]
-    Engine { doing: &'static str, source: Box<tantivy::TantivyError> },
+    Engine {
+        /// What failed, for the message: `open a segment`.
+        doing: &'static str,
+        /// What tantivy said.
+        source: Box<tantivy::TantivyError>,
+    },
 }
 
 impl Error {

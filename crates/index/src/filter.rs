@@ -14,7 +14,7 @@ use tantivy::fastfield::AliveBitSet;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{BitSet, DocId, DocSet, SegmentReader, TERMINATED, Term};
 
-/// Values of one filter that are looked at; further ones are ignored.
+/// Values of one filter that are read; further ones are ignored.
 const VALUES_MAX: usize = 64;
 
 /// The filters of a question, for one segment.
@@ -24,10 +24,10 @@ pub(crate) struct SegmentFilter<'a> {
     within: Vec<BitSet>,
     /// And in none of these.
     without: Vec<BitSet>,
-    dated: Option<Dates>,
+    dated: Option<DateRange>,
 }
 
-struct Dates {
+struct DateRange {
     column: Column<u64>,
     after: u64,
     before: u64,
@@ -38,7 +38,7 @@ impl<'a> SegmentFilter<'a> {
         let filters = &plan.filters;
         let mut filter =
             SegmentFilter { alive: segment.alive_bitset(), within: vec![], without: vec![], dated: None };
-        let sets = Sets { segment, fields };
+        let sets = PageSets { segment, fields };
         if !filters.sites.is_empty() {
             filter.within.push(sets.sites(&filters.sites)?);
         }
@@ -57,8 +57,8 @@ impl<'a> SegmentFilter<'a> {
         if !filters.not_file_types.is_empty() {
             filter.without.push(sets.file_types(&filters.not_file_types)?);
         }
-        for unit in &plan.unwanted {
-            if let Some(mut cursor) = Cursor::open(segment, unit)? {
+        for clause in &plan.unwanted {
+            if let Some(mut cursor) = Cursor::open(segment, clause)? {
                 let mut set = BitSet::with_max_value(segment.max_doc());
                 while cursor.doc() != TERMINATED {
                     set.insert(cursor.doc());
@@ -70,7 +70,7 @@ impl<'a> SegmentFilter<'a> {
         if filters.after.is_some() || filters.before.is_some() {
             let column =
                 segment.fast_fields().u64("dated").map_err(Error::engine("read the dates of pages"))?;
-            filter.dated = Some(Dates {
+            filter.dated = Some(DateRange {
                 column,
                 after: filters.after.map_or(0, |at| at.as_millis()),
                 before: filters.before.map_or(u64::MAX, |at| at.as_millis()),
@@ -90,12 +90,12 @@ impl<'a> SegmentFilter<'a> {
     }
 }
 
-struct Sets<'a> {
+struct PageSets<'a> {
     segment: &'a SegmentReader,
     fields: Fields,
 }
 
-impl Sets<'_> {
+impl PageSets<'_> {
     fn sites(&self, sites: &[String]) -> Result<BitSet, Error> {
         let mut set = self.empty();
         for site in sites.iter().take(VALUES_MAX) {

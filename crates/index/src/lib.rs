@@ -1,12 +1,12 @@
 //! The searchable shard: schema, analysis, ranking, snippets, suggestions.
 //!
-//! The life of a page here: [`Shard::put`] hands its texts to the analysis of its language ([`text`]), which
-//! writes each word twice, as it stands and as its stem; a page known under the same URL is replaced.
+//! The life of a page here: [`Shard::put`] hands its texts to the analysis of its language (`text`), which
+//! writes each word twice, as written and as its stem; a page known under the same URL is replaced.
 //! [`Shard::commit`] makes it durable and visible, together with the watermark up to which stored pages have
-//! been taken in. A question then finds it: [`plan`] turns words into terms, [`matching`] walks their postings
-//! and scores by BM25F over weighted fields, [`rank`] looks at the best candidates again (nearness of the words,
-//! title, links) and folds duplicates and crowding hosts together, [`snippet`] cuts the passage that shows why.
-//! Its words join the [`vocabulary`] that [`spell`] and [`suggest`] draw on. A page that is deleted stops being
+//! been taken in. A question then finds it: `plan` turns words into clauses, `matching` walks their postings
+//! and scores by BM25F over weighted fields, `rank` rescores the best candidates (proximity of the words,
+//! title, links) and collapses duplicates and hosts, `snippet` cuts the passage that shows why.
+//! Its words join the `vocabulary` that `spell` and `suggest` draw on. A page that is deleted stops being
 //! found at the next commit and leaves the disk when its segment is merged.
 //!
 //! INVARIANT: one [`Shard`] writes, any number of [`Searcher`]s read, and neither waits for the other.
@@ -34,6 +34,8 @@
 //! assert_eq!(answer.hits[0].url, page.url);
 //! # Ok::<(), farol_index::Error>(())
 //! ```
+
+#![warn(missing_docs)]
 
 mod error;
 mod filter;

@@ -1,10 +1,10 @@
-//! From a question to the terms that answer it.
+//! Query planning: from a question to the clauses that answer it.
 //!
-//! Every wanted word becomes a [`Unit`]: its folded form, or its stem in any language that is likely: the
+//! Every wanted word becomes a [`Clause`]: its folded form, or its stem in any language that is likely: the
 //! asker's own and those of most pages. What one typed word breaks into several tokens (`std::vec`, `UTF-8`,
 //! a run of Chinese) becomes a phrase, because its parts belong together; so does what was quoted.
 //!
-//! INVARIANT: a plan has at most [`UNITS_MAX`] units of at most [`PHRASE_TOKENS_MAX`] tokens, whatever is asked.
+//! INVARIANT: a plan has at most [`CLAUSES_MAX`] clauses of at most [`PHRASE_TOKENS_MAX`] tokens, whatever is asked.
 //! Does not touch postings; see [`crate::matching`].
 
 use crate::error::Error;
@@ -20,7 +20,7 @@ use tantivy::Term;
 use tantivy::schema::Field;
 
 /// Words and phrases that are looked for; further ones are ignored.
-pub(crate) const UNITS_MAX: usize = 64;
+pub(crate) const CLAUSES_MAX: usize = 64;
 
 /// Tokens of a phrase that are compared; the rest of a longer one is ignored.
 pub(crate) const PHRASE_TOKENS_MAX: usize = 16;
@@ -28,7 +28,7 @@ pub(crate) const PHRASE_TOKENS_MAX: usize = 16;
 /// Bytes of a typed term that are read.
 const TERM_BYTES_MAX: usize = 1024;
 
-/// Languages whose stems are tried for a word: each costs a look into every segment, about 1 µs.
+/// Languages whose stems are tried for a word: each costs a dictionary lookup per segment, about 1 µs.
 const LANGUAGES_MAX: usize = 12;
 
 /// A language is tried when at least one page in this many is written in it.
@@ -36,10 +36,10 @@ const LANGUAGE_SHARE: u64 = 200;
 
 /// One thing to look for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Unit {
-    pub what: What,
-    /// Where it must occur.
-    pub place: Place,
+pub(crate) struct Clause {
+    pub kind: ClauseKind,
+    /// The fields where it must occur.
+    pub fields: ClauseFields,
     /// How rare it is, see [`idf`].
     pub idf: f32,
     /// How often it was asked for.
@@ -52,14 +52,14 @@ pub(crate) struct Unit {
 
 /// A word in its forms, or tokens at fixed distances.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum ClauseKind {
     Word { form: String, stems: Vec<String> },
     Phrase { parts: Vec<(u32, String)> },
 }
 
-/// The fields in which a unit is looked for.
+/// The fields in which a clause is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ClauseFields {
     pub forms: Field,
     pub stems: Option<Field>,
     /// All texts of a page, so that frequency and length count.
@@ -68,7 +68,7 @@ pub(crate) struct Place {
 
 /// A wanted term as it was typed, for the speller.
 #[derive(Clone, Debug)]
-pub(crate) struct Typed {
+pub(crate) struct TypedTerm {
     pub text: String,
     /// Its folded form and how many pages hold it, where it is one plain word.
     pub word: Option<(String, u64)>,
@@ -76,12 +76,12 @@ pub(crate) struct Typed {
 
 /// A question, analysed.
 pub(crate) struct Plan {
-    pub units: Vec<Unit>,
-    /// The units with phrases that were not quoted broken up, for when too few pages match `units`.
-    pub loose: Vec<Unit>,
-    pub unwanted: Vec<Unit>,
+    pub clauses: Vec<Clause>,
+    /// The clauses with phrases that were not quoted broken up, for when too few pages match `clauses`.
+    pub loose: Vec<Clause>,
+    pub unwanted: Vec<Clause>,
     pub filters: Filters,
-    pub typed: Vec<Typed>,
+    pub typed: Vec<TypedTerm>,
     /// The asker's language.
     pub hint: Option<Language>,
 }
@@ -90,24 +90,24 @@ impl Plan {
     pub(crate) fn new(view: &View, query: &Query, hint: Option<Language>) -> Result<Plan, Error> {
         let planner = Planner::new(view, hint);
         let mut plan = Plan {
-            units: Vec::new(),
+            clauses: Vec::new(),
             loose: Vec::new(),
             unwanted: Vec::new(),
             filters: query.filters.clone(),
             typed: Vec::new(),
             hint,
         };
-        for term in query.wanted.iter().take(UNITS_MAX) {
+        for term in query.wanted.iter().take(CLAUSES_MAX) {
             planner.add_wanted(term, &mut plan)?;
         }
-        for term in query.unwanted.iter().take(UNITS_MAX) {
-            plan.unwanted.extend(planner.unit(term, true)?);
+        for term in query.unwanted.iter().take(CLAUSES_MAX) {
+            plan.unwanted.extend(planner.clause(term, true)?);
         }
-        for units in [&mut plan.units, &mut plan.loose] {
-            units.truncate(UNITS_MAX);
+        for clauses in [&mut plan.clauses, &mut plan.loose] {
+            clauses.truncate(CLAUSES_MAX);
             // "The who" has nothing but function words, so all of them count.
-            if units.iter().all(|unit| !unit.required) {
-                units.iter_mut().for_each(|unit| unit.required = true);
+            if clauses.iter().all(|clause| !clause.required) {
+                clauses.iter_mut().for_each(|clause| clause.required = true);
             }
         }
         Ok(plan)
@@ -115,7 +115,7 @@ impl Plan {
 
     /// Whether there is nothing to look for.
     pub(crate) fn is_empty(&self) -> bool {
-        self.units.is_empty() && (!self.typed.is_empty() || self.filters.is_empty())
+        self.clauses.is_empty() && (!self.typed.is_empty() || self.filters.is_empty())
     }
 
     /// Whether any word is so rare that it may be a slip.
@@ -155,70 +155,70 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Adds a wanted term to the strict and to the loose units.
+    /// Adds a wanted term to the strict and to the loose clauses.
     fn add_wanted(&self, term: &query::Term, plan: &mut Plan) -> Result<(), Error> {
         if term.phrase {
-            plan.typed.push(Typed { text: format!("\"{}\"", term.text), word: None });
-            if let Some(unit) = self.unit(term, true)? {
-                add(&mut plan.units, unit.clone());
-                add(&mut plan.loose, unit);
+            plan.typed.push(TypedTerm { text: format!("\"{}\"", term.text), word: None });
+            if let Some(clause) = self.clause(term, true)? {
+                add(&mut plan.clauses, clause.clone());
+                add(&mut plan.loose, clause);
             }
             return Ok(());
         }
-        for chunk in cut(&term.text, TERM_BYTES_MAX).split_whitespace().take(UNITS_MAX) {
-            let mut typed = Typed { text: chunk.to_string(), word: None };
+        for chunk in cut(&term.text, TERM_BYTES_MAX).split_whitespace().take(CLAUSES_MAX) {
+            let mut typed = TypedTerm { text: chunk.to_string(), word: None };
             let chunk = query::Term { text: chunk.to_string(), ..term.clone() };
-            if let Some(unit) = self.unit(&chunk, false)? {
-                match &unit.what {
-                    What::Word { form, .. } => {
+            if let Some(clause) = self.clause(&chunk, false)? {
+                match &clause.kind {
+                    ClauseKind::Word { form, .. } => {
                         if term.field == query::Field::Any && form.chars().all(char::is_alphabetic) {
-                            typed.word = Some((form.clone(), unit.pages));
+                            typed.word = Some((form.clone(), clause.pages));
                         }
-                        add(&mut plan.loose, unit.clone());
+                        add(&mut plan.loose, clause.clone());
                     }
-                    What::Phrase { .. } => {
+                    ClauseKind::Phrase { .. } => {
                         for (_, form, lowered) in self.tokens(&chunk.text) {
-                            add(&mut plan.loose, self.word(form, &lowered, self.place(term.field))?);
+                            add(&mut plan.loose, self.word(form, &lowered, self.fields(term.field))?);
                         }
                     }
                 }
-                add(&mut plan.units, unit);
+                add(&mut plan.clauses, clause);
             }
             plan.typed.push(typed);
         }
         Ok(())
     }
 
-    /// The unit of a term; none where it has no letter or digit.
-    fn unit(&self, term: &query::Term, exact: bool) -> Result<Option<Unit>, Error> {
-        let place = self.place(term.field);
+    /// The clause of a term; none where it has no letter or digit.
+    fn clause(&self, term: &query::Term, exact: bool) -> Result<Option<Clause>, Error> {
+        let fields = self.fields(term.field);
         let mut tokens = self.tokens(&term.text);
         tokens.truncate(PHRASE_TOKENS_MAX);
         match tokens.len() {
             0 => Ok(None),
             1 => {
                 let (_, form, lowered) = tokens.remove(0);
-                self.word(form, if exact && term.phrase { "" } else { &lowered }, place).map(Some)
+                self.word(form, if exact && term.phrase { "" } else { &lowered }, fields).map(Some)
             }
             _ => {
                 let base = tokens[0].0;
                 let mut pages = u64::MAX;
                 let mut sum = 0.0;
                 for (_, form, _) in &tokens {
-                    let here = self.pages(place.forms, form)?;
+                    let here = self.pages(fields.forms, form)?;
                     pages = pages.min(here);
                     sum += idf(here, self.slots);
                 }
                 let parts = tokens.into_iter().map(|(at, form, _)| (at - base, form)).collect();
-                let what = What::Phrase { parts };
-                Ok(Some(Unit { what, place, idf: sum, count: 1.0, required: true, pages }))
+                let kind = ClauseKind::Phrase { parts };
+                Ok(Some(Clause { kind, fields, idf: sum, count: 1.0, required: true, pages }))
             }
         }
     }
 
-    fn word(&self, form: String, lowered: &str, place: Place) -> Result<Unit, Error> {
+    fn word(&self, form: String, lowered: &str, fields: ClauseFields) -> Result<Clause, Error> {
         let mut stems: Vec<String> = Vec::new();
-        if let Some(field) = place.stems {
+        if let Some(field) = fields.stems {
             for stemmer in &self.stemmers {
                 for stem in
                     [Some(stemmer.stem_once(lowered)), stemmer.stem_of_bare(lowered)].into_iter().flatten()
@@ -237,15 +237,15 @@ impl<'a> Planner<'a> {
             }
             // Each page has one language, so the pages of different stems are different pages.
             let stemmed = present.iter().map(|(_, pages)| pages).sum::<u64>();
-            let pages = self.pages(place.forms, &form)?.max(stemmed).min(self.slots);
+            let pages = self.pages(fields.forms, &form)?.max(stemmed).min(self.slots);
             let stems = present.into_iter().map(|(stem, _)| stem).collect();
             let required = !self.spoken.iter().any(|language| stop::is_stop_word(*language, lowered));
-            let what = What::Word { form, stems };
-            return Ok(Unit { what, place, idf: idf(pages, self.slots), count: 1.0, required, pages });
+            let kind = ClauseKind::Word { form, stems };
+            return Ok(Clause { kind, fields, idf: idf(pages, self.slots), count: 1.0, required, pages });
         }
-        let pages = self.pages(place.forms, &form)?;
-        let what = What::Word { form, stems };
-        Ok(Unit { what, place, idf: idf(pages, self.slots), count: 1.0, required: true, pages })
+        let pages = self.pages(fields.forms, &form)?;
+        let kind = ClauseKind::Word { form, stems };
+        Ok(Clause { kind, fields, idf: idf(pages, self.slots), count: 1.0, required: true, pages })
     }
 
     fn pages(&self, field: Field, text: &str) -> Result<u64, Error> {
@@ -253,14 +253,16 @@ impl<'a> Planner<'a> {
         self.view.searcher.doc_freq(&term).map_err(Error::engine("count the pages of a word"))
     }
 
-    fn place(&self, field: query::Field) -> Place {
+    fn fields(&self, field: query::Field) -> ClauseFields {
         let fields = self.fields;
         match field {
-            query::Field::Any => Place { forms: fields.words, stems: Some(fields.stems), everywhere: true },
-            query::Field::Title => {
-                Place { forms: fields.title, stems: Some(fields.title), everywhere: false }
+            query::Field::Any => {
+                ClauseFields { forms: fields.words, stems: Some(fields.stems), everywhere: true }
             }
-            query::Field::Url => Place { forms: fields.url, stems: None, everywhere: false },
+            query::Field::Title => {
+                ClauseFields { forms: fields.title, stems: Some(fields.title), everywhere: false }
+            }
+            query::Field::Url => ClauseFields { forms: fields.url, stems: None, everywhere: false },
         }
     }
 
@@ -290,10 +292,10 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Adds a unit, or counts it once more where it is there already.
-fn add(units: &mut Vec<Unit>, unit: Unit) {
-    match units.iter_mut().find(|known| known.what == unit.what && known.place == unit.place) {
+/// Adds a clause, or counts it once more where it is there already.
+fn add(clauses: &mut Vec<Clause>, clause: Clause) {
+    match clauses.iter_mut().find(|known| known.kind == clause.kind && known.fields == clause.fields) {
         Some(known) => known.count += 1.0,
-        None => units.push(unit),
+        None => clauses.push(clause),
     }
 }

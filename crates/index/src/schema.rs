@@ -6,7 +6,7 @@
 //! | `stems` | all texts as marked stems, same weights, no positions | matching across forms |
 //! | `title`, `url` | words and stems of the title; words of the URL | `intitle:`, `inurl:`, reranking |
 //! | `page` | the page's id | upsert, link rank |
-//! | `host`, `site`, `path` | the host; its name and parent domains; hashes of path prefixes | deleting a host, crowding, `site:` |
+//! | `host`, `site`, `path` | the host; its name and parent domains; hashes of path prefixes | deleting a host, host collapsing, `site:` |
 //! | `language`, `file_type`, `dated`, `fetched` | as they are | filters, newest first |
 //! | `content`, `simhash` | fingerprints | duplicates |
 //! | `shown_title` | the title as written | suggestions |
@@ -16,8 +16,8 @@
 
 use crate::rank::fields as weight;
 use crate::stored;
-use crate::text::carrier::{Carrier, CarrierTokenizer};
 use crate::text::fold::folded;
+use crate::text::pretokenized::{PretokenizedTokenizer, Pretokenizer};
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Document};
 use tantivy::schema::{
@@ -97,18 +97,18 @@ pub(crate) fn schema() -> (Schema, Fields) {
     (builder.build(), fields)
 }
 
-/// The analysers that the schema names; texts come to them already read.
+/// The analysers that the schema names; texts come to them pretokenized.
 pub(crate) fn tokenizers() -> TokenizerManager {
     let manager = TokenizerManager::default();
     for name in ["forms", "stems", "both"] {
-        manager.register(name, TextAnalyzer::builder(CarrierTokenizer).build());
+        manager.register(name, TextAnalyzer::builder(PretokenizedTokenizer).build());
     }
     manager
 }
 
 impl Fields {
     /// The document as tantivy takes it.
-    pub(crate) fn to_tantivy(self, document: &Document, carrier: &mut Carrier) -> TantivyDocument {
+    pub(crate) fn to_tantivy(self, document: &Document, pretokenizer: &mut Pretokenizer) -> TantivyDocument {
         let mut out = TantivyDocument::default();
         let language = document.language;
         let title = cut(&document.title, TITLE_BYTES_MAX);
@@ -122,14 +122,14 @@ impl Fields {
         ];
         for (text, weight) in texts {
             if !text.is_empty() {
-                let carried = carrier.read(language, weight, text, false);
-                out.add_text(self.words, carried.forms);
-                out.add_text(self.stems, carried.stems);
+                let tokenized = pretokenizer.read(language, weight, text, false);
+                out.add_text(self.words, tokenized.forms);
+                out.add_text(self.stems, tokenized.stems);
             }
         }
-        out.add_text(self.words, carrier.read(None, weight::URL, &url, false).forms);
-        out.add_text(self.title, carrier.read(language, 1, title, true).both);
-        out.add_text(self.url, carrier.read(None, 1, &url, false).forms);
+        out.add_text(self.words, pretokenizer.read(None, weight::URL, &url, false).forms);
+        out.add_text(self.title, pretokenizer.read(language, 1, title, true).both);
+        out.add_text(self.url, pretokenizer.read(None, 1, &url, false).forms);
         out.add_u64(self.page, document.url.id().0);
         let host = document.url.host();
         out.add_text(self.host, host.as_str());

@@ -2,19 +2,19 @@
 //!
 //! A search goes through these steps, each in its own file:
 //! [`crate::plan`] analyses the words, [`crate::filter`] says which pages may answer, [`crate::matching`]
-//! finds and scores the best candidates, [`crate::rank`] orders them again and leaves duplicates out,
+//! finds and scores the best candidates, [`crate::rank`] rescores them and collapses duplicates and hosts,
 //! [`crate::snippet`] shows why a page was found, [`crate::spell`] offers another spelling.
 //!
 //! INVARIANT: one search sees one commit from beginning to end.
 
 use crate::error::Error;
 use crate::plan::Plan;
-use crate::rank::links::Hosts;
+use crate::rank::links::SegmentHosts;
 use crate::rank::{self, Ranks};
 use crate::schema::{self, Fields};
 use crate::shard::{open_index, reader_of};
-use crate::snippet::Marker;
-use crate::stored::Stored;
+use crate::snippet::Highlighter;
+use crate::stored::StoredDocument;
 use crate::vocabulary::{Vocabulary, VocabularySlot};
 use crate::{matching, spell, suggest};
 use farol_base::query::{Answer, Hit, Request};
@@ -52,7 +52,7 @@ pub(crate) struct View {
     /// Languages of the pages, most pages first; deleted pages may still be counted.
     pub languages: Vec<(Language, u64)>,
     /// The hosts of each segment.
-    pub hosts: Vec<Arc<Hosts>>,
+    pub hosts: Vec<Arc<SegmentHosts>>,
 }
 
 impl Shared {
@@ -103,7 +103,7 @@ impl View {
         for segment in searcher.segment_readers() {
             hosts.push(match before.and_then(|view| view.hosts_of(segment.segment_id())) {
                 Some(known) => known,
-                None => Arc::new(Hosts::read(segment)?),
+                None => Arc::new(SegmentHosts::read(segment)?),
             });
             let words = segment.inverted_index(fields.words).map_err(Error::engine("open a segment"))?;
             tokens += words.total_num_tokens();
@@ -127,7 +127,7 @@ impl View {
     }
 
     /// The hosts of a segment that this commit has too.
-    fn hosts_of(&self, segment: SegmentId) -> Option<Arc<Hosts>> {
+    fn hosts_of(&self, segment: SegmentId) -> Option<Arc<SegmentHosts>> {
         let mut segments = self.searcher.segment_readers().iter();
         segments.position(|known| known.segment_id() == segment).map(|at| self.hosts[at].clone())
     }
@@ -171,18 +171,12 @@ impl Searcher {
 
     /// Opens a shard for reading alone, beside a process that may be writing to it.
     ///
-    /// It sees the commit of now; [`Searcher::reload`] moves it to the newest one.
+    /// It sees the newest commit at this moment, and none that follows.
     pub fn open(dir: &Path) -> Result<Searcher, Error> {
         let index = open_index(dir, false)?;
         let reader = reader_of(&index, crate::ShardOptions::default().cached_blocks)?;
         let (_, fields) = schema::schema();
         Ok(Searcher { shared: Shared::new(dir, index, reader, fields)? })
-    }
-
-    /// Moves to the newest commit on disk; searchers of a [`crate::Shard`] in this process need not ask.
-    pub fn reload(&self) -> Result<(), Error> {
-        let meta = self.shared.index.load_metas().map_err(Error::engine("read its list of segments"))?;
-        self.shared.reload(meta.opstamp)
     }
 
     /// Answers a question.
@@ -202,11 +196,11 @@ impl Searcher {
             let last = first.saturating_add(request.count).min(HITS_MAX);
             let list = rank::order(&view, &plan, found, ranks)?;
             answer.more = list.len() > last;
-            let marker = Marker::new(&plan);
+            let highlighter = Highlighter::new(&plan);
             for ranked in list.iter().take(last).skip(first) {
                 let bytes = view.stored(ranked.at)?;
                 let stored = decode(&bytes)?;
-                let shown = marker.show(&stored);
+                let shown = highlighter.highlight(&stored);
                 answer.hits.push(Hit {
                     url: stored.canonical_url().ok_or_else(not_a_page)?,
                     title: shown.title,
@@ -321,8 +315,8 @@ impl Searcher {
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<Stored<'_>, Error> {
-    Stored::decode(bytes).ok_or_else(not_a_page)
+fn decode(bytes: &[u8]) -> Result<StoredDocument<'_>, Error> {
+    StoredDocument::decode(bytes).ok_or_else(not_a_page)
 }
 
 fn not_a_page() -> Error {

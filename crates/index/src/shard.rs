@@ -2,7 +2,7 @@
 //!
 //! A commit makes everything before it durable and visible in one step, together with the *watermark*: the
 //! position in the stored pages up to which the index has taken them in. After a crash the index is as it was
-//! at its last commit, and whoever feeds it reads on from the watermark.
+//! at its last commit, and the indexer reads on from the watermark.
 //!
 //! INVARIANT: `watermark` and `generation` never go back within one data folder.
 //! INVARIANT: after a write that failed, the shard refuses writes until it is opened again.
@@ -11,7 +11,7 @@
 use crate::error::Error;
 use crate::schema::{self, FORMAT, Fields};
 use crate::searcher::{Searcher, Shared};
-use crate::text::carrier::Carrier;
+use crate::text::pretokenized::Pretokenizer;
 use farol_base::{CanonicalUrl, Document, Host, PagePosition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct Shard {
     writer: IndexWriter,
     shared: Arc<Shared>,
     fields: Fields,
-    carrier: Carrier,
+    pretokenizer: Pretokenizer,
     watermark: PagePosition,
     /// Tantivy's stamp of the last commit.
     generation: u64,
@@ -96,7 +96,7 @@ impl Shard {
             writer,
             shared,
             fields,
-            carrier: Carrier::default(),
+            pretokenizer: Pretokenizer::default(),
             watermark,
             generation: meta.opstamp,
             changed: false,
@@ -119,7 +119,7 @@ impl Shard {
             self.waiting_bytes = bytes;
         }
         self.writer.delete_term(self.fields.page_term(&document.url));
-        let added = self.writer.add_document(self.fields.to_tantivy(document, &mut self.carrier));
+        let added = self.writer.add_document(self.fields.to_tantivy(document, &mut self.pretokenizer));
         self.guard("take a page in", added).map(drop)
     }
 
@@ -156,21 +156,6 @@ impl Shard {
         }
         self.shared.reload(self.generation)?;
         Ok(self.generation)
-    }
-
-    /// Commits, merges all segments into one and waits for it: the smallest and fastest index, for a shard
-    /// that was filled in one go. Costs about as much as indexing a third of the pages again.
-    pub fn merge_all(&mut self) -> Result<(), Error> {
-        self.commit(self.watermark)?;
-        let segments = self.shared.index.searchable_segment_ids();
-        let segments = segments.map_err(Error::engine("list its segments"))?;
-        if segments.len() > 1 {
-            let merged = self.writer.merge(&segments).wait().map(drop);
-            self.guard("merge its segments", merged)?;
-        }
-        self.commit(self.watermark)?;
-        let collected = self.writer.garbage_collect_files().wait().map(drop);
-        self.guard("remove old files", collected)
     }
 
     /// The position up to which stored pages had been taken in at the last commit.

@@ -6,9 +6,9 @@
 //! INVARIANT: the fragments of a snippet joined are at most [`SNIPPET_CHARS_MAX`] characters and a few dots.
 //! Does not escape anything: fragments are plain text.
 
-use crate::plan::{Plan, What};
+use crate::plan::{ClauseKind, Plan};
 use crate::schema::cut;
-use crate::stored::Stored;
+use crate::stored::StoredDocument;
 use crate::text::spans::{Script, Spans};
 use crate::text::stem::{STEM_MARK, Stemmer};
 use crate::text::{Analyser, Role, Tokens, fold};
@@ -31,25 +31,25 @@ const MARKS_MAX: usize = 1_000;
 /// Languages whose stemmers cut beginnings too.
 const CUTS_BEGINNINGS: &[&str] = &["ar", "nl", "ta"];
 
-/// What stands between two passages, and where a text was cut.
+/// Separates two passages, and where a text was cut.
 const DOTS: &str = "…";
 
-/// What is shown of a page.
-pub(crate) struct Shown {
+/// Title and snippet of a page, the words of the question marked.
+pub(crate) struct Highlighted {
     pub title: Vec<Fragment>,
     pub snippet: Vec<Fragment>,
 }
 
-/// Knows the words of a question, by form and by stem.
-pub(crate) struct Marker {
+/// Highlights the words of a question, by form and by stem.
+pub(crate) struct Highlighter {
     forms: HashMap<String, usize>,
     stems: HashMap<String, usize>,
     weights: Vec<f32>,
 }
 
-/// Reads the texts of one page.
-struct Reader {
-    analyser: Analyser,
+/// Analyses the texts of one page.
+struct PageAnalyser {
+    words: Analyser,
     /// Where any stem was asked for.
     stemmer: Option<Stemmer>,
     /// First letters of the stems asked for; a word that begins otherwise need not be stemmed. Empty where the
@@ -59,48 +59,49 @@ struct Reader {
 
 /// A word of the question in a text.
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct Highlight {
     start: usize,
     end: usize,
-    unit: usize,
+    clause: usize,
 }
 
-impl Marker {
-    pub(crate) fn new(plan: &Plan) -> Marker {
-        let mut marker = Marker { forms: HashMap::new(), stems: HashMap::new(), weights: Vec::new() };
-        for unit in plan.units.iter().chain(&plan.loose) {
-            let number = marker.weights.len();
-            marker.weights.push(if unit.required { unit.idf.max(0.1) } else { 0.05 });
-            match &unit.what {
-                What::Word { form, stems } => {
-                    marker.forms.entry(form.clone()).or_insert(number);
+impl Highlighter {
+    pub(crate) fn new(plan: &Plan) -> Highlighter {
+        let mut highlighter =
+            Highlighter { forms: HashMap::new(), stems: HashMap::new(), weights: Vec::new() };
+        for clause in plan.clauses.iter().chain(&plan.loose) {
+            let number = highlighter.weights.len();
+            highlighter.weights.push(if clause.required { clause.idf.max(0.1) } else { 0.05 });
+            match &clause.kind {
+                ClauseKind::Word { form, stems } => {
+                    highlighter.forms.entry(form.clone()).or_insert(number);
                     for stem in stems {
-                        marker.stems.entry(stem.clone()).or_insert(number);
+                        highlighter.stems.entry(stem.clone()).or_insert(number);
                     }
                 }
-                What::Phrase { parts } => {
+                ClauseKind::Phrase { parts } => {
                     for (_, form) in parts {
-                        marker.forms.entry(form.clone()).or_insert(number);
+                        highlighter.forms.entry(form.clone()).or_insert(number);
                     }
                 }
             }
         }
-        marker
+        highlighter
     }
 
     /// Title and snippet of a page.
-    pub(crate) fn show(&self, page: &Stored<'_>) -> Shown {
-        let mut reader = self.reader(page.language);
+    pub(crate) fn highlight(&self, page: &StoredDocument<'_>) -> Highlighted {
+        let mut analyser = self.analyser(page.language);
         let title = if page.title.trim().is_empty() { page.url } else { page.title };
         let title_end = end_after_chars(title, 0, TITLE_CHARS_MAX);
-        let title_marks = self.marks(&title[..title_end], &mut reader);
-        let mut shown = Shown { title: vec![], snippet: vec![] };
+        let title_marks = self.marks(&title[..title_end], &mut analyser);
+        let mut shown = Highlighted { title: vec![], snippet: vec![] };
         push_passage(&mut shown.title, title, 0, title_end, &title_marks);
         if title_end < title.len() {
             push(&mut shown.title, DOTS, false);
         }
         let body = cut(page.body, SEARCHED_BYTES_MAX);
-        let marks = self.marks(body, &mut reader);
+        let marks = self.marks(body, &mut analyser);
         if !marks.is_empty() {
             shown.snippet = self.passages(page.body, body.len(), &marks);
         } else {
@@ -108,7 +109,7 @@ impl Marker {
             if let Some(text) = texts.into_iter().find(|text| !text.trim().is_empty()) {
                 let start = text.len() - text.trim_start().len();
                 let end = end_after_chars(text, start, SNIPPET_CHARS_MAX);
-                let marks = self.marks(&text[..end], &mut reader);
+                let marks = self.marks(&text[..end], &mut analyser);
                 push_passage(&mut shown.snippet, text, start, end, &marks);
                 if !text[end..].trim().is_empty() {
                     push(&mut shown.snippet, DOTS, false);
@@ -118,7 +119,7 @@ impl Marker {
         shown
     }
 
-    fn reader(&self, language: Option<Language>) -> Reader {
+    fn analyser(&self, language: Option<Language>) -> PageAnalyser {
         let code = language.as_ref().map_or("", Language::code);
         let prefix = format!("{STEM_MARK}{code}");
         let initials = self.stems.keys().filter_map(|stem| stem.strip_prefix(&prefix)?.chars().next());
@@ -127,14 +128,14 @@ impl Marker {
         if CUTS_BEGINNINGS.contains(&code) {
             initials.clear();
         }
-        Reader { analyser: Analyser::new(None), stemmer, initials }
+        PageAnalyser { words: Analyser::new(None), stemmer, initials }
     }
 
-    /// The unit that a word of a text belongs to by its stem.
-    fn unit_by_stem(&self, reader: &Reader, word: &str, form: &str) -> Option<&usize> {
-        let stemmer = reader.stemmer.as_ref()?;
+    /// The clause that a word of a text belongs to by its stem.
+    fn clause_by_stem(&self, analyser: &PageAnalyser, word: &str, form: &str) -> Option<&usize> {
+        let stemmer = analyser.stemmer.as_ref()?;
         let initial = form.chars().next()?;
-        if !reader.initials.is_empty() && !reader.initials.contains(&initial) {
+        if !analyser.initials.is_empty() && !analyser.initials.contains(&initial) {
             return None;
         }
         let mut lowered = String::new();
@@ -143,25 +144,27 @@ impl Marker {
     }
 
     /// The words of the question in a text, in order, not overlapping.
-    fn marks(&self, text: &str, reader: &mut Reader) -> Vec<Mark> {
-        let mut marks: Vec<Mark> = Vec::new();
+    fn marks(&self, text: &str, analyser: &mut PageAnalyser) -> Vec<Highlight> {
+        let mut marks: Vec<Highlight> = Vec::new();
         let mut tokens = Tokens::default();
         for span in Spans::new(text) {
             tokens.clear();
-            reader.analyser.read(text, span, 0, &mut tokens);
+            analyser.words.read(text, span, 0, &mut tokens);
             for token in tokens.as_slice() {
                 let known = match (span.script, token.role) {
                     (Script::Spaced, Role::Whole) => {
                         let word = &text[token.start..token.end];
-                        self.forms.get(&token.text).or_else(|| self.unit_by_stem(reader, word, &token.text))
+                        self.forms
+                            .get(&token.text)
+                            .or_else(|| self.clause_by_stem(analyser, word, &token.text))
                     }
                     _ => self.forms.get(&token.text),
                 };
-                let Some(&unit) = known else { continue };
+                let Some(&clause) = known else { continue };
                 match marks.last_mut() {
                     // Overlapping pairs of a dense run are one mark; parts of a marked word are marked with it.
                     Some(last) if last.end > token.start => last.end = last.end.max(token.end),
-                    _ => marks.push(Mark { start: token.start, end: token.end, unit }),
+                    _ => marks.push(Highlight { start: token.start, end: token.end, clause }),
                 }
             }
             if marks.len() >= MARKS_MAX {
@@ -172,14 +175,14 @@ impl Marker {
     }
 
     /// One passage that holds all words found, or two that hold more of them.
-    fn passages(&self, text: &str, searched: usize, marks: &[Mark]) -> Vec<Fragment> {
-        let present = units_of(marks);
+    fn passages(&self, text: &str, searched: usize, marks: &[Highlight]) -> Vec<Fragment> {
+        let present = clauses_of(marks);
         let whole = self.best_window(text, marks, SNIPPET_CHARS_MAX, &[]);
         let mut ranges = vec![];
-        if units_of(&marks[whole.clone()]).len() < present.len() {
+        if clauses_of(&marks[whole.clone()]).len() < present.len() {
             let half = SNIPPET_CHARS_MAX / 2 - 2;
             let first = self.best_window(text, marks, half, &[]);
-            let seen = units_of(&marks[first.clone()]);
+            let seen = clauses_of(&marks[first.clone()]);
             let second = self.best_window(text, marks, half, &seen);
             let ordered = if first.start <= second.start { [first, second] } else { [second, first] };
             ranges.extend(ordered.map(|window| around(text, &marks[window], half)));
@@ -204,27 +207,27 @@ impl Marker {
         out
     }
 
-    /// The run of marks within so many characters whose units weigh most; units already seen weigh nothing.
+    /// The run of marks within `chars` characters whose clauses weigh most; clauses already seen weigh nothing.
     fn best_window(
         &self,
         text: &str,
-        marks: &[Mark],
+        marks: &[Highlight],
         chars: usize,
         seen: &[usize],
     ) -> std::ops::Range<usize> {
         let mut best = (f32::MIN, 0..1);
         for first in 0..marks.len() {
             let limit = end_after_chars(text, marks[first].start, chars);
-            let mut units: Vec<usize> = Vec::new();
+            let mut clauses: Vec<usize> = Vec::new();
             let mut score = 0.0;
             let mut last = first;
             while last < marks.len() && marks[last].end <= limit.max(marks[first].end) {
-                let unit = marks[last].unit;
-                let new = !units.contains(&unit) && !seen.contains(&unit);
+                let clause = marks[last].clause;
+                let new = !clauses.contains(&clause) && !seen.contains(&clause);
                 // Repetition says a little; new words say most, and more when they follow closely.
-                score += if new { self.weights[unit] } else { 0.02 };
+                score += if new { self.weights[clause] } else { 0.02 };
                 if new {
-                    units.push(unit);
+                    clauses.push(clause);
                     if last > first && marks[last].start <= marks[last - 1].end + 2 {
                         score += 0.2;
                     }
@@ -242,15 +245,15 @@ impl Marker {
     }
 }
 
-fn units_of(marks: &[Mark]) -> Vec<usize> {
-    let mut units: Vec<usize> = marks.iter().map(|mark| mark.unit).collect();
-    units.sort_unstable();
-    units.dedup();
-    units
+fn clauses_of(marks: &[Highlight]) -> Vec<usize> {
+    let mut clauses: Vec<usize> = marks.iter().map(|mark| mark.clause).collect();
+    clauses.sort_unstable();
+    clauses.dedup();
+    clauses
 }
 
-/// Widens a run of marks to a passage of so many characters, from a sentence's or a word's beginning.
-fn around(text: &str, marks: &[Mark], chars: usize) -> (usize, usize) {
+/// Widens a run of marks to a passage of `chars` characters, from a sentence's or a word's beginning.
+fn around(text: &str, marks: &[Highlight], chars: usize) -> (usize, usize) {
     let (first, last) = (marks[0].start, marks[marks.len() - 1].end);
     let used = text[first..last].chars().count();
     let room = chars.saturating_sub(used);
@@ -275,12 +278,12 @@ fn ends_sentence(text: &str, at: usize) -> bool {
     text[..at].trim_end().ends_with(['.', '!', '?', '。', '！', '？'])
 }
 
-/// The place so many characters before another one, or the text's beginning.
+/// The offset `chars` characters before another one, or the text's beginning.
 fn start_before_chars(text: &str, at: usize, chars: usize) -> usize {
     text[..at].char_indices().rev().take(chars).last().map_or(at, |(start, _)| start)
 }
 
-/// The beginning of a word at most so many characters before a place.
+/// The beginning of a word at most `chars` characters before an offset.
 fn word_start(text: &str, at: usize, chars: usize) -> usize {
     let back = start_before_chars(text, at, chars);
     let space = text[back..at].find(char::is_whitespace);
@@ -290,7 +293,7 @@ fn word_start(text: &str, at: usize, chars: usize) -> usize {
     })
 }
 
-/// The place at most so many characters after another one, at the end of a word where one is near.
+/// The offset at most `chars` characters after another one, at the end of a word where one is near.
 fn end_after_chars(text: &str, at: usize, chars: usize) -> usize {
     let Some((limit, _)) = text[at..].char_indices().nth(chars) else { return text.len() };
     let limit = at + limit;
@@ -305,7 +308,7 @@ fn end_after_chars(text: &str, at: usize, chars: usize) -> usize {
 }
 
 /// Appends a passage with its marked words.
-fn push_passage(out: &mut Vec<Fragment>, text: &str, start: usize, end: usize, marks: &[Mark]) {
+fn push_passage(out: &mut Vec<Fragment>, text: &str, start: usize, end: usize, marks: &[Highlight]) {
     let mut at = start;
     for mark in marks.iter().filter(|mark| mark.start >= start && mark.end <= end) {
         push(out, &text[at..mark.start], false);
@@ -404,10 +407,10 @@ mod tests {
         fn no_text_breaks_it(body in "(\\PC|\n| |light|harbour){0,600}", words in "light|harbour|\\PC{1,4}") {
             let mut forms = HashMap::new();
             forms.insert(crate::text::fold::folded(&words), 0);
-            let marker = Marker { forms, stems: HashMap::new(), weights: vec![1.0] };
+            let highlighter = Highlighter { forms, stems: HashMap::new(), weights: vec![1.0] };
             let document = page("http://a/", &body, &body);
             let bytes = crate::stored::encode(&document);
-            let shown = marker.show(&Stored::decode(&bytes).unwrap());
+            let shown = highlighter.highlight(&StoredDocument::decode(&bytes).unwrap());
             let chars = |fragments: &[Fragment]| fragments.iter().map(|f| f.text.chars().count()).sum::<usize>();
             prop_assert!(chars(&shown.snippet) <= SNIPPET_CHARS_MAX + 16);
             prop_assert!(chars(&shown.title) <= TITLE_CHARS_MAX + 2);

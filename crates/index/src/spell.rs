@@ -29,7 +29,7 @@ pub(crate) fn suggest(plan: &Plan, vocabulary: &Vocabulary) -> Option<String> {
     changed.then(|| words.join(" "))
 }
 
-/// A likelier spelling of a folded word that is on so many pages.
+/// A likelier spelling of a folded word that is on `pages` pages.
 fn correct<'v>(form: &str, pages: u64, vocabulary: &'v Vocabulary) -> Option<&'v str> {
     let chars: Vec<char> = form.chars().collect();
     let slips_max = match chars.len() {

@@ -1,4 +1,4 @@
-//! A document as the bytes that the index keeps of it.
+//! Stored fields: a document as the bytes that the index keeps of it.
 //!
 //! ```text
 //! u8       layout, 1
@@ -15,6 +15,7 @@
 use crate::schema::{
     ANCHORS_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_BYTES_MAX, HEADINGS_BYTES_MAX, TITLE_BYTES_MAX, cut,
 };
+use farol_base::codec::{DecodeError, Decoder};
 use farol_base::{CanonicalUrl, ContentHash, Document, Language, PagePosition, Timestamp};
 
 const LAYOUT: u8 = 1;
@@ -49,7 +50,7 @@ pub(crate) fn encode(document: &Document) -> Vec<u8> {
 
 /// What is stored of a document, its texts not copied.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored<'a> {
+pub(crate) struct StoredDocument<'a> {
     pub language: Option<Language>,
     pub fetched: Timestamp,
     pub dated: Option<Timestamp>,
@@ -65,33 +66,32 @@ pub(crate) struct Stored<'a> {
     pub body: &'a str,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredDocument<'a> {
     /// Reads a document; `None` where the bytes are not one.
-    pub(crate) fn decode(bytes: &'a [u8]) -> Option<Stored<'a>> {
-        let mut rest = Reader(bytes);
-        if rest.array::<1>()? != [LAYOUT] {
-            return None;
+    pub(crate) fn decode(bytes: &'a [u8]) -> Option<StoredDocument<'a>> {
+        StoredDocument::try_decode(bytes).ok()
+    }
+
+    fn try_decode(bytes: &'a [u8]) -> Result<StoredDocument<'a>, DecodeError> {
+        let mut rest = Decoder::of(bytes);
+        if rest.byte()? != LAYOUT {
+            return Err("another layout");
         }
-        let code = rest.array::<2>()?;
-        Some(Stored {
+        let code = rest.fixed::<2>()?;
+        Ok(StoredDocument {
             language: std::str::from_utf8(&code).ok().and_then(Language::parse),
-            fetched: Timestamp::from_millis(u64::from_le_bytes(rest.array()?)),
-            dated: Some(u64::from_le_bytes(rest.array()?))
-                .filter(|millis| *millis != u64::MAX)
-                .map(Timestamp::from_millis),
-            content_hash: ContentHash(u128::from_le_bytes(rest.array()?)),
-            simhash: u64::from_le_bytes(rest.array()?),
-            position: PagePosition {
-                file: u32::from_le_bytes(rest.array()?),
-                offset: u64::from_le_bytes(rest.array()?),
-            },
-            url: rest.text()?,
-            title: rest.text()?,
-            description: rest.text()?,
-            file_type: rest.text()?,
-            headings: rest.text()?,
-            anchors: rest.text()?,
-            body: rest.text()?,
+            fetched: Timestamp::from_millis(rest.u64()?),
+            dated: Some(rest.u64()?).filter(|millis| *millis != u64::MAX).map(Timestamp::from_millis),
+            content_hash: ContentHash(rest.u128()?),
+            simhash: rest.u64()?,
+            position: PagePosition { file: rest.u32()?, offset: rest.u64()? },
+            url: text(&mut rest)?,
+            title: text(&mut rest)?,
+            description: text(&mut rest)?,
+            file_type: text(&mut rest)?,
+            headings: text(&mut rest)?,
+            anchors: text(&mut rest)?,
+            body: text(&mut rest)?,
         })
     }
 
@@ -120,21 +120,10 @@ impl<'a> Stored<'a> {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*head)
-    }
-
-    fn text(&mut self) -> Option<&'a str> {
-        let len = u32::from_le_bytes(self.array()?) as usize;
-        let (text, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        std::str::from_utf8(text).ok()
-    }
+/// A text after its length in four bytes.
+fn text<'a>(rest: &mut Decoder<'a>) -> Result<&'a str, DecodeError> {
+    let len = rest.u32()? as usize;
+    std::str::from_utf8(rest.take(len)?).map_err(|_| "a text that is not UTF-8")
 }
 
 fn code_bytes(language: &Language) -> [u8; 2] {
@@ -153,20 +142,20 @@ mod tests {
         document.dated = Some(Timestamp::from_secs(7));
         document.position = PagePosition { file: 3, offset: 9_000_000_000 };
         let bytes = encode(&document);
-        let back = Stored::decode(&bytes).unwrap().to_document().unwrap();
+        let back = StoredDocument::decode(&bytes).unwrap().to_document().unwrap();
         assert_eq!(format!("{back:?}"), format!("{document:?}"));
         // A text that is too long is cut on a character.
         document.title = "é".repeat(TITLE_BYTES_MAX);
         let bytes = encode(&document);
-        assert_eq!(Stored::decode(&bytes).unwrap().title.len(), TITLE_BYTES_MAX);
+        assert_eq!(StoredDocument::decode(&bytes).unwrap().title.len(), TITLE_BYTES_MAX);
     }
 
     proptest! {
         #[test]
         fn no_bytes_break_it(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..200) {
-            let _ = Stored::decode(&bytes);
+            let _ = StoredDocument::decode(&bytes);
             let whole = encode(&crate::testing::page("http://h/", "t", "b"));
-            let torn = Stored::decode(&whole[..cut.min(whole.len() - 1)]);
+            let torn = StoredDocument::decode(&whole[..cut.min(whole.len() - 1)]);
             prop_assert!(torn.is_none());
         }
     }

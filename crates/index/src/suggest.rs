@@ -5,11 +5,11 @@
 
 use crate::text::fold;
 use crate::text::spans::Spans;
-use crate::vocabulary::{Entry, Vocabulary};
+use crate::vocabulary::{Completion, Vocabulary};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Bytes of typed text that are looked at.
+/// Bytes of typed text that are read.
 const TYPED_BYTES_MAX: usize = 200;
 
 /// Completions given at most.
@@ -65,17 +65,17 @@ fn key(words: &[(String, &str)], finished: bool) -> String {
     key
 }
 
-/// The weightiest entries whose key begins with a prefix.
-fn best<'v>(vocabulary: &'v Vocabulary, prefix: &str, count: usize) -> Vec<&'v Entry> {
+/// The weightiest completions whose key begins with a prefix.
+fn best<'v>(vocabulary: &'v Vocabulary, prefix: &str, count: usize) -> Vec<&'v Completion> {
     if prefix.is_empty() {
         return Vec::new();
     }
-    let entries = &vocabulary.entries;
-    let start = entries.partition_point(|entry| *entry.key < *prefix);
-    let len = entries[start..].partition_point(|entry| entry.key.starts_with(prefix));
-    // A short prefix has tens of thousands of entries, of which only the weights are looked at.
+    let completions = &vocabulary.completions;
+    let start = completions.partition_point(|entry| *entry.key < *prefix);
+    let len = completions[start..].partition_point(|entry| entry.key.starts_with(prefix));
+    // A short prefix has tens of thousands of completions, of which only the weights are scanned.
     let mut heap: BinaryHeap<Reverse<(u32, Reverse<usize>)>> = BinaryHeap::with_capacity(count + 1);
-    for (at, entry) in entries[start..start + len].iter().enumerate() {
+    for (at, entry) in completions[start..start + len].iter().enumerate() {
         if heap.len() < count || heap.peek().is_some_and(|Reverse((least, _))| entry.weight > *least) {
             heap.push(Reverse((entry.weight, Reverse(at))));
             if heap.len() > count {
@@ -83,7 +83,7 @@ fn best<'v>(vocabulary: &'v Vocabulary, prefix: &str, count: usize) -> Vec<&'v E
             }
         }
     }
-    heap.into_sorted_vec().into_iter().map(|Reverse((_, Reverse(at)))| &entries[start + at]).collect()
+    heap.into_sorted_vec().into_iter().map(|Reverse((_, Reverse(at)))| &completions[start + at]).collect()
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ const WORDS_MAX: usize = 150_000;
 /// Title phrases kept, the most frequent first.
 const PHRASES_MAX: usize = 150_000;
 
-/// Distinct words looked at while building: 2 million × about 60 bytes = 120 MB for a moment at worst.
-const LOOKED_AT_MAX: usize = 2_000_000;
+/// Distinct words counted while building: 2 million × about 60 bytes = 120 MB for a moment at worst.
+const SCANNED_MAX: usize = 2_000_000;
 
 /// Words of a phrase.
 const PHRASE_WORDS_MAX: usize = 5;
@@ -30,7 +30,7 @@ const PHRASE_WORDS_MAX: usize = 5;
 /// A phrase counts this many times its titles, beside words that count their pages.
 const PHRASE_WEIGHT: u32 = 4;
 
-/// Up to this many pages a vocabulary is built while its asker waits: some 20 ms.
+/// Up to this many pages a vocabulary is built while the caller waits: some 20 ms.
 const SMALL_PAGES: u64 = 2_000;
 
 /// A vocabulary is used at least this long before the next one is built.
@@ -51,7 +51,7 @@ pub(crate) struct Word {
 
 /// A word or phrase that completes what is typed.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Completion {
     /// Folded words with a space between them.
     pub key: Box<str>,
     pub shown: Box<str>,
@@ -67,12 +67,12 @@ pub(crate) struct Vocabulary {
     /// Sorted by form.
     pub words: Vec<Word>,
     /// Words and phrases, sorted by key.
-    pub entries: Vec<Entry>,
+    pub completions: Vec<Completion>,
 }
 
 impl Vocabulary {
     fn build(view: &View) -> Result<Vocabulary, Error> {
-        let mut shown = Shown::default();
+        let mut shown = SpellingVotes::default();
         let mut phrases: HashMap<String, (String, u32)> = HashMap::new();
         read_titles(view, &mut shown, &mut phrases)?;
         let mut words = count_words(view)?;
@@ -91,9 +91,9 @@ impl Vocabulary {
             })
             .collect();
         words.sort_unstable_by(|a, b| a.form.cmp(&b.form));
-        let mut phrases: Vec<Entry> = phrases
+        let mut phrases: Vec<Completion> = phrases
             .into_iter()
-            .map(|(key, (shown, titles))| Entry {
+            .map(|(key, (shown, titles))| Completion {
                 key: key.into(),
                 shown: shown.into(),
                 weight: titles.saturating_mul(PHRASE_WEIGHT),
@@ -101,14 +101,14 @@ impl Vocabulary {
             .collect();
         phrases.sort_unstable_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.key.cmp(&b.key)));
         phrases.truncate(PHRASES_MAX);
-        let single = words.iter().map(|word| Entry {
+        let single = words.iter().map(|word| Completion {
             key: word.form.clone(),
             shown: word.shown.clone(),
             weight: word.pages,
         });
-        let mut entries: Vec<Entry> = single.chain(phrases).collect();
-        entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        Ok(Vocabulary { generation: view.generation, documents: view.documents, words, entries })
+        let mut completions: Vec<Completion> = single.chain(phrases).collect();
+        completions.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        Ok(Vocabulary { generation: view.generation, documents: view.documents, words, completions })
     }
 }
 
@@ -117,13 +117,13 @@ pub(crate) fn letters(form: &str) -> u32 {
     form.chars().fold(0, |set, c| set | 1 << (c as u32 % 32))
 }
 
-/// How words are written in titles: the spelling that leads a running vote.
+/// How words are spelt in titles, by Boyer–Moore majority vote: one candidate and one counter per word.
 #[derive(Default)]
-struct Shown(HashMap<String, (String, u32)>);
+struct SpellingVotes(HashMap<String, (String, u32)>);
 
-impl Shown {
+impl SpellingVotes {
     fn vote(&mut self, form: &str, spelling: &str) {
-        let room = self.0.len() < LOOKED_AT_MAX;
+        let room = self.0.len() < SCANNED_MAX;
         match self.0.get_mut(form) {
             Some((leader, votes)) if leader == spelling => *votes += 1,
             Some((_, votes)) if *votes > 0 => *votes -= 1,
@@ -149,7 +149,7 @@ fn count_words(view: &View) -> Result<Vec<(String, u32)>, Error> {
             if info.doc_freq < pages_min {
                 continue;
             }
-            let room = counts.len() < LOOKED_AT_MAX;
+            let room = counts.len() < SCANNED_MAX;
             match counts.get_mut(word) {
                 Some(pages) => *pages = pages.saturating_add(info.doc_freq),
                 None if room => {
@@ -173,7 +173,7 @@ fn is_plain(word: &str) -> bool {
 /// Spellings and phrases from the titles of all pages.
 fn read_titles(
     view: &View,
-    shown: &mut Shown,
+    shown: &mut SpellingVotes,
     phrases: &mut HashMap<String, (String, u32)>,
 ) -> Result<(), Error> {
     for segment in view.searcher.segment_readers() {
@@ -203,7 +203,12 @@ fn read_titles(
     Ok(())
 }
 
-fn read_title(title: &str, count: u32, shown: &mut Shown, phrases: &mut HashMap<String, (String, u32)>) {
+fn read_title(
+    title: &str,
+    count: u32,
+    shown: &mut SpellingVotes,
+    phrases: &mut HashMap<String, (String, u32)>,
+) {
     let mut words: Vec<(String, String)> = Vec::new();
     for span in Spans::new(title).take(32) {
         let mut lowered = String::new();
@@ -228,7 +233,7 @@ fn read_title(title: &str, count: u32, shown: &mut Shown, phrases: &mut HashMap<
             if number == 0 || stop::is_stop_word_anywhere(lowered) {
                 continue;
             }
-            let room = phrases.len() < LOOKED_AT_MAX / 2;
+            let room = phrases.len() < SCANNED_MAX / 2;
             match phrases.get_mut(&key) {
                 Some((_, weight)) => *weight += count,
                 None if room => {
@@ -242,10 +247,10 @@ fn read_title(title: &str, count: u32, shown: &mut Shown, phrases: &mut HashMap<
 
 /// Keeps the vocabulary that is in use, and renews it.
 #[derive(Default)]
-pub(crate) struct VocabularySlot(Arc<Mutex<State>>);
+pub(crate) struct VocabularySlot(Arc<Mutex<SlotState>>);
 
 #[derive(Default)]
-struct State {
+struct SlotState {
     current: Arc<Vocabulary>,
     built: Option<Instant>,
     building: bool,
@@ -254,7 +259,7 @@ struct State {
 impl VocabularySlot {
     /// The vocabulary for a commit, or a slightly older one while the next is built.
     pub(crate) fn get(&self, view: &Arc<View>) -> Arc<Vocabulary> {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         if state.current.generation == view.generation && state.built.is_some() || state.building {
             return state.current.clone();
         }
@@ -268,7 +273,7 @@ impl VocabularySlot {
             let (slot, view) = (self.0.clone(), view.clone());
             let spawned = std::thread::Builder::new().name("vocabulary".to_string()).spawn(move || {
                 let built = Vocabulary::build(&view);
-                install(&mut lock(&slot), built);
+                install(&mut slot.lock(), built);
             });
             if let Err(error) = spawned {
                 tracing::warn!(%error, "no thread for the vocabulary");
@@ -279,15 +284,11 @@ impl VocabularySlot {
     }
 }
 
-fn install(state: &mut State, built: Result<Vocabulary, Error>) {
+fn install(state: &mut SlotState, built: Result<Vocabulary, Error>) {
     state.building = false;
     state.built = Some(Instant::now());
     match built {
         Ok(vocabulary) => state.current = Arc::new(vocabulary),
         Err(error) => tracing::warn!(%error, "the vocabulary could not be built"),
     }
-}
-
-fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
-    state.lock()
 }

@@ -1,4 +1,5 @@
-//! B, balance (thesis ch. 5): borders between neighbours move until all nodes carry about the same.
+//! Rebalancing (B in [Gomez14 ch. 5]): borders between neighbours move until all nodes carry about the same. The
+//! product does not run it yet: it has one node.
 //!
 //! A [`Balancer`] looks at the loads, clockwise, and says which node should take how much from which neighbour; one
 //! file each. [`Controller`] is Algorithm 3: it runs the balancer when efficiency is too low and turns load into

@@ -1,8 +1,8 @@
 //! Which entry goes when room is needed: one policy per file.
 //!
-//! A policy knows entries by their *slot*, a small number that an [`crate::area::Area`] gives them, by the hash of
+//! A policy knows entries by their *slot*, a small number that an [`crate::store::Store`] gives them, by the hash of
 //! their key and by their weight (bytes, or 1 where entries are counted). It orders slots and names victims; keys
-//! and values stay in the area.
+//! and values stay in the store.
 //!
 //! INVARIANT: a slot is in the policy from `insert` to `evict` or `remove`, and `evict` names each slot once.
 
@@ -78,7 +78,7 @@ impl Policy {
         Policy::ALL.into_iter().find(|policy| policy.name() == name)
     }
 
-    /// A policy for an area that holds weights up to `limit`.
+    /// A policy for an store that holds weights up to `limit`.
     pub fn make(self, limit: u64) -> Box<dyn Replace> {
         match self {
             Policy::Lru => Box::new(Lru::default()),

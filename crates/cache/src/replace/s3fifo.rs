@@ -18,13 +18,13 @@ pub struct S3Fifo {
     links: Links,
     small: List,
     main: List,
-    entries: Vec<Entry>,
+    entries: Vec<Queued>,
     small_max: u64,
     ghost: Ghost,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct Queued {
     hash: u64,
     weight: u32,
     uses: u8,
@@ -45,9 +45,9 @@ impl S3Fifo {
 
     fn note(&mut self, slot: u32, hash: u64, weight: u32) {
         if self.entries.len() <= slot as usize {
-            self.entries.resize(slot as usize + 1, Entry::default());
+            self.entries.resize(slot as usize + 1, Queued::default());
         }
-        self.entries[slot as usize] = Entry { hash, weight, uses: 0, main: false };
+        self.entries[slot as usize] = Queued { hash, weight, uses: 0, main: false };
     }
 
     fn promote(&mut self, slot: u32) {

@@ -16,13 +16,13 @@ pub struct Sdc {
     links: Links,
     fixed: List,
     recent: List,
-    entries: Vec<Entry>,
+    entries: Vec<Cached>,
     static_max: u64,
     lookups: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct Cached {
     weight: u32,
     uses: u32,
     fixed: bool,
@@ -84,9 +84,9 @@ impl Sdc {
 impl Replace for Sdc {
     fn insert(&mut self, slot: u32, _hash: u64, weight: u32) {
         if self.entries.len() <= slot as usize {
-            self.entries.resize(slot as usize + 1, Entry::default());
+            self.entries.resize(slot as usize + 1, Cached::default());
         }
-        self.entries[slot as usize] = Entry { weight, uses: 1, fixed: false };
+        self.entries[slot as usize] = Cached { weight, uses: 1, fixed: false };
         self.links.push_front(&mut self.recent, slot, weight);
     }
 

@@ -28,7 +28,7 @@ const PROBATION: u8 = 1;
 const PROTECTED: u8 = 2;
 
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct Segmented {
     hash: u64,
     weight: u32,
     /// The list that it is in.
@@ -39,7 +39,7 @@ struct Entry {
 pub struct TinyLfu {
     links: Links,
     lists: [List; 3],
-    entries: Vec<Entry>,
+    entries: Vec<Segmented>,
     sketch: Sketch,
     limit: u64,
     window_max: u64,
@@ -135,8 +135,9 @@ impl TinyLfu {
     }
 
     /// Uses per byte of one entry against another's, without dividing.
-    fn is_worth_more(&self, one: &Entry, other: &Entry) -> bool {
-        let worth = |entry: &Entry, room: u32| u64::from(self.sketch.estimate(entry.hash)) * u64::from(room);
+    fn is_worth_more(&self, one: &Segmented, other: &Segmented) -> bool {
+        let worth =
+            |entry: &Segmented, room: u32| u64::from(self.sketch.estimate(entry.hash)) * u64::from(room);
         worth(one, other.weight) > worth(other, one.weight)
     }
 }
@@ -144,10 +145,10 @@ impl TinyLfu {
 impl Replace for TinyLfu {
     fn insert(&mut self, slot: u32, hash: u64, weight: u32) {
         if self.entries.len() <= slot as usize {
-            self.entries.resize(slot as usize + 1, Entry::default());
+            self.entries.resize(slot as usize + 1, Segmented::default());
             self.sketch.fit(self.entries.len());
         }
-        self.entries[slot as usize] = Entry { hash, weight, part: WINDOW };
+        self.entries[slot as usize] = Segmented { hash, weight, part: WINDOW };
         self.place(slot, WINDOW);
     }
 

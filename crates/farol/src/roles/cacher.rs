@@ -11,14 +11,14 @@ use crate::config;
 use farol_base::query::{Answer, Fragment, Hit, Request};
 use farol_base::sync::Mutex;
 use farol_base::{Clock, SystemClock, Timestamp};
-use farol_cache::area::{Entry, Life, Present};
 use farol_cache::flight::{Flights, Joined};
 use farol_cache::key::{Analysis, QueryKey};
-use farol_cache::node::{CacheNode, Lookup, NodeOptions};
+use farol_cache::node::{CacheNode, NodeLookup, NodeOptions};
 use farol_cache::replace::Policy;
 use farol_cache::route::{HotRules, Router, RouterRules};
+use farol_cache::store::{Entry, Expiry, Now};
 use farol_cache::{Ring, burst};
-use farol_front::{CacheStatus, Trouble};
+use farol_front::{CacheStatus, EngineError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -71,7 +71,7 @@ impl Kept {
     }
 }
 
-type Waiter = SyncSender<Result<Kept, Trouble>>;
+type Waiter = SyncSender<Result<Kept, EngineError>>;
 
 /// The cache of this process.
 pub struct Cacher {
@@ -97,14 +97,14 @@ impl Cacher {
         if limit == 0 {
             return None;
         }
-        let life = Life { ttl: settings.ttl.get(), grace: settings.grace.get() };
+        let expiry = Expiry { ttl: settings.ttl.get(), grace: settings.grace.get() };
         // One node has nobody whose copies it could keep.
         let node = CacheNode::new(&NodeOptions {
             limit,
             in_entries: false,
-            protected_share: 0.0,
+            copies_share: 0.0,
             policy: Policy::default(),
-            life,
+            expiry,
         });
         let rules = RouterRules {
             hot: Some(HotRules { counters: COUNTERS, ..HotRules::ours() }),
@@ -131,8 +131,8 @@ impl Cacher {
         &self,
         request: &Request,
         generation: u64,
-        ask: impl FnOnce() -> Result<(Answer, u64), Trouble>,
-    ) -> Result<Answer, Trouble> {
+        ask: impl FnOnce() -> Result<(Answer, u64), EngineError>,
+    ) -> Result<Answer, EngineError> {
         let begun = Instant::now();
         let key = key_of(request);
         let asked = farol_query::write(&request.query);
@@ -141,8 +141,10 @@ impl Cacher {
             let mut state = self.lock();
             let now = SystemClock.now();
             state.count(&asked, now);
-            let present = Present { time: now, generation };
-            if let Lookup::Hit(kept) | Lookup::Adopted(kept) = state.node.lookup(key.hash(), &key, &present) {
+            let present = Now { time: now, generation };
+            if let NodeLookup::Hit(kept) | NodeLookup::Adopted(kept) =
+                state.node.lookup(key.hash(), &key, &present)
+            {
                 if kept.fits(&asked) {
                     drop(state);
                     return Ok(again(&kept, begun));
@@ -171,8 +173,8 @@ impl Cacher {
         &self,
         key: &QueryKey,
         asked: &str,
-        ask: impl FnOnce() -> Result<(Answer, u64), Trouble>,
-    ) -> Result<Answer, Trouble> {
+        ask: impl FnOnce() -> Result<(Answer, u64), EngineError>,
+    ) -> Result<Answer, EngineError> {
         // Lands however this ends, so that nobody waits in vain.
         let mut landing = Landing { cacher: self, key, told: None };
         let made = SystemClock.now();
@@ -268,7 +270,7 @@ impl State {
 struct Landing<'a> {
     cacher: &'a Cacher,
     key: &'a QueryKey,
-    told: Option<Result<Kept, Trouble>>,
+    told: Option<Result<Kept, EngineError>>,
 }
 
 impl Drop for Landing<'_> {

@@ -12,8 +12,8 @@ use crate::roles::indexer::Progress;
 use farol_base::query::{Answer, Request};
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
-    Command, CrawlStatus, DiskStatus, Engine, History, HostDetail, HostList, HostRow, IndexStatus,
-    PageDetail, QueryStatus, RobotsTry, Settings, Status, StoredCopy, Trouble, Visit,
+    Command, CrawlStatus, DiskStatus, Engine, EngineError, History, HostDetail, HostList, HostRow,
+    IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status, StoredCopy, Visit,
 };
 use farol_parse::robots::{Robots, Verdict};
 use farol_parse::{PageInput, Wants};
@@ -72,8 +72,10 @@ impl Desk {
         }
     }
 
-    fn crawl(&self) -> Result<&Line, Trouble> {
-        self.crawl.as_ref().ok_or_else(|| Trouble::Unavailable("no crawler runs in this process".to_string()))
+    fn crawl(&self) -> Result<&Line, EngineError> {
+        self.crawl
+            .as_ref()
+            .ok_or_else(|| EngineError::Unavailable("no crawler runs in this process".to_string()))
     }
 
     fn ask<T>(&self, question: impl FnOnce(std::sync::mpsc::SyncSender<T>) -> Question) -> Option<T> {
@@ -88,15 +90,15 @@ impl Desk {
 }
 
 impl Engine for Desk {
-    fn search(&self, request: &Request) -> Result<Answer, Trouble> {
+    fn search(&self, request: &Request) -> Result<Answer, EngineError> {
         let begun = Instant::now();
         let searcher = self.index.searcher();
         // Read before the ranks themselves: an answer is then never taken for newer than it is.
         let ranks = self.ranks.version();
         let ask = || {
             let answer = searcher.search(request, &self.ranks.now());
-            let answer =
-                answer.map_err(|error| Trouble::Unavailable(format!("the index cannot answer: {error}")))?;
+            let answer = answer
+                .map_err(|error| EngineError::Unavailable(format!("the index cannot answer: {error}")))?;
             let made_from = state_of(answer.generation, ranks);
             Ok((answer, made_from))
         };
@@ -122,9 +124,9 @@ impl Engine for Desk {
         }
     }
 
-    fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, Trouble> {
+    fn stored_copy(&self, url: &CanonicalUrl) -> Result<Option<StoredCopy>, EngineError> {
         let trouble =
-            |error: String| Trouble::Unavailable(format!("the stored copy cannot be read: {error}"));
+            |error: String| EngineError::Unavailable(format!("the stored copy cannot be read: {error}"));
         // Only what can be found can be shown: pages that were removed stay in the archive, unseen.
         let document = self.index.searcher().document(url).map_err(|error| trouble(error.to_string()))?;
         let Some(document) = document else { return Ok(None) };
@@ -298,13 +300,13 @@ impl Engine for Desk {
         })
     }
 
-    fn command(&self, command: Command) -> Result<String, Trouble> {
+    fn command(&self, command: Command) -> Result<String, EngineError> {
         let crawl = self.crawl()?;
         let (order, done) = match command {
             Command::Pause => (Order::Pause, "Crawling is paused; searching goes on.".to_string()),
             Command::Resume => (Order::Resume, "Crawling goes on.".to_string()),
             Command::AddSeed(text) => {
-                let url = read_seed(&text).map_err(Trouble::Invalid)?;
+                let url = read_seed(&text).map_err(EngineError::Invalid)?;
                 let done = format!("{url} is a seed now and will be visited soon.");
                 (Order::AddSeed(url), done)
             }
@@ -314,7 +316,7 @@ impl Engine for Desk {
                 (Order::RemoveHost(host), done)
             }
         };
-        crawl.order(order).map_err(|error| Trouble::Unavailable(error.to_string()))?;
+        crawl.order(order).map_err(|error| EngineError::Unavailable(error.to_string()))?;
         Ok(done)
     }
 }

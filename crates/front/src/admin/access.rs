@@ -12,7 +12,7 @@
 
 use super::session::is_same;
 use crate::client;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 use crate::params::Params;
 use crate::shared::Shared;
 use axum::extract::FromRequestParts;
@@ -54,7 +54,7 @@ impl Admin {
     pub fn check(&self, shared: &Shared, form: &Params) -> Result<(), Failure> {
         if !is_same(&self.form_token, form.text("token")) {
             return Err(Failure::new(
-                Kind::Forbidden,
+                FailureKind::Forbidden,
                 "the form is too old or not ours; reload the page and try again",
             ));
         }
@@ -65,7 +65,7 @@ impl Admin {
 /// Refuses changes where the settings say that this front only shows.
 pub(crate) fn may_change(shared: &Shared) -> Result<(), Failure> {
     match shared.settings.admin_read_only {
-        true => Err(Failure::new(Kind::Forbidden, "this engine is read-only")),
+        true => Err(Failure::new(FailureKind::Forbidden, "this engine is read-only")),
         false => Ok(()),
     }
 }
@@ -75,7 +75,7 @@ impl FromRequestParts<Arc<Shared>> for Admin {
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Admin, Failure> {
         let how = enter(shared, parts)?;
         if parts.method != Method::GET && parts.method != Method::HEAD && !is_same_origin(parts, shared) {
-            return Err(Failure::new(Kind::Forbidden, "the request comes from another site"));
+            return Err(Failure::new(FailureKind::Forbidden, "the request comes from another site"));
         }
         let session = client::cookie(&parts.headers, COOKIE).unwrap_or("");
         let form_token = match how {
@@ -97,7 +97,7 @@ fn enter(shared: &Shared, parts: &Parts) -> Result<How, Failure> {
     if is_at_this_machine(shared, parts) {
         return Ok(How::Loopback);
     }
-    Err(Failure::new(Kind::TokenNeeded, ""))
+    Err(Failure::new(FailureKind::TokenNeeded, ""))
 }
 
 /// Compares a token with the configured one; wrong ones are counted per client.
@@ -107,7 +107,7 @@ pub(crate) fn check_token(shared: &Shared, parts: &Parts, token: &str) -> Result
     if !shared.wrong_tokens.has(client, 1.0, now) {
         return Err(Failure {
             retry_after_secs: Some(60),
-            ..Failure::new(Kind::TooMany, "too many wrong tokens")
+            ..Failure::new(FailureKind::TooMany, "too many wrong tokens")
         });
     }
     let right = shared.settings.admin_token.as_deref().unwrap_or("");
@@ -116,7 +116,7 @@ pub(crate) fn check_token(shared: &Shared, parts: &Parts, token: &str) -> Result
     }
     let _ = shared.wrong_tokens.take(client, 1.0, now);
     tracing::warn!(%client, "a wrong admin token was sent");
-    Err(Failure::new(Kind::TokenNeeded, "the token is wrong"))
+    Err(Failure::new(FailureKind::TokenNeeded, "the token is wrong"))
 }
 
 fn is_at_this_machine(shared: &Shared, parts: &Parts) -> bool {

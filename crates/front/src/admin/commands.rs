@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::pages::Here;
 use crate::params::{FormParams, Params, link};
 use crate::shared::Shared;
-use crate::text::{Reader, fill};
-use crate::{Command, Trouble};
+use crate::text::{Visitor, fill};
+use crate::{Command, EngineError};
 use axum::extract::State;
 use axum::response::Response;
 use farol_base::Host;
@@ -20,64 +20,64 @@ const SEED_BYTES_MAX: usize = 8192;
 pub(crate) async fn pause(
     admin: Admin,
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     FormParams(form): FormParams,
 ) -> Result<Response, Failure> {
-    act(&admin, &shared, &reader, &form, Command::Pause).await
+    act(&admin, &shared, &visitor, &form, Command::Pause).await
 }
 
 pub(crate) async fn resume(
     admin: Admin,
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     FormParams(form): FormParams,
 ) -> Result<Response, Failure> {
-    act(&admin, &shared, &reader, &form, Command::Resume).await
+    act(&admin, &shared, &visitor, &form, Command::Resume).await
 }
 
 pub(crate) async fn add_seed(
     admin: Admin,
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     FormParams(form): FormParams,
 ) -> Result<Response, Failure> {
     let command = seed(form.text("url"))?;
-    act(&admin, &shared, &reader, &form, command).await
+    act(&admin, &shared, &visitor, &form, command).await
 }
 
 pub(crate) async fn remove_host(
     admin: Admin,
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     FormParams(form): FormParams,
 ) -> Result<Response, Failure> {
     let command = Command::RemoveHost(host(form.text("host"))?);
-    act(&admin, &shared, &reader, &form, command).await
+    act(&admin, &shared, &visitor, &form, command).await
 }
 
 /// Asks once more before a host goes.
 pub(crate) async fn confirm_removal(
     admin: Admin,
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     params: Params,
 ) -> Result<Response, Failure> {
-    let texts = reader.texts();
+    let texts = visitor.texts();
     let host = host(params.text("host"))?;
     let here = Here { path: "/admin/remove", params: vec![("host", host.as_str())] };
     let content = html! {
         section.confirm {
             h1 { (fill(texts.remove_question, &[("host", host.as_str())])) }
             p { (texts.remove_text) }
-            form method="post" action=(link("/admin/remove", [("hl", reader.hl())])) {
+            form method="post" action=(link("/admin/remove", [("hl", visitor.hl())])) {
                 (admin.field())
                 input type="hidden" name="host" value=(host);
                 button.danger type="submit" { (texts.remove) }
-                a.button href=(link("/admin/host", [("host", host.as_str()), ("hl", reader.hl())])) { (texts.cancel) }
+                a.button href=(link("/admin/host", [("host", host.as_str()), ("hl", visitor.hl())])) { (texts.cancel) }
             }
         }
     };
-    Ok(page(&shared, &reader, Some(&admin), texts.remove, here, content))
+    Ok(page(&shared, &visitor, Some(&admin), texts.remove, here, content))
 }
 
 /// The command to add what somebody typed as a seed.
@@ -96,7 +96,10 @@ pub(crate) fn host(text: &str) -> Result<Host, Failure> {
 }
 
 /// Has a command carried out and gives the engine's sentence about it.
-pub(crate) async fn carry_out(shared: &Shared, command: Command) -> Result<Result<String, Trouble>, Failure> {
+pub(crate) async fn carry_out(
+    shared: &Shared,
+    command: Command,
+) -> Result<Result<String, EngineError>, Failure> {
     tracing::info!(?command, "an operator's command");
     shared.ask(move |engine| engine.command(command)).await
 }
@@ -104,19 +107,19 @@ pub(crate) async fn carry_out(shared: &Shared, command: Command) -> Result<Resul
 async fn act(
     admin: &Admin,
     shared: &Shared,
-    reader: &Reader,
+    visitor: &Visitor,
     form: &Params,
     command: Command,
 ) -> Result<Response, Failure> {
     admin.check(shared, form)?;
     let done = carry_out(shared, command).await??;
-    let texts = reader.texts();
+    let texts = visitor.texts();
     let content = html! {
         section.done role="status" {
             h1 { (texts.done) }
             p dir="auto" { (done) }
-            p { a.button href=(link("/admin", [("hl", reader.hl())])) { (texts.back_dashboard) } }
+            p { a.button href=(link("/admin", [("hl", visitor.hl())])) { (texts.back_dashboard) } }
         }
     };
-    Ok(page(shared, reader, Some(admin), texts.done, Here { path: "/admin", ..Here::default() }, content))
+    Ok(page(shared, visitor, Some(admin), texts.done, Here { path: "/admin", ..Here::default() }, content))
 }

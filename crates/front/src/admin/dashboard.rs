@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::pages::Here;
 use crate::params::link;
 use crate::shared::Shared;
-use crate::text::{Reader, Texts, Tongue, fill, format};
+use crate::text::{Locale, Texts, Visitor, fill, format};
 use crate::{Freshness, History, Sample, State as EngineState, Status};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
@@ -23,36 +23,36 @@ const ROWS_MAX: usize = 12;
 pub(crate) async fn show(
     admin: Admin,
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
 ) -> Result<Response, Failure> {
-    let texts = reader.texts();
+    let texts = visitor.texts();
     let (status, history) = shared.ask(|engine| (engine.status(), engine.history())).await?;
     let content = html! {
         h1.unseen { (texts.dashboard) }
-        div id="live" data-live=(link("/admin/live", [("hl", reader.hl())])) { (board(&status, &history, &reader)) }
+        div id="live" data-live=(link("/admin/live", [("hl", visitor.hl())])) { (board(&status, &history, &visitor)) }
         @if shared.settings.admin_read_only {
             p.quiet { (texts.read_only) }
         } @else {
-            (levers(&admin, &status, &reader))
+            (levers(&admin, &status, &visitor))
         }
     };
     let here = Here { path: "/admin", ..Here::default() };
-    Ok(page(&shared, &reader, Some(&admin), texts.dashboard, here, content))
+    Ok(page(&shared, &visitor, Some(&admin), texts.dashboard, here, content))
 }
 
 /// The part of the dashboard that changes.
 pub(crate) async fn live(
     _: Admin,
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
 ) -> Result<Response, Failure> {
     let (status, history) = shared.ask(|engine| (engine.status(), engine.history())).await?;
-    Ok(Html(board(&status, &history, &reader).into_string()).into_response())
+    Ok(Html(board(&status, &history, &visitor).into_string()).into_response())
 }
 
-fn levers(admin: &Admin, status: &Status, reader: &Reader) -> Markup {
-    let texts = reader.texts();
-    let to = |path: &str| link(path, [("hl", reader.hl())]);
+fn levers(admin: &Admin, status: &Status, visitor: &Visitor) -> Markup {
+    let texts = visitor.texts();
+    let to = |path: &str| link(path, [("hl", visitor.hl())]);
     let paused = status.state == EngineState::Paused;
     html! {
         section.levers aria-label=(texts.levers) {
@@ -74,7 +74,7 @@ fn levers(admin: &Admin, status: &Status, reader: &Reader) -> Markup {
             form.card method="get" action="/admin/remove" {
                 h2 { label for="gone" { (texts.remove_host) } }
                 p.quiet { (texts.remove_host_text) }
-                @if reader.chosen { input type="hidden" name="hl" value=(reader.hl()); }
+                @if visitor.chosen { input type="hidden" name="hl" value=(visitor.hl()); }
                 div.row {
                     input type="text" id="gone" name="host" required maxlength="2048" placeholder="https://example.org";
                     button.danger type="submit" { (texts.remove) "…" }
@@ -84,45 +84,45 @@ fn levers(admin: &Admin, status: &Status, reader: &Reader) -> Markup {
     }
 }
 
-fn board(status: &Status, history: &History, reader: &Reader) -> Markup {
-    let (texts, tongue) = (reader.texts(), reader.tongue);
+fn board(status: &Status, history: &History, visitor: &Visitor) -> Markup {
+    let (texts, locale) = (visitor.texts(), visitor.locale);
     html! {
-        (state_line(status, reader))
-        (tiles(status, texts, tongue))
+        (state_line(status, visitor))
+        (tiles(status, texts, locale))
         div.charts {
-            @for chart in charts(history, texts, tongue) { (chart.draw()) }
-            (lists(status, reader))
+            @for chart in charts(history, texts, locale) { (chart.draw()) }
+            (lists(status, visitor))
         }
     }
 }
 
-fn state_line(status: &Status, reader: &Reader) -> Markup {
-    let texts = reader.texts();
+fn state_line(status: &Status, visitor: &Visitor) -> Markup {
+    let texts = visitor.texts();
     html! {
         p class={ "state " (status.state.code()) } {
             span.lamp aria-hidden="true" {}
             strong { (state_name(status.state, texts)) }
             @if !status.message.is_empty() { span dir="auto" { (status.message) } }
             span.quiet {
-                (texts.uptime) " " (format::span(status.uptime, reader.tongue)) " · " (texts.version) " " (status.version)
+                (texts.uptime) " " (format::span(status.uptime, visitor.locale)) " · " (texts.version) " " (status.version)
             }
         }
     }
 }
 
-fn tiles(status: &Status, texts: &Texts, tongue: Tongue) -> Markup {
+fn tiles(status: &Status, texts: &Texts, locale: Locale) -> Markup {
     let (crawl, index, disk, queries) = (&status.crawl, &status.index, &status.disk, &status.queries);
-    let number = |value| format::number(value, tongue);
-    let rate = |value| format!("{}/s", format::decimal(value, tongue));
+    let number = |value| format::number(value, locale);
+    let rate = |value| format!("{}/s", format::decimal(value, locale));
     let hosts: u64 = crawl.hosts.iter().map(|(_, count)| *count).fold(0, u64::saturating_add);
     let disk_sum = [disk.archive_bytes, disk.index_bytes, disk.urls_bytes, disk.links_bytes];
     let disk_sum = disk_sum.into_iter().fold(0, u64::saturating_add);
-    let free = disk.free_bytes.map(|free| format!("{} {}", format::bytes(free, tongue), texts.free));
+    let free = disk.free_bytes.map(|free| format!("{} {}", format::bytes(free, locale), texts.free));
     let known = status.freshness.as_ref();
     let cache = status.cache.as_ref();
     let if_known = |write: &dyn Fn(&Freshness) -> String| known.map_or("–".to_string(), write);
     let tiles = [
-        (texts.fetched, number(crawl.pages_fetched), format::bytes(crawl.bytes_fetched, tongue)),
+        (texts.fetched, number(crawl.pages_fetched), format::bytes(crawl.bytes_fetched, locale)),
         (
             texts.speed,
             rate(crawl.pages_per_second),
@@ -137,32 +137,32 @@ fn tiles(status: &Status, texts: &Texts, tongue: Tongue) -> Markup {
         ),
         (
             texts.freshness,
-            if_known(&|known| format::percent(known.fresh, tongue)),
+            if_known(&|known| format::percent(known.fresh, locale)),
             known.map_or(String::new(), |known| {
                 fill(texts.freshness_pages, &[("count", &number(known.pages))])
             }),
         ),
         (
             texts.age,
-            if_known(&|known| format::span(known.age, tongue)),
+            if_known(&|known| format::span(known.age, locale)),
             known.map_or(String::new(), |_| texts.age_text.to_string()),
         ),
         (texts.queries, number(queries.total), rate(queries.per_second)),
         (
             texts.latency,
-            format::span(queries.p50, tongue),
-            format!("p99 {}", format::span(queries.p99, tongue)),
+            format::span(queries.p50, locale),
+            format!("p99 {}", format::span(queries.p99, locale)),
         ),
         (
             texts.cache,
-            cache.map_or("–".to_string(), |cache| format::percent(cache.hit_rate(), tongue)),
+            cache.map_or("–".to_string(), |cache| format::percent(cache.hit_rate(), locale)),
             cache.map_or(String::new(), |cache| {
-                let (count, bytes) = (number(cache.answers), format::bytes(cache.bytes, tongue));
+                let (count, bytes) = (number(cache.answers), format::bytes(cache.bytes, locale));
                 fill(texts.cache_answers, &[("count", &count), ("bytes", &bytes)])
             }),
         ),
-        (texts.disk, format::bytes(disk_sum, tongue), free.unwrap_or_default()),
-        (texts.memory, format::bytes(status.memory_bytes, tongue), String::new()),
+        (texts.disk, format::bytes(disk_sum, locale), free.unwrap_or_default()),
+        (texts.memory, format::bytes(status.memory_bytes, locale), String::new()),
     ];
     html! {
         dl.tiles {
@@ -173,7 +173,7 @@ fn tiles(status: &Status, texts: &Texts, tongue: Tongue) -> Markup {
     }
 }
 
-fn charts<'a>(history: &History, texts: &'a Texts, tongue: Tongue) -> Vec<Chart<'a>> {
+fn charts<'a>(history: &History, texts: &'a Texts, locale: Locale) -> Vec<Chart<'a>> {
     let samples = &history.samples[history.samples.len().saturating_sub(SAMPLES_MAX)..];
     let series = |name: &'a str, class: &'static str, value: &dyn Fn(&Sample) -> f64| Series {
         name,
@@ -181,21 +181,21 @@ fn charts<'a>(history: &History, texts: &'a Texts, tongue: Tongue) -> Vec<Chart<
         values: samples.iter().map(value).collect(),
     };
     let chart =
-        |title: &'a str, stacked: bool, write: fn(f64, Tongue) -> String, series: Vec<Series<'a>>| Chart {
+        |title: &'a str, stacked: bool, write: fn(f64, Locale) -> String, series: Vec<Series<'a>>| Chart {
             title,
             series,
             stacked,
             write,
-            tongue,
+            locale,
             from: samples.first().map(|sample| sample.at),
             to: samples.last().map(|sample| sample.at),
             empty: texts.no_samples,
         };
     let outcome = |name, class, i: usize| series(name, class, &move |sample| sample.outcomes_per_second[i]);
-    let count: fn(f64, Tongue) -> String = |value, tongue| format::number(value.max(0.0) as u64, tongue);
-    let size: fn(f64, Tongue) -> String = |value, tongue| format::bytes(value.max(0.0) as u64, tongue);
-    let time: fn(f64, Tongue) -> String = |value, tongue| {
-        format::span(std::time::Duration::try_from_secs_f64(value).unwrap_or_default(), tongue)
+    let count: fn(f64, Locale) -> String = |value, locale| format::number(value.max(0.0) as u64, locale);
+    let size: fn(f64, Locale) -> String = |value, locale| format::bytes(value.max(0.0) as u64, locale);
+    let time: fn(f64, Locale) -> String = |value, locale| {
+        format::span(std::time::Duration::try_from_secs_f64(value).unwrap_or_default(), locale)
     };
     // At first nobody knows how fresh the index is: the line is the newest stretch without a gap.
     let known = samples.rsplit(|sample| sample.freshness.is_none()).next().unwrap_or_default();
@@ -253,10 +253,10 @@ fn charts<'a>(history: &History, texts: &'a Texts, tongue: Tongue) -> Vec<Chart<
     ]
 }
 
-fn lists(status: &Status, reader: &Reader) -> Markup {
-    let (texts, tongue) = (reader.texts(), reader.tongue);
+fn lists(status: &Status, visitor: &Visitor) -> Markup {
+    let (texts, locale) = (visitor.texts(), visitor.locale);
     let hosts_by_state = status.crawl.hosts.iter().take(ROWS_MAX).map(|(state, count)| {
-        let to = link("/admin/hosts", [("state", &**state), ("hl", reader.hl())]);
+        let to = link("/admin/hosts", [("state", &**state), ("hl", visitor.hl())]);
         (html! { a href=(to) { (host_state(state, texts)) } }, *count, "a")
     });
     let mut codes = status.crawl.status_codes.clone();
@@ -278,18 +278,18 @@ fn lists(status: &Status, reader: &Reader) -> Markup {
     let disk = disk.into_iter().map(|(name, bytes)| (html! { (name) }, bytes, "b"));
     let hot = status.cache.iter().flat_map(|cache| cache.hot.iter()).take(ROWS_MAX);
     let hot = hot.map(|(query, count)| {
-        let to = link("/search", [("q", &**query), ("hl", reader.hl())]);
+        let to = link("/search", [("q", &**query), ("hl", visitor.hl())]);
         (html! { a href=(to) dir="auto" { (query) } }, *count, "c")
     });
     html! {
         @if status.cache.is_some() {
-            (bars(texts.hot_queries, hot, format::number, tongue, texts.none_yet))
+            (bars(texts.hot_queries, hot, format::number, locale, texts.none_yet))
         }
-        (bars(texts.hosts_by_state, hosts_by_state, format::number, tongue, texts.none_yet))
-        (bars(texts.status_codes, codes, format::number, tongue, texts.none_yet))
-        (bars(texts.errors, errors, format::number, tongue, texts.none_yet))
-        (bars(texts.languages, languages, format::number, tongue, texts.none_yet))
-        (bars(texts.disk, disk, format::bytes, tongue, texts.none_yet))
+        (bars(texts.hosts_by_state, hosts_by_state, format::number, locale, texts.none_yet))
+        (bars(texts.status_codes, codes, format::number, locale, texts.none_yet))
+        (bars(texts.errors, errors, format::number, locale, texts.none_yet))
+        (bars(texts.languages, languages, format::number, locale, texts.none_yet))
+        (bars(texts.disk, disk, format::bytes, locale, texts.none_yet))
     }
 }
 
@@ -315,7 +315,7 @@ fn state_name(state: EngineState, texts: &Texts) -> &'static str {
     }
 }
 
-/// A host's state in the reader's tongue; words that we do not know stay as they are.
+/// A host's state in the visitor's locale; words that we do not know stay as they are.
 pub(crate) fn host_state<'a>(state: &'a str, texts: &Texts) -> &'a str {
     match state {
         "resolving" => texts.host_resolving,

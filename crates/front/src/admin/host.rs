@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::pages::{Here, href};
 use crate::params::{Params, link};
 use crate::shared::Shared;
-use crate::text::{Reader, format};
+use crate::text::{Visitor, format};
 use crate::{HostDetail, RobotsTry, Visit};
 use axum::extract::State;
 use axum::response::Response;
@@ -24,10 +24,10 @@ const VISITS_MAX: usize = 50;
 pub(crate) async fn show(
     admin: Admin,
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     params: Params,
 ) -> Result<Response, Failure> {
-    let texts = reader.texts();
+    let texts = visitor.texts();
     let host = commands::host(params.text("host"))?;
     let path = params.text("path").to_string();
     let asked = (host.clone(), path.clone());
@@ -44,61 +44,61 @@ pub(crate) async fn show(
             div.head {
                 h1 { (host) }
                 @if !shared.settings.admin_read_only {
-                    @let to = link("/admin/remove", [("host", host.as_str()), ("hl", reader.hl())]);
+                    @let to = link("/admin/remove", [("host", host.as_str()), ("hl", visitor.hl())]);
                     a.button.danger href=(to) { (texts.remove) "…" }
                 }
             }
-            (facts(&detail, &reader))
+            (facts(&detail, &visitor))
             (bars(
                 texts.errors,
                 detail.errors.iter().take(12).map(|(kind, count)| (html! { (kind.replace('_', " ")) }, *count, "e")),
                 format::number,
-                reader.tongue,
+                visitor.locale,
                 texts.none_yet,
             ))
-            (robots(&detail, &path, tried.as_ref(), &reader))
-            @if !detail.visits.is_empty() { (visits(&detail.visits, &reader)) }
+            (robots(&detail, &path, tried.as_ref(), &visitor))
+            @if !detail.visits.is_empty() { (visits(&detail.visits, &visitor)) }
         }
     };
     let here = Here { path: "/admin/host", params: params.without("hl").collect() };
-    Ok(page(&shared, &reader, Some(&admin), host.as_str(), here, content))
+    Ok(page(&shared, &visitor, Some(&admin), host.as_str(), here, content))
 }
 
-fn facts(detail: &HostDetail, reader: &Reader) -> Markup {
-    let (texts, tongue) = (reader.texts(), reader.tongue);
-    let number = |value| format::number(value, tongue);
-    let moment = |at: Option<_>| at.map_or("–".to_string(), |at| format::moment(at, tongue));
+fn facts(detail: &HostDetail, visitor: &Visitor) -> Markup {
+    let (texts, locale) = (visitor.texts(), visitor.locale);
+    let number = |value| format::number(value, locale);
+    let moment = |at: Option<_>| at.map_or("–".to_string(), |at| format::moment(at, locale));
     let known = detail.freshness.as_ref();
     let facts = [
         (texts.state, host_state(&detail.state, texts).to_string()),
         (texts.next_visit, moment(detail.next_visit)),
-        (texts.delay, format::span(detail.delay, tongue)),
-        (texts.crawl_delay, detail.crawl_delay.map_or("–".into(), |delay| format::span(delay, tongue))),
+        (texts.delay, format::span(detail.delay, locale)),
+        (texts.crawl_delay, detail.crawl_delay.map_or("–".into(), |delay| format::span(delay, locale))),
         (texts.address, detail.address.map_or("–".into(), |address| address.to_string())),
         (texts.urls_known_title, number(detail.pages_known)),
         (texts.fetched, number(detail.pages_fetched)),
         (texts.searchable, number(detail.pages_indexed)),
         (texts.queue, number(detail.queue)),
-        (texts.bytes_fetched, format::bytes(detail.bytes_fetched, tongue)),
-        (texts.freshness, known.map_or("–".into(), |known| format::percent(known.fresh, tongue))),
-        (texts.age, known.map_or("–".into(), |known| format::span(known.age, tongue))),
+        (texts.bytes_fetched, format::bytes(detail.bytes_fetched, locale)),
+        (texts.freshness, known.map_or("–".into(), |known| format::percent(known.fresh, locale))),
+        (texts.age, known.map_or("–".into(), |known| format::span(known.age, locale))),
     ];
     html! { dl.tiles.small { @for (name, value) in facts { div { dt { (name) } dd { (value) } } } } }
 }
 
-fn robots(detail: &HostDetail, path: &str, tried: Option<&RobotsTry>, reader: &Reader) -> Markup {
-    let texts = reader.texts();
+fn robots(detail: &HostDetail, path: &str, tried: Option<&RobotsTry>, visitor: &Visitor) -> Markup {
+    let texts = visitor.texts();
     let rules = &detail.robots_rules[..detail.robots_rules.floor_char_boundary(RULES_BYTES_MAX)];
     html! {
         section.card {
             h2 { "robots.txt" }
             p dir="auto" { (detail.robots_verdict) }
             @if let Some(at) = detail.robots_fetched {
-                p.quiet { (texts.robots_read) " " (format::moment(at, reader.tongue)) }
+                p.quiet { (texts.robots_read) " " (format::moment(at, visitor.locale)) }
             }
             form.filter method="get" action="/admin/host" {
                 input type="hidden" name="host" value=(detail.host);
-                @if reader.chosen { input type="hidden" name="hl" value=(reader.hl()); }
+                @if visitor.chosen { input type="hidden" name="hl" value=(visitor.hl()); }
                 label { (texts.try_path) input type="text" name="path" value=(path) placeholder="/private/page.html" maxlength="2048"; }
                 button type="submit" { (texts.try_it) }
             }
@@ -120,8 +120,8 @@ fn robots(detail: &HostDetail, path: &str, tried: Option<&RobotsTry>, reader: &R
     }
 }
 
-fn visits(visits: &[Visit], reader: &Reader) -> Markup {
-    let (texts, tongue) = (reader.texts(), reader.tongue);
+fn visits(visits: &[Visit], visitor: &Visitor) -> Markup {
+    let (texts, locale) = (visitor.texts(), visitor.locale);
     html! {
         h2 { (texts.last_visits) }
         div.scroll tabindex="0" role="region" aria-label=(texts.last_visits) {
@@ -139,14 +139,14 @@ fn visits(visits: &[Visit], reader: &Reader) -> Markup {
                 tbody {
                     @for visit in visits.iter().take(VISITS_MAX) {
                         tr {
-                            td { (format::instant(visit.at, tongue)) }
+                            td { (format::instant(visit.at, locale)) }
                             td.long { a href=(href(&visit.url)) rel="noreferrer noopener nofollow" { (visit.url.path_and_query()) } }
                             td.number {
                                 @if let Some(status) = visit.status { span class={ "code " (class_of(status)) } { (status) } } @else { "–" }
                             }
                             td { (visit.outcome) }
-                            td.number { (format::span(visit.took, tongue)) }
-                            td.number { (format::bytes(visit.bytes, tongue)) }
+                            td.number { (format::span(visit.took, locale)) }
+                            td.number { (format::bytes(visit.bytes, locale)) }
                         }
                     }
                 }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::pages::Here;
 use crate::params::{Params, link};
 use crate::shared::Shared;
-use crate::text::{Reader, fill, format};
+use crate::text::{Visitor, fill, format};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -24,10 +24,10 @@ pub(crate) const FIRST_MAX: usize = 100_000_000;
 pub(crate) async fn list(
     admin: Admin,
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     params: Params,
 ) -> Result<Response, Failure> {
-    let texts = reader.texts();
+    let texts = visitor.texts();
     let number = params.number("page", 1, 1, FIRST_MAX / PAGE);
     let (filter, state) = conditions(&params);
     let asked = (filter.clone(), state.clone());
@@ -39,7 +39,7 @@ pub(crate) async fn list(
         .await?;
     let to = |page: usize| {
         let page = page.to_string();
-        link("/admin/hosts", [("filter", &*filter), ("state", &state), ("page", &page), ("hl", reader.hl())])
+        link("/admin/hosts", [("filter", &*filter), ("state", &state), ("page", &page), ("hl", visitor.hl())])
     };
     let content = html! {
         section.wide {
@@ -55,13 +55,13 @@ pub(crate) async fn list(
                         }
                     }
                 }
-                @if reader.chosen { input type="hidden" name="hl" value=(reader.hl()); }
+                @if visitor.chosen { input type="hidden" name="hl" value=(visitor.hl()); }
                 button type="submit" { (texts.filter) }
             }
             p.summary role="status" {
-                (fill(texts.hosts_found, &[("count", &format::number(list.total as u64, reader.tongue))]))
+                (fill(texts.hosts_found, &[("count", &format::number(list.total as u64, visitor.locale))]))
             }
-            @if !list.rows.is_empty() { (table(&list.rows, &reader)) }
+            @if !list.rows.is_empty() { (table(&list.rows, &visitor)) }
             nav.pages aria-label=(texts.pagination) {
                 @if number > 1 { a rel="prev" href=(to(number - 1)) { "‹ " (texts.previous) } }
                 @if number > 1 || number * PAGE < list.total {
@@ -72,7 +72,7 @@ pub(crate) async fn list(
         }
     };
     let here = Here { path: "/admin/hosts", params: params.without("hl").collect() };
-    Ok(page(&shared, &reader, Some(&admin), texts.hosts, here, content))
+    Ok(page(&shared, &visitor, Some(&admin), texts.hosts, here, content))
 }
 
 /// Filter and state that were asked for, cut to a length that makes sense.
@@ -81,8 +81,8 @@ pub(crate) fn conditions(params: &Params) -> (String, String) {
     (cut(params.text("filter")), cut(params.text("state")))
 }
 
-fn table(rows: &[HostRow], reader: &Reader) -> Markup {
-    let (texts, tongue) = (reader.texts(), reader.tongue);
+fn table(rows: &[HostRow], visitor: &Visitor) -> Markup {
+    let (texts, locale) = (visitor.texts(), visitor.locale);
     html! {
         div.scroll tabindex="0" role="region" aria-label=(texts.hosts) {
             table {
@@ -102,15 +102,15 @@ fn table(rows: &[HostRow], reader: &Reader) -> Markup {
                     @for row in rows.iter().take(PAGE) {
                         tr {
                             th scope="row" {
-                                a href=(link("/admin/host", [("host", row.host.as_str()), ("hl", reader.hl())])) { (row.host) }
+                                a href=(link("/admin/host", [("host", row.host.as_str()), ("hl", visitor.hl())])) { (row.host) }
                             }
                             td { (host_state(&row.state, texts)) }
-                            td.number { (format::number(row.pages_fetched, tongue)) }
-                            td.number { (row.freshness.map_or("–".into(), |known| format::percent(known.fresh, tongue))) }
-                            td.number { (format::number(row.queue, tongue)) }
-                            td.number { (format::number(row.errors, tongue)) }
-                            td.number { (format::span(row.delay, tongue)) }
-                            td { (row.next_visit.map_or("–".into(), |at| format::moment(at, tongue))) }
+                            td.number { (format::number(row.pages_fetched, locale)) }
+                            td.number { (row.freshness.map_or("–".into(), |known| format::percent(known.fresh, locale))) }
+                            td.number { (format::number(row.queue, locale)) }
+                            td.number { (format::number(row.errors, locale)) }
+                            td.number { (format::span(row.delay, locale)) }
+                            td { (row.next_visit.map_or("–".into(), |at| format::moment(at, locale))) }
                         }
                     }
                 }

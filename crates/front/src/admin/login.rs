@@ -4,11 +4,11 @@ use super::access::{Admin, COOKIE, check_token, is_same_origin};
 use super::page;
 use super::session::SESSION_TIME;
 use crate::client;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 use crate::pages::{Here, mark};
 use crate::params::{FormParams, link};
 use crate::shared::Shared;
-use crate::text::Reader;
+use crate::text::Visitor;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
@@ -16,32 +16,32 @@ use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use maud::html;
 use std::sync::Arc;
 
-pub(crate) async fn show(State(shared): State<Arc<Shared>>, reader: Reader) -> Response {
-    form(&shared, &reader, "")
+pub(crate) async fn show(State(shared): State<Arc<Shared>>, visitor: Visitor) -> Response {
+    form(&shared, &visitor, "")
 }
 
 /// The form instead of a page that needs the token.
-pub(crate) fn ask(shared: &Shared, reader: &Reader, failure: &Failure) -> Response {
-    let mut response = form(shared, reader, &failure.detail);
+pub(crate) fn ask(shared: &Shared, visitor: &Visitor, failure: &Failure) -> Response {
+    let mut response = form(shared, visitor, &failure.detail);
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     response
 }
 
 pub(crate) async fn enter(
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     if !is_same_origin(&parts, &shared) {
-        return Err(Failure::new(Kind::Forbidden, "the request comes from another site"));
+        return Err(Failure::new(FailureKind::Forbidden, "the request comes from another site"));
     }
     let FormParams(form) =
         FormParams::from_request(Request::from_parts(parts.clone(), body), &shared).await?;
     check_token(&shared, &parts, form.text("token"))?;
     let session = shared.sessions.open(shared.now()).ok_or_else(Failure::internal)?;
     let cookie = set_cookie(&shared, &session, SESSION_TIME.as_secs());
-    Ok((cookie, Redirect::to(&link("/admin", [("hl", reader.hl())]))).into_response())
+    Ok((cookie, Redirect::to(&link("/admin", [("hl", visitor.hl())]))).into_response())
 }
 
 pub(crate) async fn leave(
@@ -66,8 +66,8 @@ fn set_cookie(
     AppendHeaders([(SET_COOKIE, cookie)])
 }
 
-fn form(shared: &Shared, reader: &Reader, complaint: &str) -> Response {
-    let texts = reader.texts();
+fn form(shared: &Shared, visitor: &Visitor, complaint: &str) -> Response {
+    let texts = visitor.texts();
     let here = Here { path: "/admin/login", params: Vec::new() };
     let content = html! {
         section.login {
@@ -75,7 +75,7 @@ fn form(shared: &Shared, reader: &Reader, complaint: &str) -> Response {
             h1 { (texts.token_needed) }
             @if shared.settings.admin_token.is_some() {
                 p { (texts.token_needed_text) }
-                form method="post" action=(link("/admin/login", [("hl", reader.hl())])) {
+                form method="post" action=(link("/admin/login", [("hl", visitor.hl())])) {
                     label for="token" { (texts.token) }
                     input type="password" id="token" name="token" required autocomplete="current-password" autofocus;
                     @if !complaint.is_empty() { p.wrong role="alert" { (texts.token_wrong) } }
@@ -86,5 +86,5 @@ fn form(shared: &Shared, reader: &Reader, complaint: &str) -> Response {
             }
         }
     };
-    page(shared, reader, None, texts.token_needed, here, content)
+    page(shared, visitor, None, texts.token_needed, here, content)
 }

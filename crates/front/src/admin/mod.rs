@@ -12,10 +12,10 @@ pub(crate) mod hosts;
 pub(crate) mod login;
 pub(crate) mod session;
 
-use crate::pages::{Frame, Here, Kind};
+use crate::pages::{Frame, Here, PageKind};
 use crate::params::link;
 use crate::shared::Shared;
-use crate::text::Reader;
+use crate::text::Visitor;
 use access::Admin;
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, REFERRER_POLICY};
@@ -25,18 +25,18 @@ use maud::{Markup, html};
 /// Puts content into an admin page.
 fn page(
     shared: &Shared,
-    reader: &Reader,
+    visitor: &Visitor,
     admin: Option<&Admin>,
     title: &str,
     here: Here<'_>,
     content: Markup,
 ) -> Response {
-    let texts = reader.texts();
+    let texts = visitor.texts();
     // A page about one host is under the list of hosts.
     let current = if here.path == "/admin/host" { "/admin/hosts" } else { here.path };
     let tab = |path: &str, name: &str| {
         let is_current = (path == current).then_some("page");
-        html! { a href=(link(path, [("hl", reader.hl())])) aria-current=[is_current] { (name) } }
+        html! { a href=(link(path, [("hl", visitor.hl())])) aria-current=[is_current] { (name) } }
     };
     let top = html! {
         nav.tabs aria-label=(texts.admin) {
@@ -44,14 +44,14 @@ fn page(
             (tab("/admin/hosts", texts.hosts))
             (tab("/", texts.search))
             @if let Some(admin) = admin.filter(|admin| admin.has_session()) {
-                form method="post" action=(link("/admin/logout", [("hl", reader.hl())])) {
+                form method="post" action=(link("/admin/logout", [("hl", visitor.hl())])) {
                     (admin.field())
                     button.plain type="submit" { (texts.leave) }
                 }
             }
         }
     };
-    let frame = Frame { shared, reader, title, top, here, kind: Kind::Admin };
+    let frame = Frame { shared, visitor, title, top, here, kind: PageKind::Admin };
     let mut response = frame.page(content);
     // With no referrer at all browsers send `Origin: null` along with our own forms.
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));

@@ -12,7 +12,7 @@ pub(crate) mod status;
 use crate::Freshness;
 use crate::failure::Failure;
 use crate::pages;
-use crate::text::Tongue;
+use crate::text::Locale;
 use axum::Json;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -39,7 +39,7 @@ struct ErrorWire<'a> {
 
 /// A failure as programs read it.
 pub(crate) fn error(failure: &Failure) -> Response {
-    let general = pages::failure::words(failure.kind, Tongue::English.texts()).1;
+    let general = pages::failure::words(failure.kind, Locale::English.texts()).1;
     let message = if failure.detail.is_empty() { general } else { &failure.detail };
     let body = ErrorBody { error: ErrorWire { code: failure.kind.code(), message } };
     (failure.kind.status(), Json(body)).into_response()

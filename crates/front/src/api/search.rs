@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::params::{Params, link};
 use crate::question::{COUNT_MAX, Question, RANK_MAX, SUGGESTIONS_MAX, prefix};
 use crate::shared::Shared;
-use crate::text::Reader;
+use crate::text::Visitor;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -60,7 +60,7 @@ struct FragmentWire {
 
 pub(crate) async fn search(
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     params: Params,
 ) -> Result<Json<SearchWire>, Failure> {
     if params.text("q").is_empty() {
@@ -68,7 +68,7 @@ pub(crate) async fn search(
     }
     let first = params.number("first", 0, 0, RANK_MAX);
     let count = params.number("count", shared.settings.results_per_page, 1, COUNT_MAX);
-    let question = Question::read(params.text("q"), first, count, reader.tongue.language());
+    let question = Question::read(params.text("q"), first, count, visitor.locale.language());
     let answer = if question.is_empty() {
         Answer::default()
     } else {

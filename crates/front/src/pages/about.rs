@@ -1,21 +1,22 @@
 //! `/about`: who runs the crawler, how to recognise it, and how to keep it out.
 
-use super::{Frame, Here, Kind, search_box};
+use super::{Frame, Here, PageKind, search_box};
 use crate::shared::Shared;
-use crate::text::{Reader, fill};
+use crate::text::{Visitor, fill};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use std::sync::Arc;
 
-pub(crate) async fn show(State(shared): State<Arc<Shared>>, reader: Reader) -> Response {
-    let texts = reader.texts();
+pub(crate) async fn show(State(shared): State<Arc<Shared>>, visitor: Visitor) -> Response {
+    let texts = visitor.texts();
     let settings = &shared.settings;
     let robot = settings.robots_name();
     let operator = if settings.operator.is_empty() { texts.about_nobody } else { &settings.operator };
     let here = Here { path: "/about", params: Vec::new() };
-    let top = search_box(&reader, "", false);
-    let frame = Frame { shared: &shared, reader: &reader, title: texts.about, top, here, kind: Kind::Text };
+    let top = search_box(&visitor, "", false);
+    let frame =
+        Frame { shared: &shared, visitor: &visitor, title: texts.about, top, here, kind: PageKind::Text };
     frame.page(html! {
         article.prose {
             h1 { (texts.about) }

@@ -4,13 +4,13 @@
 //! sandbox: no scripts, no forms, no network, no plug-ins, an origin of its own. So it is harmless even when
 //! somebody opens it by itself.
 
-use super::{Frame, Here, Kind, href};
+use super::{Frame, Here, PageKind, href};
 use crate::StoredCopy;
-use crate::failure::{Failure, Kind as FailureKind};
+use crate::failure::{Failure, FailureKind};
 use crate::headers::{CSP_OF_COPY, CSP_WITH_FRAME};
 use crate::params::{Params, link};
 use crate::shared::Shared;
-use crate::text::{Reader, fill, format};
+use crate::text::{Visitor, fill, format};
 use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::{
@@ -26,13 +26,13 @@ const COPY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 pub(crate) async fn show(
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     params: Params,
 ) -> Result<Response, Failure> {
-    let texts = reader.texts();
+    let texts = visitor.texts();
     let copy = find(&shared, &params).await?;
     let url = copy.url.as_str();
-    let fetched = format::moment(copy.fetched, reader.tongue);
+    let fetched = format::moment(copy.fetched, visitor.locale);
     let top = html! {
         div.banner {
             p {
@@ -44,8 +44,14 @@ pub(crate) async fn show(
         }
     };
     let here = Here { path: "/copy", params: params.without("hl").collect() };
-    let frame =
-        Frame { shared: &shared, reader: &reader, title: texts.stored_copy, top, here, kind: Kind::Copy };
+    let frame = Frame {
+        shared: &shared,
+        visitor: &visitor,
+        title: texts.stored_copy,
+        top,
+        here,
+        kind: PageKind::Copy,
+    };
     let title = fill(texts.copy_of, &[("date", &fetched)]);
     let mut page = frame.page(html! {
         iframe.copy sandbox="" referrerpolicy="no-referrer" title=(title) src=(link("/copy/raw", [("url", url)])) {}

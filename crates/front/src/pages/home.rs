@@ -1,10 +1,10 @@
 //! `/`: the box, and how to ask.
 
-use super::{Frame, Here, Kind, mark, search_box};
+use super::{Frame, Here, PageKind, mark, search_box};
 use crate::failure::Failure;
 use crate::params::Params;
 use crate::shared::Shared;
-use crate::text::{Reader, fill, format};
+use crate::text::{Visitor, fill, format};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -12,40 +12,40 @@ use std::sync::Arc;
 
 pub(crate) async fn show(
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     params: Params,
 ) -> Result<Response, Failure> {
-    let texts = reader.texts();
+    let texts = visitor.texts();
     // The page is of use without its one number, so a busy engine does not spoil it.
     let documents = shared.ask(|engine| engine.status().index.documents).await.ok();
     let frame = Frame {
         shared: &shared,
-        reader: &reader,
+        visitor: &visitor,
         title: "",
         top: html! {},
         here: Here { path: "/", params: params.without("hl").filter(|(key, _)| *key == "q").collect() },
-        kind: Kind::Home,
+        kind: PageKind::Home,
     };
     Ok(frame.page(html! {
         div.hero {
             (mark())
             h1 { (shared.settings.name) }
-            (search_box(&reader, params.text("q"), true))
+            (search_box(&visitor, params.text("q"), true))
             p.quiet {
                 @match documents {
                     Some(0) => (texts.home_empty),
-                    Some(count) => (fill(texts.home_pages, &[("count", &format::number(count, reader.tongue))])),
+                    Some(count) => (fill(texts.home_pages, &[("count", &format::number(count, visitor.locale))])),
                     None => (texts.home_busy),
                 }
             }
-            (how_to_ask(&reader))
+            (how_to_ask(&visitor))
         }
     }))
 }
 
 /// The query language, folded away.
-fn how_to_ask(reader: &Reader) -> Markup {
-    let texts = reader.texts();
+fn how_to_ask(visitor: &Visitor) -> Markup {
+    let texts = visitor.texts();
     let rows = [
         ("\"mar azul\"", texts.ask_phrase),
         ("-mar", texts.ask_without),

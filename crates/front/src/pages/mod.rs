@@ -9,7 +9,7 @@ pub(crate) mod search;
 use crate::assets::{MARK, versioned};
 use crate::params::link;
 use crate::shared::Shared;
-use crate::text::{Reader, Tongue};
+use crate::text::{Locale, Visitor};
 use axum::response::{Html, IntoResponse, Response};
 use farol_base::CanonicalUrl;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -17,14 +17,14 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 /// What the frame around a page needs to know.
 pub(crate) struct Frame<'a> {
     pub shared: &'a Shared,
-    pub reader: &'a Reader,
+    pub visitor: &'a Visitor,
     /// What the browser's tab says, before the engine's name; empty for the name alone.
     pub title: &'a str,
     /// Shown at the top, beside the mark.
     pub top: Markup,
-    /// This page without its tongue, for the links to the other tongues.
+    /// This page without its locale, for the links to the other locales.
     pub here: Here<'a>,
-    pub kind: Kind,
+    pub kind: PageKind,
 }
 
 /// A path with its parameters.
@@ -36,7 +36,7 @@ pub(crate) struct Here<'a> {
 
 /// How a page is laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PageKind {
     /// The mark in the middle, nothing at the top.
     Home,
     /// A column of text.
@@ -50,23 +50,23 @@ pub(crate) enum Kind {
 impl Frame<'_> {
     /// Puts the content into the page.
     pub fn page(&self, content: Markup) -> Response {
-        let texts = self.reader.texts();
+        let texts = self.visitor.texts();
         let name = &self.shared.settings.name;
         let class = match self.kind {
-            Kind::Home => "home",
-            Kind::Text => "text",
-            Kind::Admin => "admin",
-            Kind::Copy => "copy",
+            PageKind::Home => "home",
+            PageKind::Text => "text",
+            PageKind::Admin => "admin",
+            PageKind::Copy => "copy",
         };
         let page = html! {
             (DOCTYPE)
-            html lang=(self.reader.tongue.code()) {
+            html lang=(self.visitor.locale.code()) {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    @if self.kind != Kind::Home { meta name="robots" content="noindex"; }
-                    @if self.kind == Kind::Admin && self.here.path == "/admin" {
+                    @if self.kind != PageKind::Home { meta name="robots" content="noindex"; }
+                    @if self.kind == PageKind::Admin && self.here.path == "/admin" {
                         noscript { meta http-equiv="refresh" content="10"; }
                     }
                     title { @if !self.title.is_empty() { (self.title) " · " } (name) }
@@ -74,11 +74,11 @@ impl Frame<'_> {
                     link rel="icon" type="image/svg+xml" href="/favicon.svg";
                     link rel="search" type="application/opensearchdescription+xml" title=(name) href="/opensearch.xml";
                     script src=(versioned("/assets/suggest.js")) defer {}
-                    @if self.kind == Kind::Admin { script src=(versioned("/assets/admin.js")) defer {} }
+                    @if self.kind == PageKind::Admin { script src=(versioned("/assets/admin.js")) defer {} }
                 }
                 body class=(class) {
                     a.skip href="#main" { (texts.skip) }
-                    @if self.kind != Kind::Home {
+                    @if self.kind != PageKind::Home {
                         header.top {
                             a.brand href=(self.link("/", [])) aria-label=(name) {
                                 (mark()) span.name { (name) }
@@ -94,13 +94,13 @@ impl Frame<'_> {
         Html(page.into_string()).into_response()
     }
 
-    /// A link that keeps the tongue that was chosen.
+    /// A link that keeps the locale that was chosen.
     pub fn link<'a>(&self, path: &str, params: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-        link(path, params.into_iter().chain([("hl", self.reader.hl())]))
+        link(path, params.into_iter().chain([("hl", self.visitor.hl())]))
     }
 
     fn foot(&self) -> Markup {
-        let texts = self.reader.texts();
+        let texts = self.visitor.texts();
         html! {
             footer.foot {
                 nav aria-label=(texts.footer) {
@@ -108,13 +108,13 @@ impl Frame<'_> {
                     a href="/api/v1/openapi.json" { (texts.api) }
                     a href=(self.link("/admin", [])) { (texts.admin) }
                 }
-                nav.tongues aria-label=(texts.language) {
-                    @for tongue in Tongue::ALL {
-                        @let to = link(self.here.path, self.here.params.iter().copied().chain([("hl", tongue.code())]));
-                        @if tongue == self.reader.tongue {
-                            span aria-current="true" lang=(tongue.code()) { (tongue.name()) }
+                nav.locales aria-label=(texts.language) {
+                    @for locale in Locale::ALL {
+                        @let to = link(self.here.path, self.here.params.iter().copied().chain([("hl", locale.code())]));
+                        @if locale == self.visitor.locale {
+                            span aria-current="true" lang=(locale.code()) { (locale.name()) }
                         } @else {
-                            a href=(to) hreflang=(tongue.code()) lang=(tongue.code()) { (tongue.name()) }
+                            a href=(to) hreflang=(locale.code()) lang=(locale.code()) { (locale.name()) }
                         }
                     }
                 }
@@ -129,8 +129,8 @@ pub(crate) fn mark() -> Markup {
 }
 
 /// The box that people type into.
-pub(crate) fn search_box(reader: &Reader, text: &str, focus: bool) -> Markup {
-    let texts = reader.texts();
+pub(crate) fn search_box(visitor: &Visitor, text: &str, focus: bool) -> Markup {
+    let texts = visitor.texts();
     html! {
         form.search action="/search" method="get" role="search" {
             div.box {
@@ -138,7 +138,7 @@ pub(crate) fn search_box(reader: &Reader, text: &str, focus: bool) -> Markup {
                     autocomplete="off" autocapitalize="off" spellcheck="false" enterkeyhint="search"
                     aria-label=(texts.search_label) placeholder=(texts.search_placeholder)
                     aria-keyshortcuts="/" data-suggest=(texts.suggestions);
-                @if reader.chosen { input type="hidden" name="hl" value=(reader.hl()); }
+                @if visitor.chosen { input type="hidden" name="hl" value=(visitor.hl()); }
                 button type="submit" { (icon_search()) span { (texts.search) } }
             }
         }

@@ -1,11 +1,11 @@
 //! `/search`: what was found.
 
-use super::{Frame, Here, Kind, href, is_treacherous, search_box};
+use super::{Frame, Here, PageKind, href, is_treacherous, search_box};
 use crate::failure::Failure;
 use crate::params::{Params, link};
 use crate::question::{Question, RANK_MAX};
 use crate::shared::Shared;
-use crate::text::{Reader, Texts, fill, format};
+use crate::text::{Texts, Visitor, fill, format};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -21,15 +21,15 @@ const SNIPPET_CHARS_MAX: usize = 600;
 
 pub(crate) async fn show(
     State(shared): State<Arc<Shared>>,
-    reader: Reader,
+    visitor: Visitor,
     params: Params,
 ) -> Result<Response, Failure> {
     if params.text("q").is_empty() {
-        return Ok(Redirect::to(&link("/", [("hl", reader.hl())])).into_response());
+        return Ok(Redirect::to(&link("/", [("hl", visitor.hl())])).into_response());
     }
     let size = shared.settings.results_per_page;
     let page = params.number("page", 1, 1, RANK_MAX / size);
-    let question = Question::read(params.text("q"), (page - 1) * size, size, reader.tongue.language());
+    let question = Question::read(params.text("q"), (page - 1) * size, size, visitor.locale.language());
     let answer = if question.is_empty() {
         Answer::default()
     } else {
@@ -37,7 +37,7 @@ pub(crate) async fn show(
         shared.ask(move |engine| engine.search(&request)).await??
     };
     let results = Results {
-        reader: &reader,
+        visitor: &visitor,
         question: &question,
         answer: &answer,
         page,
@@ -45,9 +45,9 @@ pub(crate) async fn show(
         clicks: shared.settings.clicks,
     };
     let here = Here { path: "/search", params: params.without("hl").collect() };
-    let top = search_box(&reader, &question.text, false);
+    let top = search_box(&visitor, &question.text, false);
     let frame =
-        Frame { shared: &shared, reader: &reader, title: &question.text, top, here, kind: Kind::Text };
+        Frame { shared: &shared, visitor: &visitor, title: &question.text, top, here, kind: PageKind::Text };
     Ok(frame.page(results.show()))
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn clicked(
 }
 
 struct Results<'a> {
-    reader: &'a Reader,
+    visitor: &'a Visitor,
     question: &'a Question,
     answer: &'a Answer,
     page: usize,
@@ -76,7 +76,7 @@ struct Results<'a> {
 
 impl Results<'_> {
     fn show(&self) -> Markup {
-        let texts = self.reader.texts();
+        let texts = self.visitor.texts();
         html! {
             h1.unseen { (texts.results) }
             @if !self.answer.hits.is_empty() { (self.summary()) }
@@ -100,9 +100,9 @@ impl Results<'_> {
     }
 
     fn summary(&self) -> Markup {
-        let texts = self.reader.texts();
-        let total = format::number(self.answer.total as u64, self.reader.tongue);
-        let took = format::span(self.answer.took, self.reader.tongue);
+        let texts = self.visitor.texts();
+        let total = format::number(self.answer.total as u64, self.visitor.locale);
+        let took = format::span(self.answer.took, self.visitor.locale);
         let template = if self.answer.total == 1 { texts.found_one } else { texts.found };
         html! {
             p.summary role="status" {
@@ -113,8 +113,8 @@ impl Results<'_> {
     }
 
     fn hit(&self, hit: &Hit) -> Markup {
-        let texts = self.reader.texts();
-        let tongue = self.reader.tongue;
+        let texts = self.visitor.texts();
+        let locale = self.visitor.locale;
         let lang = hit.language.map(|language| language.code().to_string());
         let host = hit.url.host();
         // Browsers that do not tell are not asked in another way.
@@ -128,7 +128,7 @@ impl Results<'_> {
                 p.snippet dir="auto" lang=[lang.as_deref()] { (fragments(&hit.snippet, SNIPPET_CHARS_MAX)) }
                 p.facts {
                     @if let Some(dated) = hit.dated {
-                        time datetime=(dated) { (format::date(dated, tongue)) }
+                        time datetime=(dated) { (format::date(dated, locale)) }
                     }
                     @if let Some(language) = &lang {
                         span.language title=(texts.page_language) { (language) }
@@ -139,7 +139,7 @@ impl Results<'_> {
                         a href=(self.search(&more, 1)) { (fill(texts.more_from, &[("host", host.name())])) }
                     }
                     @if hit.duplicates > 0 {
-                        @let count = format::number(hit.duplicates.into(), tongue);
+                        @let count = format::number(hit.duplicates.into(), locale);
                         @let template = if hit.duplicates == 1 { texts.similar_one } else { texts.similar };
                         span { (fill(template, &[("count", &count)])) }
                     }
@@ -151,7 +151,7 @@ impl Results<'_> {
     /// Earlier pages by number, and the next one where there is more. How many follow is not known: duplicates
     /// and crowding hosts are left out only when their page is asked for.
     fn pages(&self) -> Markup {
-        let texts = self.reader.texts();
+        let texts = self.visitor.texts();
         let last = self.page + usize::from(self.has_next());
         if last == 1 {
             return html! {};
@@ -182,7 +182,7 @@ impl Results<'_> {
 
     /// Concrete things to try, each only where it applies.
     fn nothing(&self) -> Markup {
-        let texts = self.reader.texts();
+        let texts = self.visitor.texts();
         let query = &self.question.request.query;
         let words: Vec<&str> =
             query.wanted.iter().filter(|term| !term.phrase).map(|term| &*term.text).collect();
@@ -228,11 +228,11 @@ impl Results<'_> {
     }
 
     fn link(&self, path: &str, params: &[(&str, &str)]) -> String {
-        link(path, params.iter().copied().chain([("hl", self.reader.hl())]))
+        link(path, params.iter().copied().chain([("hl", self.visitor.hl())]))
     }
 }
 
-/// A complaint of the query reader in the reader's tongue.
+/// A complaint of the query parser in the visitor's locale.
 fn complaint(complaint: &Complaint, texts: &Texts) -> String {
     let template = match complaint {
         Complaint::UnclosedQuote => texts.note_unclosed_quote,

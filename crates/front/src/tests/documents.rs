@@ -75,7 +75,7 @@ async fn help_is_concrete() {
 }
 
 #[tokio::test]
-async fn pages_speak_the_readers_tongue() {
+async fn pages_speak_the_visitors_language() {
     let site = Site::new(Settings::default());
     let check = async |language: &str, path: &str, lang: &str, word: &str| {
         let got = Ask::get(path).with("accept-language", language).send(&site).await;

@@ -1,7 +1,7 @@
 //! Too much, too long, too slow, and broken.
 
 use super::*;
-use crate::Trouble;
+use crate::EngineError;
 use std::time::Duration;
 
 #[tokio::test]
@@ -49,9 +49,9 @@ async fn trouble_of_the_engine_is_told_apart() {
         page.is(status).says("lang=\"pt\"");
     }
     let with = |trouble| Fake { trouble: Some(trouble), ..Fake::default() };
-    check(with(Trouble::Busy), 503, "busy").await;
-    check(with(Trouble::Unavailable("the index is being moved".into())), 503, "unavailable").await;
-    check(with(Trouble::Invalid("too vague".into())), 400, "invalid").await;
+    check(with(EngineError::Busy), 503, "busy").await;
+    check(with(EngineError::Unavailable("the index is being moved".into())), 503, "unavailable").await;
+    check(with(EngineError::Invalid("too vague".into())), 400, "invalid").await;
     check(Fake { pause: Duration::from_millis(400), ..Fake::default() }, 503, "busy").await;
     check(Fake { panic: true, ..Fake::default() }, 500, "internal").await;
 }

@@ -1,7 +1,7 @@
 //! The API document tells the truth: every route is in it, and every answer is as it says.
 
 use super::*;
-use crate::{api::OPENAPI, map};
+use crate::{api::OPENAPI, routes};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn document() -> Value {
 fn every_route_is_documented_and_nothing_else() {
     let document = document();
     let routes: BTreeSet<_> =
-        map::build().routes.iter().map(|route| (route.path.to_string(), route.method.to_string())).collect();
+        routes::build().list.iter().map(|route| (route.path.to_string(), route.method.to_string())).collect();
     let paths = document["paths"].as_object().unwrap();
     let documented: BTreeSet<_> = paths
         .iter()
@@ -116,7 +116,7 @@ async fn answers_are_as_documented() {
         tried.insert(path);
     }
     let all =
-        map::build().routes.into_iter().map(|route| route.path).filter(|path| path.starts_with("/api/"));
+        routes::build().list.into_iter().map(|route| route.path).filter(|path| path.starts_with("/api/"));
     assert_eq!(tried, all.collect());
 }
 
@@ -148,7 +148,7 @@ async fn failures_are_as_documented() {
         check(&got.json(), schema, &document, path);
     }
     let codes = document["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]["description"].as_str();
-    for kind in crate::failure::Kind::ALL {
+    for kind in crate::failure::FailureKind::ALL {
         assert!(codes.unwrap().contains(kind.code()), "{} is not documented", kind.code());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fake::HOSTILE_TITLE;
-use crate::map;
+use crate::routes;
 use proptest::prelude::*;
 
 /// What a browser would run or load, were it in a page: a tag is everything between `<` and `>`, because both are
@@ -65,7 +65,7 @@ async fn pages_escape_what_the_web_and_visitors_wrote() {
 async fn every_route_has_the_headers() {
     let site =
         Site::new(Settings { rate_per_minute: 60, admin_token: Some("t".into()), ..Settings::default() });
-    for route in map::build().routes {
+    for route in routes::build().list {
         let method = if route.method == "get" { Method::GET } else { Method::POST };
         for local in [false, true] {
             let ask = Ask::new(method.clone(), route.path);

@@ -1,16 +1,16 @@
-//! Numbers, sizes, spans and dates as each tongue writes them.
+//! Numbers, sizes, spans and dates as each locale writes them.
 
-use super::Tongue;
+use super::Locale;
 use farol_base::Timestamp;
 use std::time::Duration;
 
 /// `12,345` in English, `12.345` in Portuguese and Spanish.
-pub(crate) fn number(value: u64, tongue: Tongue) -> String {
+pub(crate) fn number(value: u64, locale: Locale) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(if tongue == Tongue::English { ',' } else { '.' });
+            text.push(if locale == Locale::English { ',' } else { '.' });
         }
         text.push(digit);
     }
@@ -18,24 +18,24 @@ pub(crate) fn number(value: u64, tongue: Tongue) -> String {
 }
 
 /// A rate or a fraction with at most three digits that count: `0.12`, `4.2`, `57.9`, `123`.
-pub(crate) fn decimal(value: f64, tongue: Tongue) -> String {
+pub(crate) fn decimal(value: f64, locale: Locale) -> String {
     let value = if value.is_finite() { value } else { 0.0 };
     if value.abs() >= 100.0 {
-        return number(value.abs().round() as u64, tongue);
+        return number(value.abs().round() as u64, locale);
     }
     let text = if value.abs() >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
     let text = text.trim_end_matches('0').trim_end_matches('.');
-    if tongue == Tongue::English { text.to_string() } else { text.replace('.', ",") }
+    if locale == Locale::English { text.to_string() } else { text.replace('.', ",") }
 }
 
 /// A share from 0 to 1 as `87.3%`; Spanish sets the sign apart.
-pub(crate) fn percent(share: f64, tongue: Tongue) -> String {
-    let apart = if tongue == Tongue::Spanish { "\u{a0}" } else { "" };
-    format!("{}{apart}%", decimal(share * 100.0, tongue))
+pub(crate) fn percent(share: f64, locale: Locale) -> String {
+    let apart = if locale == Locale::Spanish { "\u{a0}" } else { "" };
+    format!("{}{apart}%", decimal(share * 100.0, locale))
 }
 
 /// `1.5 GB`, in powers of 1000 as disks are sold.
-pub(crate) fn bytes(value: u64, tongue: Tongue) -> String {
+pub(crate) fn bytes(value: u64, locale: Locale) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if value < 1000 {
         return format!("{value} B");
@@ -46,18 +46,18 @@ pub(crate) fn bytes(value: u64, tongue: Tongue) -> String {
         scaled /= 1000.0;
         unit += 1;
     }
-    format!("{} {}", decimal(scaled, tongue), UNITS[unit])
+    format!("{} {}", decimal(scaled, locale), UNITS[unit])
 }
 
 /// `3.4 ms`, `12 ms`, `3.4 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.
-pub(crate) fn span(value: Duration, tongue: Tongue) -> String {
+pub(crate) fn span(value: Duration, locale: Locale) -> String {
     let secs = value.as_secs();
     match secs {
         0 if value < Duration::from_millis(10) => {
-            format!("{} ms", decimal(value.as_secs_f64() * 1e3, tongue))
+            format!("{} ms", decimal(value.as_secs_f64() * 1e3, locale))
         }
         0 => format!("{} ms", value.as_millis()),
-        1..60 => format!("{} s", decimal((value.as_secs_f64() * 10.0).round() / 10.0, tongue)),
+        1..60 => format!("{} s", decimal((value.as_secs_f64() * 10.0).round() / 10.0, locale)),
         60..3600 => pair(secs / 60, "min", secs % 60, "s"),
         3600..86_400 => pair(secs / 3600, "h", secs / 60 % 60, "min"),
         _ => pair(secs / 86_400, "d", secs / 3600 % 24, "h"),
@@ -72,23 +72,23 @@ fn pair(major: u64, major_unit: &str, minor: u64, minor_unit: &str) -> String {
 }
 
 /// `6 May 2024`, `6 de mai. de 2024`, `6 may 2024`.
-pub(crate) fn date(at: Timestamp, tongue: Tongue) -> String {
+pub(crate) fn date(at: Timestamp, locale: Locale) -> String {
     let (year, month, day) = at.date();
-    let name = tongue.texts().months.split(' ').nth(month as usize - 1).unwrap_or("");
-    match tongue {
-        Tongue::Portuguese => format!("{day} de {name} de {year}"),
+    let name = locale.texts().months.split(' ').nth(month as usize - 1).unwrap_or("");
+    match locale {
+        Locale::Portuguese => format!("{day} de {name} de {year}"),
         _ => format!("{day} {name} {year}"),
     }
 }
 
 /// Date and time of day, in UTC.
-pub(crate) fn moment(at: Timestamp, tongue: Tongue) -> String {
-    format!("{}, {} UTC", date(at, tongue), time_of_day(at))
+pub(crate) fn moment(at: Timestamp, locale: Locale) -> String {
+    format!("{}, {} UTC", date(at, locale), time_of_day(at))
 }
 
 /// Date and time of day to the second, in UTC.
-pub(crate) fn instant(at: Timestamp, tongue: Tongue) -> String {
-    format!("{}, {}:{:02} UTC", date(at, tongue), time_of_day(at), at.as_secs() % 60)
+pub(crate) fn instant(at: Timestamp, locale: Locale) -> String {
+    format!("{}, {}:{:02} UTC", date(at, locale), time_of_day(at), at.as_secs() % 60)
 }
 
 /// `07:08`, in UTC.
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn numbers_and_sizes() {
-        use Tongue::{English as En, Portuguese as Pt};
+        use Locale::{English as En, Portuguese as Pt};
         let check = |got: String, want: &str| assert_eq!(got, want);
         check(number(0, En), "0");
         check(number(999, En), "999");
@@ -116,7 +116,7 @@ mod tests {
         check(decimal(50.0, En), "50");
         check(percent(0.8731, En), "87.3%");
         check(percent(0.8731, Pt), "87,3%");
-        check(percent(1.0, Tongue::Spanish), "100\u{a0}%");
+        check(percent(1.0, Locale::Spanish), "100\u{a0}%");
         check(percent(f64::NAN, En), "0%");
         check(bytes(999, En), "999 B");
         check(bytes(1_500_000, Pt), "1,5 MB");
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn spans_and_dates() {
         let check = |millis: u64, want: &str| {
-            assert_eq!(span(Duration::from_millis(millis), Tongue::English), want);
+            assert_eq!(span(Duration::from_millis(millis), Locale::English), want);
         };
         check(0, "0 ms");
         check(12, "12 ms");
@@ -137,10 +137,10 @@ mod tests {
         check(7_800_000, "2 h 10 min");
         check(86_400_000, "1 d");
         let at = Timestamp::parse("2024-05-06T07:08:09Z").unwrap();
-        assert_eq!(date(at, Tongue::English), "6 May 2024");
-        assert_eq!(date(at, Tongue::Portuguese), "6 de mai. de 2024");
-        assert_eq!(moment(at, Tongue::Spanish), "6 may 2024, 07:08 UTC");
-        assert_eq!(instant(at, Tongue::English), "6 May 2024, 07:08:09 UTC");
-        assert!(!date(Timestamp::NEVER, Tongue::English).is_empty());
+        assert_eq!(date(at, Locale::English), "6 May 2024");
+        assert_eq!(date(at, Locale::Portuguese), "6 de mai. de 2024");
+        assert_eq!(moment(at, Locale::Spanish), "6 may 2024, 07:08 UTC");
+        assert_eq!(instant(at, Locale::English), "6 May 2024, 07:08:09 UTC");
+        assert!(!date(Timestamp::NEVER, Locale::English).is_empty());
     }
 }

@@ -1,7 +1,7 @@
-//! Words shown to people, in three tongues, one file each.
+//! Texts shown to people, in three locales, one file each.
 //!
-//! A text that one tongue lacks does not compile, because [`Texts`] has a field for each. Placeholders such as
-//! `{count}` are filled in by [`fill`]; a test checks that all tongues use the same ones.
+//! A text that one locale lacks does not compile, because [`Texts`] has a field for each. Placeholders such as
+//! `{count}` are filled in by [`fill`]; a test checks that all locales use the same ones.
 
 mod en;
 mod es;
@@ -18,103 +18,103 @@ use axum::http::{HeaderMap, Uri};
 use farol_base::Language;
 use std::convert::Infallible;
 
-/// A tongue in which the pages speak.
+/// A locale of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tongue {
+pub(crate) enum Locale {
     English,
     Portuguese,
     Spanish,
 }
 
-impl Tongue {
-    pub const ALL: [Tongue; 3] = [Tongue::Portuguese, Tongue::Spanish, Tongue::English];
+impl Locale {
+    pub const ALL: [Locale; 3] = [Locale::Portuguese, Locale::Spanish, Locale::English];
 
     pub fn code(self) -> &'static str {
         match self {
-            Tongue::English => "en",
-            Tongue::Portuguese => "pt",
-            Tongue::Spanish => "es",
+            Locale::English => "en",
+            Locale::Portuguese => "pt",
+            Locale::Spanish => "es",
         }
     }
 
     /// Its own name for itself.
     pub fn name(self) -> &'static str {
         match self {
-            Tongue::English => "English",
-            Tongue::Portuguese => "Português",
-            Tongue::Spanish => "Español",
+            Locale::English => "English",
+            Locale::Portuguese => "Português",
+            Locale::Spanish => "Español",
         }
     }
 
     pub fn language(self) -> Language {
         match self {
-            Tongue::English => Language::ENGLISH,
-            Tongue::Portuguese => Language::PORTUGUESE,
-            Tongue::Spanish => Language::SPANISH,
+            Locale::English => Language::ENGLISH,
+            Locale::Portuguese => Language::PORTUGUESE,
+            Locale::Spanish => Language::SPANISH,
         }
     }
 
     pub fn texts(self) -> &'static Texts {
         match self {
-            Tongue::English => &en::TEXTS,
-            Tongue::Portuguese => &pt::TEXTS,
-            Tongue::Spanish => &es::TEXTS,
+            Locale::English => &en::TEXTS,
+            Locale::Portuguese => &pt::TEXTS,
+            Locale::Spanish => &es::TEXTS,
         }
     }
 
-    fn of(language: Language) -> Option<Tongue> {
-        Tongue::ALL.into_iter().find(|tongue| tongue.language() == language)
+    fn of(language: Language) -> Option<Locale> {
+        Locale::ALL.into_iter().find(|locale| locale.language() == language)
     }
 
-    /// The tongue that an `Accept-Language` header likes best among ours; English where it likes none.
+    /// The locale that an `Accept-Language` header likes best among ours; English where it likes none.
     ///
     /// Reads the first 32 entries: browsers send a handful.
-    fn accepted(header: &str) -> Tongue {
+    fn accepted(header: &str) -> Locale {
         let entries = header.split(',').take(32).filter_map(|entry| {
             let (tag, weight) = entry.split_once(';').unwrap_or((entry, "q=1"));
             let weight: f32 = weight.trim().strip_prefix("q=")?.trim().parse().ok()?;
-            let tongue = Tongue::of(Language::parse(tag)?)?;
-            (weight > 0.0).then_some((tongue, weight))
+            let locale = Locale::of(Language::parse(tag)?)?;
+            (weight > 0.0).then_some((locale, weight))
         });
         // Of equals the first one named wins.
         let best = entries.reduce(|best, next| if next.1 > best.1 { next } else { best });
-        best.map_or(Tongue::English, |(tongue, _)| tongue)
+        best.map_or(Locale::English, |(locale, _)| locale)
     }
 }
 
-/// The tongue of whoever reads the response.
+/// The locale of the person who asks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader {
-    pub tongue: Tongue,
+pub(crate) struct Visitor {
+    pub locale: Locale,
     /// It was chosen by `?hl=` and so must stay in links.
     pub chosen: bool,
 }
 
-impl Reader {
-    pub fn of(uri: &Uri, headers: &HeaderMap) -> Reader {
+impl Visitor {
+    pub fn of(uri: &Uri, headers: &HeaderMap) -> Visitor {
         let params = Query::<Vec<(String, String)>>::try_from_uri(uri).map(|Query(params)| params);
         let hl = params.unwrap_or_default().into_iter().find(|(key, _)| key == "hl").map(|(_, value)| value);
-        if let Some(tongue) = hl.and_then(|hl| Tongue::of(Language::parse(&hl)?)) {
-            return Reader { tongue, chosen: true };
+        if let Some(locale) = hl.and_then(|hl| Locale::of(Language::parse(&hl)?)) {
+            return Visitor { locale, chosen: true };
         }
         let header = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        Reader { tongue: Tongue::accepted(header), chosen: false }
+        Visitor { locale: Locale::accepted(header), chosen: false }
     }
 
     pub fn texts(&self) -> &'static Texts {
-        self.tongue.texts()
+        self.locale.texts()
     }
 
-    /// The value of `hl` for links: the tongue where it was chosen, else nothing.
+    /// The value of `hl` for links: the locale where it was chosen, else nothing.
     pub fn hl(&self) -> &'static str {
-        if self.chosen { self.tongue.code() } else { "" }
+        if self.chosen { self.locale.code() } else { "" }
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Reader {
+impl<S: Sync> FromRequestParts<S> for Visitor {
     type Rejection = Infallible;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Reader, Infallible> {
-        Ok(Reader::of(&parts.uri, &parts.headers))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Visitor, Infallible> {
+        Ok(Visitor::of(&parts.uri, &parts.headers))
     }
 }
 
@@ -140,24 +140,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_liked_tongue_is_chosen() {
-        let check = |header: &str, want: Tongue| assert_eq!(Tongue::accepted(header), want, "{header}");
-        check("pt-BR,pt;q=0.9,en;q=0.8", Tongue::Portuguese);
-        check("en;q=0.5, es-419;q=0.7", Tongue::Spanish);
-        check("de, fr;q=0.9", Tongue::English);
-        check("pt;q=0, es;q=0.1", Tongue::Spanish);
-        check("", Tongue::English);
-        check(";;;q=,,pt;q=nan,*", Tongue::English);
+    fn the_best_liked_locale_is_chosen() {
+        let check = |header: &str, want: Locale| assert_eq!(Locale::accepted(header), want, "{header}");
+        check("pt-BR,pt;q=0.9,en;q=0.8", Locale::Portuguese);
+        check("en;q=0.5, es-419;q=0.7", Locale::Spanish);
+        check("de, fr;q=0.9", Locale::English);
+        check("pt;q=0, es;q=0.1", Locale::Spanish);
+        check("", Locale::English);
+        check(";;;q=,,pt;q=nan,*", Locale::English);
     }
 
     #[test]
     fn a_choice_beats_the_browser() {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_LANGUAGE, "en".parse().unwrap());
-        let reader = Reader::of(&"/?q=x&hl=pt-PT".parse().unwrap(), &headers);
-        assert_eq!((reader.tongue, reader.hl()), (Tongue::Portuguese, "pt"));
-        let reader = Reader::of(&"/?hl=xx".parse().unwrap(), &headers);
-        assert_eq!((reader.tongue, reader.hl()), (Tongue::English, ""));
+        let visitor = Visitor::of(&"/?q=x&hl=pt-PT".parse().unwrap(), &headers);
+        assert_eq!((visitor.locale, visitor.hl()), (Locale::Portuguese, "pt"));
+        let visitor = Visitor::of(&"/?hl=xx".parse().unwrap(), &headers);
+        assert_eq!((visitor.locale, visitor.hl()), (Locale::English, ""));
     }
 
     #[test]
@@ -167,23 +167,23 @@ mod tests {
     }
 
     #[test]
-    fn every_tongue_says_everything_with_the_same_placeholders() {
+    fn every_locale_says_everything_with_the_same_placeholders() {
         let placeholders = |text: &str| {
             let mut names: Vec<String> =
                 text.split('{').skip(1).map(|rest| rest.split('}').next().unwrap().to_string()).collect();
             names.sort();
             names
         };
-        let english = Tongue::English.texts().all();
-        for tongue in [Tongue::Portuguese, Tongue::Spanish] {
+        let english = Locale::English.texts().all();
+        for locale in [Locale::Portuguese, Locale::Spanish] {
             let mut same = 0;
-            for ((key, ours), (_, theirs)) in tongue.texts().all().into_iter().zip(&english) {
+            for ((key, ours), (_, theirs)) in locale.texts().all().into_iter().zip(&english) {
                 assert!(!ours.trim().is_empty() && !theirs.trim().is_empty(), "{key} is empty");
-                assert_eq!(placeholders(ours), placeholders(theirs), "{key} in {tongue:?}");
+                assert_eq!(placeholders(ours), placeholders(theirs), "{key} in {locale:?}");
                 same += usize::from(ours == *theirs);
             }
             // "URL", "robots.txt" and a few more are the same word everywhere; whole files are not.
-            assert!(same < english.len() / 8, "{same} texts of {tongue:?} are English");
+            assert!(same < english.len() / 8, "{same} texts of {locale:?} are English");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The list of texts. Each tongue's file gives them in this order.
+//! The list of texts. Each locale's file gives them in this order.
 
 macro_rules! texts {
     ($($(#[$doc:meta])* $key:ident,)*) => {
-        /// Everything that is said, in one tongue.
+        /// Everything that is said, in one locale.
         pub(crate) struct Texts {
             $($(#[$doc])* pub $key: &'static str,)*
         }

@@ -1,6 +1,6 @@
-//! The frontier itself: decides who is resolved, leased, refilled, rested and set aside.
+//! The frontier itself: decides who is resolved, leased, refilled, rested and quarantined.
 //!
-//! Every host is in exactly one place: a queue (`to_resolve`, `to_refill`), its address's line, the agenda, or
+//! Every host is in exactly one place: a queue (`to_resolve`, `to_refill`), its address's line, the timers, or
 //! in somebody's hands (asked or leased).
 //! Costs O(log n) per call, and O(1) where the delay is 0; nothing scans the hosts.
 
@@ -9,12 +9,12 @@ mod places;
 #[cfg(test)]
 mod tests;
 
-use crate::addresses::{AddressId, Addresses, Turn};
-use crate::agenda::Agenda;
+use crate::addresses::{AddressId, Addresses, QueueEntry};
 use crate::hosts::{Counts, HostEntry, HostId, HostMemory, HostState, HostView, Hosts, Queued};
 use crate::lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Step, Task};
 use crate::limits::{self, Limits};
 use crate::polite::{self, DelayRule, Facts};
+use crate::timers::Timers;
 use farol_base::{Host, Scheduled, Timestamp};
 use std::collections::VecDeque;
 
@@ -24,15 +24,15 @@ pub struct Frontier {
     limits: Limits,
     hosts: Hosts,
     addresses: Addresses,
-    agenda: Agenda<Whom>,
-    to_resolve: VecDeque<Turn>,
-    to_refill: VecDeque<Turn>,
+    timers: Timers<Whom>,
+    to_resolve: VecDeque<QueueEntry>,
+    to_refill: VecDeque<QueueEntry>,
     resolving: usize,
     in_flight: usize,
     queued: usize,
     queued_bytes: usize,
     pages_on_densest: u64,
-    ticket: u64,
+    epoch: u64,
 }
 
 /// Whom an alarm wakes.
@@ -49,7 +49,7 @@ impl Frontier {
             limits,
             hosts: Hosts::default(),
             addresses: Addresses::default(),
-            agenda: Agenda::new(),
+            timers: Timers::new(),
             to_resolve: VecDeque::new(),
             to_refill: VecDeque::new(),
             resolving: 0,
@@ -57,7 +57,7 @@ impl Frontier {
             queued: 0,
             queued_bytes: 0,
             pages_on_densest: 1,
-            ticket: 0,
+            epoch: 0,
         }
     }
 
@@ -99,7 +99,7 @@ impl Frontier {
 
     /// Says what to do next. Call it again after each step, until it says [`Step::WaitUntil`] or [`Step::Idle`].
     pub fn poll(&mut self, now: Timestamp) -> Step {
-        while let Some(whom) = self.agenda.ring(now) {
+        while let Some(whom) = self.timers.ring(now) {
             match whom {
                 Whom::Host(id) => self.wake(now, id),
                 Whom::Address(id) => {
@@ -119,7 +119,7 @@ impl Frontier {
         if let Some(lease) = self.next_lease(now) {
             return Step::Fetch(lease);
         }
-        self.agenda.next().map_or(Step::Idle, Step::WaitUntil)
+        self.timers.next().map_or(Step::Idle, Step::WaitUntil)
     }
 
     /// Answers [`Step::Resolve`]. Answers about hosts that did not wait for one are ignored.
@@ -131,7 +131,7 @@ impl Frontier {
         }
         entry.asked = false;
         self.resolving -= 1;
-        let patience = self.limits.robots_patience;
+        let retry = self.limits.robots_retry;
         match answer {
             Resolution::Address(ip) => {
                 entry.resolved_at = now;
@@ -142,13 +142,13 @@ impl Frontier {
             Resolution::Failed { transient } => {
                 // A name that does not exist is not asked for eight times over.
                 let failures = entry.memory.failures.saturating_add(1);
-                entry.memory.failures = if transient { failures } else { failures.max(patience.tries) };
-                entry.memory.not_before = now + patience.pause(entry.memory.failures);
+                entry.memory.failures = if transient { failures } else { failures.max(retry.tries) };
+                entry.memory.not_before = now + retry.pause(entry.memory.failures);
                 let before = entry.address.take();
                 self.leave_address(now, before);
                 self.rest(
                     id,
-                    if patience.is_over(failures) || !transient {
+                    if retry.is_over(failures) || !transient {
                         HostState::Unreachable
                     } else {
                         HostState::Resting
@@ -156,7 +156,7 @@ impl Frontier {
                 );
             }
             Resolution::Refused => {
-                entry.memory.not_before = now + patience.aside.min(limits::ASIDE_MAX);
+                entry.memory.not_before = now + retry.quarantine.min(limits::QUARANTINE_MAX);
                 let before = entry.address.take();
                 self.leave_address(now, before);
                 self.rest(id, HostState::Refused);
@@ -205,7 +205,7 @@ impl Frontier {
             }
             None => {
                 let memory = entry.memory.clone();
-                self.bury(now, id);
+                self.drop_host(now, id);
                 Offered::Left(memory)
             }
         }
@@ -231,7 +231,7 @@ impl Frontier {
 
         let Some(entry) = self.hosts.get_mut(id) else { return Disposition::Finished };
         if entry.ghost {
-            self.bury(now, id);
+            self.drop_host(now, id);
             return match (lease.task, outcome) {
                 (Task::Robots, _) | (_, Outcome::Fetched { .. } | Outcome::NotAsked) => Disposition::Finished,
                 (Task::Page(page), _) => Disposition::GivenBack(page),
@@ -255,7 +255,7 @@ impl Frontier {
 
     /// Makes room: takes out the host that will be idle longest, if it is idle until `beyond` at least.
     pub fn retire(&mut self, beyond: Timestamp) -> Option<(Host, HostMemory, Vec<Scheduled>)> {
-        let longest = self.agenda.latest_first().take_while(|(at, _)| *at >= beyond);
+        let longest = self.timers.latest_first().take_while(|(at, _)| *at >= beyond);
         let hosts = longest.filter_map(|(_, whom)| match whom {
             Whom::Host(id) => Some(id),
             Whom::Address(_) => None,
@@ -324,7 +324,7 @@ impl Frontier {
             return None;
         }
         let hosts = &self.hosts;
-        let is_valid = |turn: Turn| hosts.get(turn.host).is_some_and(|entry| entry.ticket == turn.ticket);
+        let is_valid = |turn: QueueEntry| hosts.get(turn.host).is_some_and(|entry| entry.epoch == turn.epoch);
         let (address_id, address, turn) = self.addresses.take(is_valid)?;
         let entry = self.hosts.get_mut(turn.host)?;
         // robots.txt may have expired while the host stood in line.
@@ -349,10 +349,10 @@ impl Frontier {
 }
 
 /// Takes the first place in line that is not void, and notes that its host was asked about.
-fn next_valid(line: &mut VecDeque<Turn>, hosts: &mut Hosts) -> Option<Host> {
+fn next_valid(line: &mut VecDeque<QueueEntry>, hosts: &mut Hosts) -> Option<Host> {
     while let Some(turn) = line.pop_front() {
         if let Some(entry) = hosts.get_mut(turn.host)
-            && entry.ticket == turn.ticket
+            && entry.epoch == turn.epoch
         {
             entry.asked = true;
             return Some(entry.host.clone());
@@ -376,7 +376,7 @@ fn plausible(now: Timestamp, memory: HostMemory) -> HostMemory {
     HostMemory {
         robots_valid_until: memory.robots_valid_until.map(|until| until.min(now + limits::ROBOTS_VALID_MAX)),
         crawl_delay: memory.crawl_delay.map(|delay| delay.min(limits::CRAWL_DELAY_MAX)),
-        not_before: memory.not_before.min(now + limits::ASIDE_MAX),
+        not_before: memory.not_before.min(now + limits::QUARANTINE_MAX),
         ..memory
     }
 }

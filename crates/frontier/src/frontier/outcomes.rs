@@ -6,7 +6,7 @@
 use super::{Frontier, bytes_of, facts};
 use crate::hosts::{HostId, HostState, Queued};
 use crate::lease::{Disposition, Outcome};
-use crate::limits::{self, Patience};
+use crate::limits::{self, RetryPolicy};
 use crate::polite;
 use farol_base::Timestamp;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 impl Frontier {
     pub(super) fn robots_done(&mut self, now: Timestamp, id: HostId, outcome: Outcome) {
-        let patience = self.limits.robots_patience;
+        let retry = self.limits.robots_retry;
         let Some(entry) = self.hosts.get_mut(id) else { return };
         match outcome {
             Outcome::Robots { delay, valid_until, .. } => {
@@ -35,13 +35,13 @@ impl Frontier {
             }
             // The holder of the lease had a reason not to ask (a pause, a full disk); that is not the host's fault.
             Outcome::NotAsked => {
-                entry.memory.not_before = now + patience.first;
+                entry.memory.not_before = now + retry.first;
                 self.rest(id, HostState::Resting);
             }
             Outcome::RobotsUnavailable { retry_after, .. } | Outcome::Throttled { retry_after } => {
-                self.back_off(now, id, patience, retry_after);
+                self.back_off(now, id, retry, retry_after);
             }
-            Outcome::Failed { .. } | Outcome::Fetched { .. } => self.back_off(now, id, patience, None),
+            Outcome::Failed { .. } | Outcome::Fetched { .. } => self.back_off(now, id, retry, None),
         }
     }
 
@@ -52,7 +52,7 @@ impl Frontier {
         mut tried: Queued,
         outcome: Outcome,
     ) -> Disposition {
-        let patience = self.limits.host_patience;
+        let retry = self.limits.host_retry;
         tried.tries = tried.tries.saturating_add(1);
         let hopeless = tried.tries >= self.limits.tries_per_page;
         let Some(entry) = self.hosts.get_mut(id) else { return Disposition::GivenBack(tried.page) };
@@ -71,15 +71,15 @@ impl Frontier {
                 // At the front: a host that is asked again is asked the same, as a reader would.
                 let kept = self.keep_unless(hopeless, id, tried, VecDeque::push_front);
                 let asked_for = retry_after.map(|pause| pause.max(limits::THROTTLED_PAUSE_MIN));
-                self.back_off(now, id, patience, asked_for);
+                self.back_off(now, id, retry, asked_for);
                 kept
             }
             Outcome::Failed { transient: false } => {
                 // The page's fault (a broken answer), as far as one can tell; the host only rests.
                 entry.memory.failures = entry.memory.failures.saturating_add(1);
-                if patience.is_over(entry.memory.failures) {
+                if retry.is_over(entry.memory.failures) {
                     entry.memory.failures -= 1;
-                    self.back_off(now, id, patience, None);
+                    self.back_off(now, id, retry, None);
                 } else {
                     self.rest_politely(now, id);
                 }
@@ -88,7 +88,7 @@ impl Frontier {
             Outcome::Failed { transient: true } | Outcome::RobotsUnavailable { .. } => {
                 // At the back: perhaps it is this page alone that hangs.
                 let kept = self.keep_unless(hopeless, id, tried, VecDeque::push_back);
-                self.back_off(now, id, patience, None);
+                self.back_off(now, id, retry, None);
                 // The address may be the trouble: resolve again before the next try.
                 if let Some(entry) = self.hosts.get_mut(id) {
                     entry.resolved_at = Timestamp::EPOCH;
@@ -124,14 +124,14 @@ impl Frontier {
         self.place(now, id);
     }
 
-    /// Counts a failure, and lets the host pause or sets it aside. The first pause is the one that the server asked
+    /// Counts a failure, and lets the host pause or quarantines it. The first pause is the one that the server asked
     /// for; after that it is at least ours, lest a server that says "in a second" each time uses our patience up in
     /// seconds. None is shorter than the usual rest.
-    fn back_off(&mut self, now: Timestamp, id: HostId, patience: Patience, asked_for: Option<Duration>) {
+    fn back_off(&mut self, now: Timestamp, id: HostId, retry: RetryPolicy, asked_for: Option<Duration>) {
         let Some(entry) = self.hosts.get_mut(id) else { return };
         entry.memory.failures = entry.memory.failures.saturating_add(1);
-        let over = patience.is_over(entry.memory.failures);
-        let ours = patience.pause(entry.memory.failures);
+        let over = retry.is_over(entry.memory.failures);
+        let ours = retry.pause(entry.memory.failures);
         let pause = match asked_for.map(|pause| pause.min(limits::RETRY_AFTER_MAX)) {
             Some(asked_for) if entry.memory.failures == 1 => asked_for,
             Some(asked_for) => asked_for.max(ours),

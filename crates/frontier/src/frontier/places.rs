@@ -3,7 +3,7 @@
 //! INVARIANT: a host is in exactly one place, and [`Frontier::place`] alone brings it from none to the next.
 
 use super::{Frontier, Whom, bytes_of};
-use crate::addresses::{AddressId, Alarm, Turn};
+use crate::addresses::{AddressId, Alarm, QueueEntry};
 use crate::hosts::{HostId, HostMemory, HostState};
 use farol_base::{Host, Scheduled, Timestamp};
 
@@ -11,14 +11,14 @@ impl Frontier {
     /// Brings a host that is nowhere to its next place.
     pub(super) fn place(&mut self, now: Timestamp, id: HostId) {
         self.call_off(id);
-        self.ticket += 1;
-        let ticket = self.ticket;
+        self.epoch += 1;
+        let epoch = self.epoch;
         let Some(entry) = self.hosts.get_mut(id) else { return };
-        entry.ticket = ticket;
+        entry.epoch = epoch;
         entry.asked = false;
-        let turn = Turn { host: id, ticket };
+        let turn = QueueEntry { host: id, epoch };
         if entry.memory.not_before > now {
-            let over = self.limits.host_patience.is_over(entry.memory.failures);
+            let over = self.limits.host_retry.is_over(entry.memory.failures);
             return self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
         }
         let fresh = now < entry.resolved_at + self.limits.address_valid;
@@ -42,7 +42,7 @@ impl Frontier {
         }
     }
 
-    /// Puts a host on the agenda until its `not_before`.
+    /// Puts a host on the timers until its `not_before`.
     pub(super) fn rest(&mut self, id: HostId, state: HostState) {
         if let Some(at) = self.hosts.get(id).map(|entry| entry.memory.not_before) {
             self.sleep(id, at, state);
@@ -51,7 +51,7 @@ impl Frontier {
 
     pub(super) fn sleep(&mut self, id: HostId, at: Timestamp, state: HostState) {
         self.call_off(id);
-        let alarm = self.agenda.set(at, Whom::Host(id));
+        let alarm = self.timers.set(at, Whom::Host(id));
         if let Some(entry) = self.hosts.get_mut(id) {
             entry.alarm = Some(alarm);
             entry.asked = false;
@@ -68,13 +68,13 @@ impl Frontier {
 
     pub(super) fn call_off(&mut self, id: HostId) {
         if let Some(alarm) = self.hosts.get_mut(id).and_then(|entry| entry.alarm.take()) {
-            self.agenda.call_off(alarm);
+            self.timers.call_off(alarm);
         }
     }
 
     pub(super) fn set_address_alarm(&mut self, id: AddressId, alarm: Alarm) {
         if let Some(at) = alarm {
-            self.agenda.set(at, Whom::Address(id));
+            self.timers.set(at, Whom::Address(id));
         }
     }
 
@@ -92,12 +92,12 @@ impl Frontier {
                 self.resolving -= 1;
             }
             // No clock is at hand: an address that still rests is kept until its rest is over either way.
-            self.bury(Timestamp::EPOCH, id);
+            self.drop_host(Timestamp::EPOCH, id);
         }
         Some((host, memory, pages))
     }
 
-    pub(super) fn bury(&mut self, now: Timestamp, id: HostId) {
+    pub(super) fn drop_host(&mut self, now: Timestamp, id: HostId) {
         self.call_off(id);
         if let Some(entry) = self.hosts.remove(id) {
             self.leave_address(now, entry.address);

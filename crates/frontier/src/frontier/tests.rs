@@ -1,7 +1,7 @@
 //! Scenes from the life of a host, told step by step.
 
 use super::*;
-use crate::limits::{Patience, ROBOTS_VALID_MAX};
+use crate::limits::{ROBOTS_VALID_MAX, RetryPolicy};
 use crate::polite::Constant;
 use farol_base::CanonicalUrl;
 use std::net::IpAddr;
@@ -481,15 +481,16 @@ fn in_a_long_line_pages_follow_robots_txt() {
 
 #[test]
 fn odd_limits_do_not_stop_it() {
-    let never = Patience { first: Duration::ZERO, longest: Duration::ZERO, tries: 0, aside: Duration::ZERO };
+    let never =
+        RetryPolicy { first: Duration::ZERO, longest: Duration::ZERO, tries: 0, quarantine: Duration::ZERO };
     let limits = Limits {
         queue_per_host: 0,
         in_flight_max: 0,
         resolving_max: 0,
         tries_per_page: 0,
         address_valid: Duration::ZERO,
-        host_patience: never,
-        robots_patience: never,
+        host_retry: never,
+        robots_retry: never,
         ..Limits::default()
     };
     let mut scene = Scene::new(limits);

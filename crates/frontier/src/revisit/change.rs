@@ -1,4 +1,4 @@
-//! How a page changes, and what a visit is worth (revisit spec, §1).
+//! How a page changes, and what a visit is worth [Souza10 ch. 4].
 //!
 //! A page changes as a Poisson process of some rate λ, but for the probability that it is *hopeless*: another at every
 //! look, as a page with the time of day. A copy of age `a` is still true with probability `S(a) = hope · e^(−λa)`. A

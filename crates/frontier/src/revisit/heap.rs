@@ -1,10 +1,10 @@
-//! A heap of pages with the smallest key first: four children a node, so that a level is one cache line.
+//! A 4-ary min-heap of pages: the children of a node share a cache line.
 //!
 //! Does not know where in the heap a page is; who needs to move a page looks near the top, or waits for its turn.
 
 /// Pages by key.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heap<K> {
+pub struct Heap<K> {
     entries: Vec<(K, u32)>,
 }
 
@@ -12,7 +12,7 @@ const CHILDREN: usize = 4;
 
 impl<K: PartialOrd + Copy> Heap<K> {
     /// Builds in O(n).
-    pub(super) fn new(entries: Vec<(K, u32)>) -> Heap<K> {
+    pub fn new(entries: Vec<(K, u32)>) -> Heap<K> {
         let mut heap = Heap { entries };
         for at in (0..heap.entries.len().div_ceil(CHILDREN)).rev() {
             heap.sink(at);
@@ -20,27 +20,30 @@ impl<K: PartialOrd + Copy> Heap<K> {
         heap
     }
 
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(super) fn first(&self) -> Option<(K, u32)> {
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn first(&self) -> Option<(K, u32)> {
         self.entries.first().copied()
     }
 
     /// The entries nearest the top, the first one first, in no other order.
-    pub(super) fn top(&self, count: usize) -> &[(K, u32)] {
+    pub fn top(&self, count: usize) -> &[(K, u32)] {
         &self.entries[..count.min(self.entries.len())]
     }
 
-    pub(super) fn push(&mut self, key: K, page: u32) {
+    pub fn push(&mut self, key: K, page: u32) {
         self.entries.push((key, page));
         self.rise(self.entries.len() - 1);
     }
 
     /// Takes out the entry at a place that [`Heap::top`] showed.
-    pub(super) fn remove(&mut self, at: usize) -> Option<(K, u32)> {
+    pub fn remove(&mut self, at: usize) -> Option<(K, u32)> {
         if at >= self.entries.len() {
             return None;
         }
@@ -52,12 +55,12 @@ impl<K: PartialOrd + Copy> Heap<K> {
         Some(removed)
     }
 
-    pub(super) fn pop(&mut self) -> Option<(K, u32)> {
+    pub fn pop(&mut self) -> Option<(K, u32)> {
         self.remove(0)
     }
 
     /// Gives the first entry another key, in one descent instead of two.
-    pub(super) fn rekey_first(&mut self, key: K) {
+    pub fn rekey_first(&mut self, key: K) {
         if let Some(first) = self.entries.first_mut() {
             first.0 = key;
             self.sink(0);

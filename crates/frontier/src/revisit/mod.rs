@@ -1,27 +1,36 @@
-//! When a page is visited again: a small trait, one file per policy; and the theory of doing it best.
+//! When a page is visited again: a small trait, one file per policy; and the theory of doing it best [Souza10].
 //!
-//! [`Interval`] is the naive rule behind [`RevisitPolicy`]. The rest knows of all pages at once: [`Change`] says how a
-//! page changes and what a visit is worth, [`estimate`] learns it, [`allocate`] says how often each page is visited,
-//! [`select`] which page of a server is next. [`Schedule`] puts them together for who has all pages in memory, and
-//! [`book`] for a crawler, whose pages stand in a URL store. [`clicks`] says which pages people open.
+//! | file | what | run by |
+//! |---|---|---|
+//! | `interval.rs` | [`Interval`], the naive rule behind [`RevisitPolicy`] | `farol`: pages that are gone or fail, sitemaps, feeds; all pages where the operator prefers it |
+//! | `planner/` | the rule for pages that are there: due when a visit is worth its price | `farol` |
+//! | `change.rs` | [`Change`]: how a page changes, what a visit is worth | `farol` |
+//! | `estimate/` | learns it from visits; of `signal.rs`, only `last_modified` is run | `farol` |
+//! | `allocate/` | how often each page is visited: the optimum under politeness | `farol`, at each rebalancing |
+//! | `freshness.rs` | [`Freshness`]: how fresh pages are believed to be | `farol` |
+//! | `clicks.rs` | which pages people open | `farol` |
+//! | `select/`, `space.rs`, `heap.rs` | pages in the order of equal intervals, servers at equal intervals: the rule with a proven bound | nobody yet but the simulator (`crates/sim/src/revisit`) |
+//!
+//! Rules that are there to be compared with, and whatever keeps every page in memory, are in `crates/sim/src/revisit`.
 //!
 //! Does not decide when the *host* may be asked; see [`crate::Frontier`].
 
 pub mod allocate;
-pub mod book;
 mod change;
 pub mod clicks;
 pub mod estimate;
+mod freshness;
 mod heap;
 mod interval;
-mod schedule;
+pub mod planner;
 pub mod select;
 mod space;
 
 pub use change::Change;
+pub use freshness::Freshness;
+pub use heap::Heap;
 pub use interval::Interval;
-pub use schedule::{Schedule, Turn};
-pub use space::{Servers, Spaced, excess_probability};
+pub use space::{Servers, Spaced};
 
 use farol_base::Timestamp;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! When a server is asked: at equal intervals (revisit spec, §2).
+//! When a server is asked: at equal intervals [Souza10 §5.1].
 //!
 //! Every interval between requests to a server lasts exactly `1/f_s`, so it is polite iff `f_s ≤ 1/P`. The channel is
-//! used evenly: Lemma 5.10, as [`excess_probability`]. [`Servers`] walks many servers in the order of time, O(log
-//! #servers) per request.
+//! used evenly (Lemma 5.10). [`Servers`] walks many servers in the order of time, O(log #servers) per request.
+//! `farol` does not run it yet.
 //!
 //! Does not choose the page; see [`super::select`].
 
@@ -74,12 +74,6 @@ impl<T: Timetable> Iterator for Servers<T> {
     }
 }
 
-/// Lemma 5.10: `n` elements, each at equal intervals with a random phase, make more than `x` requests beyond the mean
-/// within any interval with a probability below this.
-pub fn excess_probability(n: f64, x: f64) -> f64 {
-    (x + (n + x) * (n / (n + x)).ln()).exp().min(1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,13 +103,5 @@ mod tests {
             counts[server as usize] += 1;
         }
         assert_eq!(counts, [500, 0, 200, 3_000, 20]);
-    }
-
-    #[test]
-    fn the_lemma_gives_the_number_of_the_thesis() {
-        // n = 5,462: more than 160 above the mean with a probability below 10 %.
-        let bound = excess_probability(5_462.0, 160.0);
-        assert!((0.08..0.10).contains(&bound), "{bound}");
-        assert!(excess_probability(14.5e6, 160.0) > 0.99);
     }
 }

@@ -207,7 +207,7 @@ mod tests {
         check("/x/a/b/c/a/b/c/a/b/c/y", Some(Trap::Repeats));
         check("/a/a/index.html", None);
         check("/a/a/a/index.html", Some(Trap::Repeats));
-        check("/bible/1/1/1", None); // Book, chapter, verse.
+        check("/bible/1/1/1", None); // RevisitPlanner, chapter, verse.
         check("/1/1/1/1/1", Some(Trap::Repeats));
         check("/a/1/a/2/a/3/a/4/", None);
         check("/a/1/a/2/a/3/a/4/a/5", Some(Trap::Repeats));

@@ -1,41 +1,41 @@
-//! Walks the pages of a segment that have a unit.
+//! Postings cursors: iterate over the pages of a segment that match a clause.
 //!
-//! INVARIANT: pages come in growing order, and a cursor that is open stands on its first page.
+//! INVARIANT: pages come in growing order, and an open cursor is on its first page.
 
 use crate::error::Error;
-use crate::plan::{Unit, What};
+use crate::plan::{Clause, ClauseKind};
 use crate::rank::fields::STEM_SHARE;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 
-/// The pages of one unit, one after the other.
+/// The pages of one clause, one after the other.
 pub(crate) enum Cursor {
     Word(Box<WordCursor>),
     Phrase(PhraseCursor),
 }
 
 impl Cursor {
-    /// Opens a unit in a segment; none where no page of it can have the unit.
-    pub(crate) fn open(segment: &SegmentReader, unit: &Unit) -> Result<Option<Cursor>, Error> {
-        match &unit.what {
-            What::Word { form, stems } => {
-                let forms = open(segment, unit.place.forms, form, IndexRecordOption::WithFreqs)?;
+    /// Opens a clause in a segment; none where no page of it can have the clause.
+    pub(crate) fn open(segment: &SegmentReader, clause: &Clause) -> Result<Option<Cursor>, Error> {
+        match &clause.kind {
+            ClauseKind::Word { form, stems } => {
+                let forms = open(segment, clause.fields.forms, form, IndexRecordOption::WithFreqs)?;
                 let mut others = Vec::new();
-                if let Some(field) = unit.place.stems {
+                if let Some(field) = clause.fields.stems {
                     for stem in stems {
                         others.extend(open(segment, field, stem, IndexRecordOption::WithFreqs)?);
                     }
                 }
                 Ok(WordCursor::new(forms, others).map(|word| Cursor::Word(Box::new(word))))
             }
-            What::Phrase { parts } => {
+            ClauseKind::Phrase { parts } => {
                 let mut open_parts = Vec::new();
                 for (offset, form) in parts {
                     let option = IndexRecordOption::WithFreqsAndPositions;
-                    match open(segment, unit.place.forms, form, option)? {
+                    match open(segment, clause.fields.forms, form, option)? {
                         Some(postings) => {
-                            open_parts.push(Part { offset: *offset, postings, positions: vec![] })
+                            open_parts.push(PhrasePart { offset: *offset, postings, positions: vec![] })
                         }
                         None => return Ok(None),
                     }
@@ -45,7 +45,7 @@ impl Cursor {
         }
     }
 
-    /// The page it stands on; `TERMINATED` after the last.
+    /// The current page; `TERMINATED` after the last.
     pub(crate) fn doc(&self) -> DocId {
         match self {
             Cursor::Word(word) => word.doc,
@@ -53,6 +53,7 @@ impl Cursor {
         }
     }
 
+    /// Goes to the next page.
     pub(crate) fn advance(&mut self) -> DocId {
         match self {
             Cursor::Word(word) => word.advance(),
@@ -68,7 +69,7 @@ impl Cursor {
         }
     }
 
-    /// How often the page it stands on has the unit; other forms of a word count less.
+    /// How often the current page has the clause; other forms of a word count less.
     pub(crate) fn frequency(&self) -> f32 {
         match self {
             Cursor::Word(word) => word.frequency(),
@@ -76,7 +77,7 @@ impl Cursor {
         }
     }
 
-    /// Pages to walk through, at most.
+    /// Pages to iterate over, at most.
     pub(crate) fn cost(&self) -> u64 {
         match self {
             Cursor::Word(word) => {
@@ -101,7 +102,7 @@ pub(crate) fn open(
     index.read_postings(&term, option).map_err(Error::engine("read the pages of a word"))
 }
 
-/// A word as it stands, or as a stem of any language.
+/// A word as written, or as a stem of any language.
 pub(crate) struct WordCursor {
     forms: Option<SegmentPostings>,
     stems: Vec<SegmentPostings>,
@@ -111,11 +112,12 @@ pub(crate) struct WordCursor {
 impl WordCursor {
     fn new(forms: Option<SegmentPostings>, stems: Vec<SegmentPostings>) -> Option<WordCursor> {
         let mut cursor = WordCursor { forms, stems, doc: TERMINATED };
-        cursor.settle();
+        cursor.update_doc();
         (cursor.doc != TERMINATED).then_some(cursor)
     }
 
-    fn settle(&mut self) -> DocId {
+    /// The current page is the least of all postings (a union).
+    fn update_doc(&mut self) -> DocId {
         self.doc = self.forms.iter().chain(&self.stems).map(|p| p.doc()).min().unwrap_or(TERMINATED);
         self.doc
     }
@@ -126,7 +128,7 @@ impl WordCursor {
                 postings.advance();
             }
         }
-        self.settle()
+        self.update_doc()
     }
 
     fn seek(&mut self, target: DocId) -> DocId {
@@ -138,7 +140,7 @@ impl WordCursor {
                 postings.seek(target);
             }
         }
-        self.settle()
+        self.update_doc()
     }
 
     fn frequency(&self) -> f32 {
@@ -152,7 +154,7 @@ impl WordCursor {
     }
 }
 
-struct Part {
+struct PhrasePart {
     offset: u32,
     postings: SegmentPostings,
     positions: Vec<u32>,
@@ -161,24 +163,24 @@ struct Part {
 /// Tokens at fixed distances from each other.
 pub(crate) struct PhraseCursor {
     /// The rarest part first.
-    parts: Vec<Part>,
+    parts: Vec<PhrasePart>,
     doc: DocId,
     frequency: u32,
 }
 
 impl PhraseCursor {
-    fn new(mut parts: Vec<Part>) -> Option<PhraseCursor> {
+    fn new(mut parts: Vec<PhrasePart>) -> Option<PhraseCursor> {
         parts.sort_by_key(|part| part.postings.doc_freq());
         let doc = parts.first()?.postings.doc();
         let mut cursor = PhraseCursor { parts, doc, frequency: 0 };
-        cursor.settle();
+        cursor.seek_match();
         (cursor.doc != TERMINATED).then_some(cursor)
     }
 
     fn advance(&mut self) -> DocId {
         if self.doc != TERMINATED {
             self.doc = self.parts[0].postings.advance();
-            self.settle();
+            self.seek_match();
         }
         self.doc
     }
@@ -186,13 +188,13 @@ impl PhraseCursor {
     fn seek(&mut self, target: DocId) -> DocId {
         if self.doc < target {
             self.doc = self.parts[0].postings.seek(target);
-            self.settle();
+            self.seek_match();
         }
         self.doc
     }
 
-    /// Goes on from the lead's page to the first one with the whole phrase.
-    fn settle(&mut self) {
+    /// Goes on from the lead's page to the first one with the whole phrase (an intersection).
+    fn seek_match(&mut self) {
         'pages: while self.doc != TERMINATED {
             for at in 1..self.parts.len() {
                 let postings = &mut self.parts[at].postings;
@@ -211,7 +213,7 @@ impl PhraseCursor {
         }
     }
 
-    /// How often the parts stand in their order on the page where all of them are.
+    /// How often the page with all parts has them at their offsets.
     fn count(&mut self) -> u32 {
         for part in &mut self.parts {
             part.postings.positions(&mut part.positions);

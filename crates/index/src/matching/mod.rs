@@ -1,12 +1,12 @@
-//! Finds the pages that match, and the best of them by their text.
+//! First-phase matching: finds the pages that match, and the best of them by their text.
 //!
 //! Two ways through the postings of a segment:
-//! *strict*, where a page must contain every required unit: the rarest one leads and the others are asked
-//! whether they have the page too; and *loose*, where units add up page by page in windows of
-//! [`WINDOW`] pages, for questions that no or few pages answer in full.
+//! *strict* (conjunctive, document at a time), where a page must contain every required clause: the rarest one leads
+//! and the others seek to its page; and *loose* (disjunctive, term at a time), where clauses add to score
+//! accumulators in windows of [`WINDOW`] pages, for questions that no or few pages answer in full.
 //!
 //! INVARIANT: pages found strictly come before those found loosely.
-//! Does not look at links, nearness or duplicates; see [`crate::rank`].
+//! Does not consider links, proximity or duplicates; see [`crate::rank`].
 
 mod cursor;
 
@@ -14,7 +14,7 @@ pub(crate) use cursor::{Cursor, open};
 
 use crate::error::Error;
 use crate::filter::SegmentFilter;
-use crate::plan::{Plan, Unit};
+use crate::plan::{Clause, Plan};
 use crate::rank::Ranks;
 use crate::rank::fields::Bm25;
 use crate::rank::links;
@@ -31,7 +31,7 @@ pub(crate) const FEW: usize = 10;
 /// every other one is a duplicate.
 const CANDIDATES_MAX: usize = 2_000;
 
-/// Pages whose scores add up at a time: 16,384 × 6 bytes = 96 KiB, which stays in the processor's cache.
+/// Pages whose scores add up at a time: 16,384 × 6 bytes = 96 KiB, which stays in L2.
 const WINDOW: u32 = 16_384;
 
 /// Part of a loose score that does not depend on how many of the words a page has.
@@ -41,7 +41,7 @@ const LOOSE_BASE: f32 = 0.7;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub at: DocAddress,
-    /// It has every required unit.
+    /// It has every required clause.
     pub strict: bool,
     /// Score of its text alone; of its links, where only filters were given.
     pub text: f32,
@@ -76,7 +76,7 @@ impl Ord for Candidate {
 
 /// What matching found.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Matches {
     /// All pages that match.
     pub total: usize,
     /// The best of them, best first.
@@ -84,12 +84,12 @@ pub(crate) struct Found {
 }
 
 /// Finds the best candidates for a plan.
-pub(crate) fn find(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Found, Error> {
-    if plan.units.is_empty() {
+pub(crate) fn find(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Matches, Error> {
+    if plan.clauses.is_empty() {
         return list(view, plan, ranks);
     }
     let strict = find_strict(view, plan)?;
-    let required = plan.loose.iter().filter(|unit| unit.required).count();
+    let required = plan.loose.iter().filter(|clause| clause.required).count();
     if strict.total >= FEW || required < 2 {
         return Ok(strict);
     }
@@ -101,17 +101,17 @@ pub(crate) fn find(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Found,
     let mut candidates = strict.candidates;
     candidates.extend(further);
     candidates.truncate(CANDIDATES_MAX);
-    Ok(Found { total: strict.total.max(loose.total), candidates })
+    Ok(Matches { total: strict.total.max(loose.total), candidates })
 }
 
-/// Pages that have every required unit.
-fn find_strict(view: &View, plan: &Plan) -> Result<Found, Error> {
-    let mut best = Best::default();
+/// Pages that have every required clause.
+fn find_strict(view: &View, plan: &Plan) -> Result<Matches, Error> {
+    let mut best = TopK::default();
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
-        let Some(mut cursors) = Scored::open_all(segment, &plan.units)? else { continue };
+        let Some(mut cursors) = ClauseScorer::open_all(segment, &plan.clauses)? else { continue };
         let filter = SegmentFilter::new(segment, view.fields, plan)?;
         let bm25 = Bm25::new(view, segment)?;
-        // The rarest required unit leads; the optional ones come last.
+        // The rarest required clause leads; the optional ones come last.
         cursors.sort_by_key(|scored| (!scored.required, scored.cursor.cost()));
         let required = cursors.iter().filter(|scored| scored.required).count();
         let mut doc = cursors[0].cursor.doc();
@@ -129,26 +129,26 @@ fn find_strict(view: &View, plan: &Plan) -> Result<Found, Error> {
             }
         }
     }
-    Ok(best.into_found())
+    Ok(best.into_matches())
 }
 
 /// The first cursor that lacks the page says which page comes next; none lacks it where all have it.
-fn first_beyond(cursors: &mut [Scored], doc: DocId) -> Option<DocId> {
+fn first_beyond(cursors: &mut [ClauseScorer], doc: DocId) -> Option<DocId> {
     cursors.iter_mut().map(|scored| scored.cursor.seek(doc)).find(|found| *found != doc)
 }
 
-/// Pages that have any required unit; where enough have most of them, only those.
-fn find_loose(view: &View, plan: &Plan) -> Result<Found, Error> {
-    let required: Vec<Unit> = plan.loose.iter().filter(|unit| unit.required).cloned().collect();
-    let weight_all: f32 = required.iter().map(|unit| unit.idf * unit.count).sum();
+/// Pages that have any required clause; where enough have most of them, only those.
+fn find_loose(view: &View, plan: &Plan) -> Result<Matches, Error> {
+    let required: Vec<Clause> = plan.loose.iter().filter(|clause| clause.required).cloned().collect();
+    let weight_all: f32 = required.iter().map(|clause| clause.idf * clause.count).sum();
     let most = (required.len() * 3).div_ceil(5);
-    let mut best = Best::default();
-    let mut best_most = Best::default();
+    let mut best = TopK::default();
+    let mut best_most = TopK::default();
     let mut scores = vec![(0f32, 0f32, 0u16); WINDOW as usize];
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let mut cursors = Vec::new();
-        for unit in &required {
-            cursors.extend(Scored::open(segment, unit)?);
+        for clause in &required {
+            cursors.extend(ClauseScorer::open(segment, clause)?);
         }
         let filter = SegmentFilter::new(segment, view.fields, plan)?;
         let bm25 = Bm25::new(view, segment)?;
@@ -165,26 +165,26 @@ fn find_loose(view: &View, plan: &Plan) -> Result<Found, Error> {
                 }
             }
             for doc in start..end {
-                let (sum, weight, units) = std::mem::take(&mut scores[(doc - start) as usize]);
-                if units > 0 && filter.allows(doc) {
+                let (sum, weight, clauses) = std::mem::take(&mut scores[(doc - start) as usize]);
+                if clauses > 0 && filter.allows(doc) {
                     let share = weight / weight_all.max(f32::MIN_POSITIVE);
                     let text = sum * (LOOSE_BASE + (1.0 - LOOSE_BASE) * share);
                     let at = DocAddress::new(ordinal as u32, doc);
                     let candidate = Candidate { at, strict: false, text, tie: 0 };
                     best.push(candidate);
-                    if usize::from(units) >= most {
+                    if usize::from(clauses) >= most {
                         best_most.push(candidate);
                     }
                 }
             }
         }
     }
-    Ok(if best_most.total >= FEW { best_most } else { best }.into_found())
+    Ok(if best_most.total >= FEW { best_most } else { best }.into_matches())
 }
 
 /// Pages that pass the filters, best linked and newest first.
-fn list(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Found, Error> {
-    let mut best = Best::default();
+fn list(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Matches, Error> {
+    let mut best = TopK::default();
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let filter = SegmentFilter::new(segment, view.fields, plan)?;
         let column =
@@ -201,43 +201,43 @@ fn list(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Found, Error> {
             }
         }
     }
-    Ok(best.into_found())
+    Ok(best.into_matches())
 }
 
-/// A cursor with the weight of its unit.
-struct Scored {
+/// Scores pages by one clause: a cursor with the clause's weight.
+struct ClauseScorer {
     cursor: Cursor,
-    /// How rare the unit is times how often it was asked for.
+    /// How rare the clause is times how often it was asked for.
     weight: f32,
     required: bool,
     everywhere: bool,
 }
 
-impl Scored {
-    fn open(segment: &SegmentReader, unit: &Unit) -> Result<Option<Scored>, Error> {
-        let cursor = Cursor::open(segment, unit)?;
-        Ok(cursor.map(|cursor| Scored {
+impl ClauseScorer {
+    fn open(segment: &SegmentReader, clause: &Clause) -> Result<Option<ClauseScorer>, Error> {
+        let cursor = Cursor::open(segment, clause)?;
+        Ok(cursor.map(|cursor| ClauseScorer {
             cursor,
-            weight: unit.idf * unit.count,
-            required: unit.required,
-            everywhere: unit.place.everywhere,
+            weight: clause.idf * clause.count,
+            required: clause.required,
+            everywhere: clause.fields.everywhere,
         }))
     }
 
-    /// Cursors of all units; none where the segment lacks a required one.
-    fn open_all(segment: &SegmentReader, units: &[Unit]) -> Result<Option<Vec<Scored>>, Error> {
+    /// Cursors of all clauses; none where the segment lacks a required one.
+    fn open_all(segment: &SegmentReader, clauses: &[Clause]) -> Result<Option<Vec<ClauseScorer>>, Error> {
         let mut all = Vec::new();
-        for unit in units {
-            match Scored::open(segment, unit)? {
+        for clause in clauses {
+            match ClauseScorer::open(segment, clause)? {
                 Some(scored) => all.push(scored),
-                None if unit.required => return Ok(None),
+                None if clause.required => return Ok(None),
                 None => {}
             }
         }
         Ok((!all.is_empty()).then_some(all))
     }
 
-    /// What the unit adds to a page's score; 0 where the page lacks it.
+    /// What the clause adds to a page's score; 0 where the page lacks it.
     fn score(&mut self, doc: DocId, bm25: &Bm25) -> f32 {
         if self.cursor.doc() < doc {
             self.cursor.seek(doc);
@@ -249,14 +249,14 @@ impl Scored {
     }
 }
 
-/// The best candidates so far, and a count of all.
+/// The best [`CANDIDATES_MAX`] candidates so far in a heap, and a count of all.
 #[derive(Default)]
-struct Best {
+struct TopK {
     total: usize,
     heap: BinaryHeap<Reverse<Candidate>>,
 }
 
-impl Best {
+impl TopK {
     fn push(&mut self, candidate: Candidate) {
         self.total += 1;
         if self.heap.len() < CANDIDATES_MAX {
@@ -268,9 +268,9 @@ impl Best {
         }
     }
 
-    fn into_found(self) -> Found {
+    fn into_matches(self) -> Matches {
         let candidates =
             self.heap.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate).collect();
-        Found { total: self.total, candidates }
+        Matches { total: self.total, candidates }
     }
 }

@@ -1,4 +1,4 @@
-//! The asker's language: among pages that answer equally well, those that the asker can read come first.
+//! Language boost: among pages that answer equally well, those in the asker's language come first.
 //!
 //! A preference, never a filter: a page in another language that answers clearly better stays ahead.
 
@@ -13,21 +13,21 @@ use tantivy::{DocId, DocSet, SegmentReader, Term};
 const WEIGHT: f32 = 0.03;
 
 /// The pages of one segment in the asker's language, asked for in growing order of pages.
-pub(crate) struct Spoken {
+pub(crate) struct LanguageBoost {
     pages: Option<SegmentPostings>,
 }
 
-impl Spoken {
-    pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<Spoken, Error> {
+impl LanguageBoost {
+    pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<LanguageBoost, Error> {
         let (Some(language), Ok(field)) = (plan.hint, segment.schema().get_field("language")) else {
-            return Ok(Spoken { pages: None });
+            return Ok(LanguageBoost { pages: None });
         };
         let term = Term::from_field_text(field, language.code());
         let index = segment.inverted_index(field).map_err(Error::engine("open a segment"))?;
         let pages = index
             .read_postings(&term, IndexRecordOption::Basic)
             .map_err(Error::engine("read the languages of pages"))?;
-        Ok(Spoken { pages })
+        Ok(LanguageBoost { pages })
     }
 
     /// The factor of a page: 1 where its language is another, or unknown.

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::searcher::View;
-use farol_base::fingerprint::hash64;
+use farol_base::HostHash;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tantivy::columnar::Column;
@@ -46,23 +46,23 @@ pub(crate) fn prior(page: f32, host: f32) -> f32 {
     1.0 + PAGE * known(page) + HOST * known(host)
 }
 
-/// The hosts of a segment by their ordinals, read once when the segment is first seen: tantivy unpacks a block for
-/// every name otherwise. About 60 bytes for each host of each segment.
+/// The hosts of a segment by their ordinals, read once when the segment is first seen: tantivy decompresses a block
+/// for every name otherwise. About 60 bytes for each host of each segment.
 #[derive(Debug, Default)]
-pub(crate) struct Hosts {
-    /// Name and fingerprint.
-    by_ordinal: Vec<(Box<str>, u64)>,
+pub(crate) struct SegmentHosts {
+    /// Name and hash.
+    by_ordinal: Vec<(Box<str>, HostHash)>,
 }
 
-impl Hosts {
-    pub(crate) fn read(segment: &SegmentReader) -> Result<Hosts, Error> {
+impl SegmentHosts {
+    pub(crate) fn read(segment: &SegmentReader) -> Result<SegmentHosts, Error> {
         let column = segment.fast_fields().str("host").map_err(Error::engine("read the hosts of pages"))?;
-        let mut hosts = Hosts::default();
+        let mut hosts = SegmentHosts::default();
         if let Some(column) = column {
             let mut stream = column.dictionary().stream().map_err(Error::engine("list its hosts"))?;
             while stream.advance() {
                 let name = String::from_utf8_lossy(stream.key());
-                hosts.by_ordinal.push((name.as_ref().into(), hash64(stream.key())));
+                hosts.by_ordinal.push((name.as_ref().into(), HostHash::of(&name)));
             }
         }
         Ok(hosts)
@@ -72,8 +72,8 @@ impl Hosts {
 /// Hosts of the pages of a segment, with ranks asked for once per host.
 pub(crate) struct HostRanks {
     ordinals: Option<Column<u64>>,
-    hosts: Arc<Hosts>,
-    known: HashMap<u64, f32>,
+    hosts: Arc<SegmentHosts>,
+    by_ordinal: HashMap<u64, f32>,
 }
 
 impl HostRanks {
@@ -82,16 +82,18 @@ impl HostRanks {
         let column = reader.fast_fields().str("host").map_err(Error::engine("read the hosts of pages"))?;
         let ordinals = column.map(|column| column.ords().clone());
         let hosts = view.hosts.get(segment).cloned().unwrap_or_default();
-        Ok(HostRanks { ordinals, hosts, known: HashMap::new() })
+        Ok(HostRanks { ordinals, hosts, by_ordinal: HashMap::new() })
     }
 
-    /// Fingerprint and rank of a page's host.
-    pub(crate) fn host(&mut self, doc: DocId, ranks: &dyn Ranks) -> (u64, f32) {
+    /// Hash and rank of a page's host; zeros where it has none.
+    pub(crate) fn host(&mut self, doc: DocId, ranks: &dyn Ranks) -> (HostHash, f32) {
         let Some(ordinal) = self.ordinals.as_ref().and_then(|ordinals| ordinals.first(doc)) else {
-            return (0, 0.0);
+            return (HostHash::default(), 0.0);
         };
-        let Some((name, key)) = self.hosts.by_ordinal.get(ordinal as usize) else { return (0, 0.0) };
-        (*key, *self.known.entry(ordinal).or_insert_with(|| ranks.host(name)))
+        let Some((name, hash)) = self.hosts.by_ordinal.get(ordinal as usize) else {
+            return (HostHash::default(), 0.0);
+        };
+        (*hash, *self.by_ordinal.entry(ordinal).or_insert_with(|| ranks.host(name)))
     }
 }
 

@@ -1,10 +1,10 @@
-//! Orders the candidates: text, nearness, title and links; then leaves duplicates and crowding hosts out.
+//! Second-phase ranking: text, proximity, title and links; then duplicates and hosts are collapsed.
 //!
-//! The best [`RERANKED`] candidates by text are looked at again, the best [`NEAR`] of them also for nearness and
-//! title. Those numbers do not depend on which page of the answer is asked for, so an answer's second page never
+//! The best [`RERANKED`] candidates by text are rescored, the best [`PROXIMITY_RERANKED`] of them also by proximity
+//! and title. Those numbers do not depend on which page of the answer is asked for, so an answer's second page never
 //! repeats or skips a hit of its first.
 
-mod crowd;
+mod collapse;
 pub(crate) mod fields;
 mod language;
 pub(crate) mod links;
@@ -14,22 +14,22 @@ mod title;
 pub use links::{NoRanks, Ranks};
 
 use crate::error::Error;
-use crate::matching::{Candidate, Found};
+use crate::matching::{Candidate, Matches};
 use crate::plan::Plan;
 use crate::searcher::View;
-use farol_base::PageId;
+use farol_base::{HostHash, PageId};
 use fields::Bm25;
-use language::Spoken;
+use language::LanguageBoost;
 use links::HostRanks;
-use proximity::Nearness;
+use proximity::Proximity;
 use tantivy::DocAddress;
-use title::Titles;
+use title::TitleBoost;
 
-/// Candidates whose links are looked at; the others keep their order by text behind them.
+/// Candidates that are rescored by their links; the others follow in their order by text.
 const RERANKED: usize = 1_000;
 
-/// Candidates for which nearness and title are looked at.
-const NEAR: usize = 300;
+/// Candidates that are rescored by proximity and title.
+const PROXIMITY_RERANKED: usize = 300;
 
 /// A page in its place in the answer.
 #[derive(Clone, Debug)]
@@ -40,42 +40,47 @@ pub(crate) struct Ranked {
     pub more_from_host: bool,
 }
 
-/// A candidate with what decides its place.
+/// A candidate with its final score, and what collapsing goes by.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct ScoredCandidate {
     candidate: Candidate,
     score: f32,
     page: u64,
-    host: u64,
+    host: HostHash,
     content: u64,
     simhash: u64,
 }
 
 /// The answer's list, best first.
-pub(crate) fn order(view: &View, plan: &Plan, found: Found, ranks: &dyn Ranks) -> Result<Vec<Ranked>, Error> {
+pub(crate) fn order(
+    view: &View,
+    plan: &Plan,
+    found: Matches,
+    ranks: &dyn Ranks,
+) -> Result<Vec<Ranked>, Error> {
     let mut candidates = found.candidates;
-    let listing = plan.units.is_empty();
-    let mut known = know(view, plan, &mut candidates, ranks, listing)?;
-    let head = known.len().min(RERANKED);
-    known[..head].sort_by(|a, b| {
+    let listing = plan.clauses.is_empty();
+    let mut scored = rescore(view, plan, &mut candidates, ranks, listing)?;
+    let head = scored.len().min(RERANKED);
+    scored[..head].sort_by(|a, b| {
         let tier = b.candidate.strict.cmp(&a.candidate.strict);
         let newer = b.candidate.tie.cmp(&a.candidate.tie);
         tier.then(b.score.total_cmp(&a.score)).then(newer).then(a.page.cmp(&b.page))
     });
-    Ok(crowd::thin(known, plan.filters.sites.is_empty()))
+    Ok(collapse::collapse(scored, plan.filters.sites.is_empty()))
 }
 
-/// Looks up what is known about each candidate, segment by segment, and scores the best again.
-fn know(
+/// Looks up the columns of each candidate, segment by segment, and rescores the best.
+fn rescore(
     view: &View,
     plan: &Plan,
     candidates: &mut [Candidate],
     ranks: &dyn Ranks,
     listing: bool,
-) -> Result<Vec<Known>, Error> {
+) -> Result<Vec<ScoredCandidate>, Error> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_unstable_by_key(|at| candidates[*at].at);
-    let mut known: Vec<Option<Known>> = vec![None; candidates.len()];
+    let mut scored: Vec<Option<ScoredCandidate>> = vec![None; candidates.len()];
     for group in order.chunk_by(|a, b| candidates[*a].at.segment_ord == candidates[*b].at.segment_ord) {
         let ordinal = candidates[group[0]].at.segment_ord;
         let segment = view.searcher.segment_reader(ordinal);
@@ -83,9 +88,9 @@ fn know(
             |name| segment.fast_fields().u64(name).map_err(Error::engine("read what it knows of pages"));
         let (pages, contents, simhashes) = (column("page")?, column("content")?, column("simhash")?);
         let mut hosts = HostRanks::new(view, ordinal as usize)?;
-        let mut nearness = Nearness::new(segment, plan)?;
-        let mut titles = Titles::new(segment, plan)?;
-        let mut spoken = Spoken::new(segment, plan)?;
+        let mut proximity = Proximity::new(segment, plan)?;
+        let mut title_boost = TitleBoost::new(segment, plan)?;
+        let mut language_boost = LanguageBoost::new(segment, plan)?;
         let bm25 = Bm25::new(view, segment)?;
         for &at in group {
             let candidate = candidates[at];
@@ -93,16 +98,16 @@ fn know(
             let page = pages.first(doc).unwrap_or(0);
             let (host, host_rank) = hosts.host(doc, ranks);
             let mut score = candidate.text;
-            if at < NEAR && !listing {
-                if let Some(nearness) = &mut nearness {
-                    score += nearness.score(doc, &bm25);
+            if at < PROXIMITY_RERANKED && !listing {
+                if let Some(proximity) = &mut proximity {
+                    score += proximity.score(doc, &bm25);
                 }
-                score *= titles.factor(doc);
+                score *= title_boost.factor(doc);
             }
             if at < RERANKED && !listing {
-                score *= links::prior(ranks.page(PageId(page)), host_rank) * spoken.factor(doc);
+                score *= links::prior(ranks.page(PageId(page)), host_rank) * language_boost.factor(doc);
             }
-            known[at] = Some(Known {
+            scored[at] = Some(ScoredCandidate {
                 candidate,
                 score,
                 page,
@@ -112,5 +117,5 @@ fn know(
             });
         }
     }
-    Ok(known.into_iter().flatten().collect())
+    Ok(scored.into_iter().flatten().collect())
 }

@@ -1,55 +1,56 @@
-//! Nearness: words that stand close together mean more than words far apart.
+//! Term proximity: words close together mean more than words far apart.
 //!
-//! The measure is Büttcher, Clarke and Lushman's (2006): walk over all places of the words in order; where two
+//! The measure is Büttcher, Clarke and Lushman's (2006): walk over all positions of the words in order; where two
 //! different words follow each other at distance d, each gains the other's rarity over d². The gains saturate
-//! like frequencies do in BM25. Only the forms asked for are looked at: their stems as well gained nothing.
+//! like frequencies do in BM25. Only the forms asked for count: their stems as well gained nothing.
 
 use super::fields::{Bm25, K1};
 use crate::error::Error;
 use crate::matching::open;
-use crate::plan::{Plan, What};
+use crate::plan::{ClauseKind, Plan};
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, SegmentReader};
 
-/// Places of one word on one page that are looked at: 16 words × 512 × 8 bytes = 64 KiB.
-const PLACES_MAX: usize = 512;
+/// Positions of one word on one page that are read: 16 words × 512 × 8 bytes = 64 KiB.
+const POSITIONS_MAX: usize = 512;
 
-/// Words of a question that are looked at.
+/// Words of a question that are measured.
 const WORDS_MAX: usize = 16;
 
-/// How much nearness weighs beside BM25. Measured with `examples/evaluate.rs`: 0 loses on CRAN and MED, 1 on NPL.
+/// How much proximity weighs beside BM25. Measured with `examples/evaluate.rs`: 0 loses on CRAN and MED, 1 on NPL.
 const WEIGHT: f32 = 0.3;
 
-/// Measures nearness on the pages of one segment, asked for in growing order.
-pub(crate) struct Nearness {
-    words: Vec<Places>,
+/// Measures proximity on the pages of one segment, asked for in growing order.
+pub(crate) struct Proximity {
+    words: Vec<WordPositions>,
     merged: Vec<(u32, usize)>,
 }
 
-struct Places {
+struct WordPositions {
     postings: SegmentPostings,
     idf: f32,
     positions: Vec<u32>,
 }
 
-impl Nearness {
+impl Proximity {
     /// Opens the words of a plan; none where fewer than two can be near each other.
-    pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<Option<Nearness>, Error> {
+    pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<Option<Proximity>, Error> {
         let mut words = Vec::new();
-        for unit in plan.loose.iter().filter(|unit| unit.place.everywhere && unit.required) {
-            let What::Word { form, .. } = &unit.what else { continue };
-            let postings = open(segment, unit.place.forms, form, IndexRecordOption::WithFreqsAndPositions)?;
+        for clause in plan.loose.iter().filter(|clause| clause.fields.everywhere && clause.required) {
+            let ClauseKind::Word { form, .. } = &clause.kind else { continue };
+            let postings =
+                open(segment, clause.fields.forms, form, IndexRecordOption::WithFreqsAndPositions)?;
             if let Some(postings) = postings
                 && words.len() < WORDS_MAX
             {
-                words.push(Places { postings, idf: unit.idf, positions: Vec::new() });
+                words.push(WordPositions { postings, idf: clause.idf, positions: Vec::new() });
             }
         }
-        Ok((words.len() > 1).then_some(Nearness { words, merged: Vec::new() }))
+        Ok((words.len() > 1).then_some(Proximity { words, merged: Vec::new() }))
     }
 
-    /// What nearness adds to a page's score.
+    /// What proximity adds to a page's score.
     pub(crate) fn score(&mut self, doc: DocId, bm25: &Bm25) -> f32 {
         self.merged.clear();
         for (number, word) in self.words.iter_mut().enumerate() {
@@ -58,8 +59,8 @@ impl Nearness {
             }
             if word.postings.doc() == doc {
                 word.postings.positions(&mut word.positions);
-                let places = word.positions.iter().take(PLACES_MAX);
-                self.merged.extend(places.map(|position| (*position, number)));
+                let positions = word.positions.iter().take(POSITIONS_MAX);
+                self.merged.extend(positions.map(|position| (*position, number)));
             }
         }
         self.merged.sort_unstable();

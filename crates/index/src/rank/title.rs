@@ -1,8 +1,8 @@
-//! Titles: a page whose title holds the words asked for is probably about them.
+//! Title boost: a page whose title holds the words asked for is probably about them.
 
 use crate::error::Error;
 use crate::matching::Cursor;
-use crate::plan::{Place, Plan, Unit};
+use crate::plan::{Clause, ClauseFields, Plan};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{DocId, SegmentReader};
 
@@ -16,26 +16,26 @@ const NOTHING_ELSE: f32 = 0.1;
 const TOKENS_PER_WORD: f32 = 2.0;
 
 /// Looks words up in the titles of one segment, asked for in growing order of pages.
-pub(crate) struct Titles {
+pub(crate) struct TitleBoost {
     cursors: Vec<(Cursor, f32)>,
     weight_all: f32,
     lengths: Option<FieldNormReader>,
 }
 
-impl Titles {
-    pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<Titles, Error> {
-        let mut titles = Titles { cursors: Vec::new(), weight_all: 0.0, lengths: None };
-        let Ok(title) = segment.schema().get_field("title") else { return Ok(titles) };
-        titles.lengths = segment.get_fieldnorms_reader(title).ok();
-        for unit in plan.units.iter().filter(|unit| unit.place.everywhere) {
-            titles.weight_all += unit.idf;
-            let place = Place { forms: title, stems: Some(title), everywhere: false };
-            let unit = Unit { place, ..unit.clone() };
-            if let Some(cursor) = Cursor::open(segment, &unit)? {
-                titles.cursors.push((cursor, unit.idf));
+impl TitleBoost {
+    pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<TitleBoost, Error> {
+        let mut boost = TitleBoost { cursors: Vec::new(), weight_all: 0.0, lengths: None };
+        let Ok(title) = segment.schema().get_field("title") else { return Ok(boost) };
+        boost.lengths = segment.get_fieldnorms_reader(title).ok();
+        for clause in plan.clauses.iter().filter(|clause| clause.fields.everywhere) {
+            boost.weight_all += clause.idf;
+            let fields = ClauseFields { forms: title, stems: Some(title), everywhere: false };
+            let clause = Clause { fields, ..clause.clone() };
+            if let Some(cursor) = Cursor::open(segment, &clause)? {
+                boost.cursors.push((cursor, clause.idf));
             }
         }
-        Ok(titles)
+        Ok(boost)
     }
 
     /// The factor of a page: 1 where its title holds none of the words.

@@ -6,17 +6,17 @@
 //!
 //! INVARIANT: a token is never empty and never longer than [`fold::TOKEN_BYTES_MAX`] bytes (stems: 4 more).
 
-pub(crate) mod carrier;
 pub(crate) mod fold;
-mod memory;
+pub(crate) mod pretokenized;
 pub(crate) mod spans;
 pub(crate) mod stem;
 pub(crate) mod stop;
+mod token_cache;
 
 use farol_base::Language;
-use memory::Memory;
 use spans::{Script, Span, is_mark};
 use stem::Stemmer;
+use token_cache::TokenCache;
 
 /// What a token is of its span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) enum Role {
     Pair,
 }
 
-/// A token with its place in the text.
+/// A token with its offsets and position in the text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Token {
     /// The folded form.
@@ -75,7 +75,7 @@ impl Tokens {
         token
     }
 
-    /// Takes the newest token back.
+    /// Removes the newest token.
     fn undo(&mut self) {
         self.used -= 1;
     }
@@ -86,18 +86,18 @@ impl Tokens {
 pub(crate) struct Analyser {
     stemmer: Option<Stemmer>,
     lowered: String,
-    /// Words read before; `None` for who reads a few words only.
-    memory: Option<Memory>,
+    /// `None` where only a few words are analysed.
+    token_cache: Option<TokenCache>,
 }
 
 impl Analyser {
     pub(crate) fn new(language: Option<Language>) -> Analyser {
-        Analyser { stemmer: language.and_then(Stemmer::new), lowered: String::new(), memory: None }
+        Analyser { stemmer: language.and_then(Stemmer::new), lowered: String::new(), token_cache: None }
     }
 
-    /// One that reads many texts, and remembers words from one to the next.
-    pub(crate) fn remembering(language: Option<Language>) -> Analyser {
-        Analyser { memory: Some(Memory::default()), ..Analyser::new(language) }
+    /// One for many texts, with a [`TokenCache`].
+    pub(crate) fn caching(language: Option<Language>) -> Analyser {
+        Analyser { token_cache: Some(TokenCache::default()), ..Analyser::new(language) }
     }
 
     /// Appends the tokens of one span, the first at `position`; answers the position after the span.
@@ -122,9 +122,9 @@ impl Analyser {
     fn read_word(&mut self, text: &str, span: Span, position: u32, out: &mut Tokens) -> u32 {
         let word = &text[span.start..span.end];
         let token = out.next(span.start, span.end, position, Role::Whole);
-        let place = self.memory.as_ref().map(|_| Memory::place(word));
-        if let (Some(memory), Some(place)) = (&self.memory, place)
-            && let Some((form, stem)) = memory.find(word, place)
+        let key = self.token_cache.as_ref().map(|_| TokenCache::key(word));
+        if let (Some(token_cache), Some(key)) = (&self.token_cache, key)
+            && let Some((form, stem)) = token_cache.get(word, key)
         {
             token.text.push_str(form);
             token.stem.push_str(stem);
@@ -141,8 +141,8 @@ impl Analyser {
             stemmer.stem(&self.lowered, &mut token.stem);
         }
         if !word.bytes().any(|b| matches!(b, b'_' | b'+' | b'#')) {
-            if let (Some(memory), Some(place)) = (&mut self.memory, place) {
-                memory.keep(word, place, &token.text, &token.stem);
+            if let (Some(token_cache), Some(key)) = (&mut self.token_cache, key) {
+                token_cache.insert(word, key, &token.text, &token.stem);
             }
             return position + 1;
         }
@@ -189,7 +189,7 @@ impl Analyser {
         next
     }
 
-    #[allow(clippy::too_many_arguments)] // A slice of a run, where it stands, and what it is.
+    #[allow(clippy::too_many_arguments)] // A slice of a run, where it is, and what it is.
     fn push_dense(
         &mut self,
         run: &str,
@@ -247,18 +247,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn remembering_changes_nothing(
+        fn caching_changes_nothing(
             words in proptest::collection::vec("[a-cA-CéÉßÇñ'_+#İ東ไ]{1,5}|\\PC{1,4}|[a-z]{60,70}", 1..12),
             order in proptest::collection::vec(any::<prop::sample::Index>(), 0..60),
             code in "en|pt|tr|zz",
         ) {
             let text = order.iter().map(|at| at.get(&words).as_str()).collect::<Vec<_>>().join(" ");
             let language = Language::parse(&code);
-            let mut remembering = Analyser::remembering(language);
+            let mut caching = Analyser::caching(language);
             let shown = |tokens: &Tokens| format!("{:?}", tokens.as_slice());
             let want = shown(&Analyser::new(language).read_all(&text));
             for _ in 0..2 {
-                prop_assert_eq!(&shown(&remembering.read_all(&text)), &want);
+                prop_assert_eq!(&shown(&caching.read_all(&text)), &want);
             }
         }
 

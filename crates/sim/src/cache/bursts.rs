@@ -4,11 +4,12 @@
 //! minute at first, stop, often rise again, and fade; counts are drawn by Poisson's law around that.
 
 use super::CacheArgs;
+use super::burst::{offline, quality};
 use super::report::{head, row};
 use crate::input::read_text;
 use farol_base::{Random, Seeded};
 use farol_cache::burst::online::{Rules, Series};
-use farol_cache::burst::{offline, quality};
+use farol_cache::log::first_maximum;
 use farol_cache::trace::read_time;
 use std::collections::{HashMap, HashSet};
 
@@ -124,7 +125,7 @@ fn judge(
     for (number, minute) in &online {
         let Some(late) = reference.get(number) else { continue };
         // Of the same episode: the first maximum after whoever was first.
-        let Some(first) = quality::first_maximum(&all[*number as usize].minutes, (*minute).min(*late)) else {
+        let Some(first) = first_maximum(&all[*number as usize].minutes, (*minute).min(*late)) else {
             continue;
         };
         if late.abs_diff(*minute) > 120 {

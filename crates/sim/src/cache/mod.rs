@@ -6,6 +6,7 @@
 //! prints, its figures beside ours.
 
 pub mod balancers;
+pub mod burst;
 pub mod bursts;
 pub mod nodes;
 mod plot;

@@ -9,10 +9,10 @@ use crate::input::read_text;
 use crate::urls::meter;
 use farol_base::random::mix;
 use farol_base::{Random, Seeded, Timestamp};
-use farol_cache::area::{Area, Entry, Found, Life, Present};
 use farol_cache::key::QueryKey;
-use farol_cache::node::{CacheNode, Lookup, NodeOptions};
+use farol_cache::node::{CacheNode, NodeLookup, NodeOptions};
 use farol_cache::replace::Policy;
+use farol_cache::store::{Entry, Expiry, Lookup, Now, Store};
 use farol_cache::trace::{Line, Trace};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -54,9 +54,9 @@ fn protected(args: &CacheArgs, entries: u64, share: f64) -> (f64, f64) {
     let options = NodeOptions {
         limit: own,
         in_entries: true,
-        protected_share: 0.0,
+        copies_share: 0.0,
         policy: Policy::Lru,
-        life: Life::ENDLESS,
+        expiry: Expiry::NEVER,
     };
     // Twenty nodes side by side, each with an equal range; every node counts as much as any other.
     let new =
@@ -80,7 +80,7 @@ fn protected(args: &CacheArgs, entries: u64, share: f64) -> (f64, f64) {
         let measured = query.at > warm_up;
         one.asked += u64::from(measured);
         one.gain += u64::from(measured && one.copies.contains(&query.query));
-        if one.node.lookup(hash, &query.query, &Present::default()) != Lookup::Miss {
+        if one.node.lookup(hash, &query.query, &Now::default()) != NodeLookup::Miss {
             one.hits += u64::from(measured);
         } else {
             let key = query.query;
@@ -125,14 +125,14 @@ pub fn lines(args: &CacheArgs) -> Result<Vec<Line>, crate::Error> {
 
 /// Hit rate of a policy over a stream with a limit in bytes; the first fifth warms up.
 pub fn hit_rate(policy: Policy, lines: &[Line], limit: u64) -> f64 {
-    let mut area: Area<u64, ()> = Area::of_entries(limit, policy);
+    let mut store: Store<u64, ()> = Store::of_entries(limit, policy);
     let (mut hits, mut asked) = (0u64, 0u64);
     for (number, line) in lines.iter().enumerate() {
         let hash = mix(line.query ^ 0x1234_5678);
-        let hit = matches!(area.get(hash, &line.query, &Present::default()), Found::Here(()));
+        let hit = matches!(store.get(hash, &line.query, &Now::default()), Lookup::Hit(()));
         if !hit {
             let (key, weight) = (line.query, line.bytes.saturating_add(ENTRY_BYTES));
-            area.insert(Entry { hash, key, value: (), weight, made: Timestamp::EPOCH, generation: 0 });
+            store.insert(Entry { hash, key, value: (), weight, made: Timestamp::EPOCH, generation: 0 });
         }
         if number >= lines.len() / 5 {
             asked += 1;
@@ -183,9 +183,9 @@ pub fn speed(args: &CacheArgs, policy: Policy) {
         let options = NodeOptions {
             limit: 100_000,
             in_entries: true,
-            protected_share: 0.05,
+            copies_share: 0.05,
             policy,
-            life: Life::ENDLESS,
+            expiry: Expiry::NEVER,
         };
         let mut node: CacheNode<u64, u32> = CacheNode::new(&options);
         let entry = |key: u64| Entry {
@@ -203,7 +203,7 @@ pub fn speed(args: &CacheArgs, policy: Policy) {
         let began = Instant::now();
         let found = keys
             .iter()
-            .filter(|key| node.lookup(mix(**key), key, &Present::default()) != Lookup::Miss)
+            .filter(|key| node.lookup(mix(**key), key, &Now::default()) != NodeLookup::Miss)
             .count();
         let hits = keys.len() as f64 / began.elapsed().as_secs_f64() / 1e6;
         let stream: Vec<u64> =
@@ -211,7 +211,7 @@ pub fn speed(args: &CacheArgs, policy: Policy) {
         let began = Instant::now();
         let mut stream_hits = 0;
         for key in &stream {
-            if node.lookup(mix(*key), key, &Present::default()) == Lookup::Miss {
+            if node.lookup(mix(*key), key, &Now::default()) == NodeLookup::Miss {
                 node.insert(entry(*key));
             } else {
                 stream_hits += 1;
@@ -251,14 +251,14 @@ pub fn hostile() {
     );
     for policy in Policy::ALL {
         let before = memory_mib();
-        let life = Life { ttl: Duration::from_secs(300), grace: Duration::ZERO };
-        let options = NodeOptions { limit: LIMIT, in_entries: false, protected_share: 0.05, policy, life };
+        let expiry = Expiry { ttl: Duration::from_secs(300), grace: Duration::ZERO };
+        let options = NodeOptions { limit: LIMIT, in_entries: false, copies_share: 0.05, policy, expiry };
         let mut node: CacheNode<QueryKey, Arc<[u8]>> = CacheNode::new(&options);
         let (began, mut most) = (Instant::now(), before);
         for number in 0..QUERIES {
             let key = QueryKey::of_text(&format!("hostile query number {number}"));
-            let now = Present { time: Timestamp::from_millis(number / 100), generation: 0 };
-            if node.lookup(key.hash(), &key, &now) == Lookup::Miss {
+            let now = Now { time: Timestamp::from_millis(number / 100), generation: 0 };
+            if node.lookup(key.hash(), &key, &now) == NodeLookup::Miss {
                 let answer: Arc<[u8]> = vec![0u8; 200 + (number % 1800) as usize].into();
                 let weight = (key.text().len() + answer.len() + 32) as u32;
                 node.insert(Entry {

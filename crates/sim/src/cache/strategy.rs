@@ -9,7 +9,7 @@ use farol_base::random::mix;
 use farol_base::{Random, Seeded, Timestamp};
 use farol_cache::balance::{Balancer, RangeOf, Rid};
 use farol_cache::burst;
-use farol_cache::protect::{Keepers, Protection};
+use farol_cache::failover::{FailoverCopies, Keepers};
 use farol_cache::route::{BalanceRules, HotRules, Router, RouterRules};
 use farol_cache::{NodeId, Ring};
 use std::time::Duration;
@@ -77,10 +77,10 @@ impl Kind {
     }
 
     /// The protection that goes with it.
-    pub fn protection(self) -> Option<Protection> {
+    pub fn copies(self) -> Option<FailoverCopies> {
         match self {
-            Kind::Thesis(Mechanisms { protect: true, .. }) => Some(Protection::default()),
-            Kind::Ours => Some(Protection { keepers: Keepers::All, ..Protection::default() }),
+            Kind::Thesis(Mechanisms { protect: true, .. }) => Some(FailoverCopies::default()),
+            Kind::Ours => Some(FailoverCopies { keepers: Keepers::All, ..FailoverCopies::default() }),
             _ => None,
         }
     }

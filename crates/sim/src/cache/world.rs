@@ -8,11 +8,11 @@ use super::service::{BEAT, Costs, Station, Times};
 use super::strategy::{Kind, Strategy, Tuning, timestamp};
 use super::stream::Asked;
 use farol_base::{Seeded, Timestamp};
-use farol_cache::area::{Entry, Life, Present, Ranked};
 use farol_cache::burst::Event;
-use farol_cache::node::{CacheNode, Lookup, NodeOptions};
-use farol_cache::protect::Protection;
+use farol_cache::failover::FailoverCopies;
+use farol_cache::node::{CacheNode, NodeLookup, NodeOptions};
 use farol_cache::replace::Policy;
+use farol_cache::store::{Entry, Expiry, Now, Ranked};
 use farol_cache::{NodeId, Ring};
 
 /// Six heartbeats of 1.2 s are missed before a node counts as gone (thesis §1.6).
@@ -153,7 +153,7 @@ struct World<'a> {
     minute_hits: u64,
     ever_full: Vec<bool>,
     load_sums: Vec<f64>,
-    protection: Option<Protection>,
+    copies: Option<FailoverCopies>,
     round: u64,
     /// The ring that entries lie by, where they travel with their ranges.
     ring: Option<Ring>,
@@ -186,7 +186,7 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
     changes.sort_by(|a, b| b.0.total_cmp(&a.0));
     let strategy = Strategy::new(plan.kind, plan.nodes, plan.seed, tuning);
     let mut world = World::new(&plan, strategy);
-    let round_every = world.protection.map_or(f64::INFINITY, |protection| protection.every.as_secs_f64());
+    let round_every = world.copies.map_or(f64::INFINITY, |copies| copies.every.as_secs_f64());
     let mut agenda = Agenda {
         beat: BEAT,
         minute: 60.0,
@@ -252,9 +252,9 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
 
 impl<'a> World<'a> {
     fn new(plan: &'a Plan, mut strategy: Strategy) -> World<'a> {
-        let mut protection = plan.kind.protection();
-        if let (Some(protection), Some(share)) = (&mut protection, plan.protected) {
-            protection.share = share;
+        let mut copies = plan.kind.copies();
+        if let (Some(copies), Some(share)) = (&mut copies, plan.protected) {
+            copies.share = share;
         }
         let ring = strategy.router().filter(|_| plan.kind == Kind::Ours).map(|router| router.ring().clone());
         let costs = &plan.costs;
@@ -273,7 +273,7 @@ impl<'a> World<'a> {
             minute_hits: 0,
             ever_full: vec![false; count],
             load_sums: vec![0.0; count],
-            protection,
+            copies,
             round: 0,
             ring,
             random: Seeded::new(plan.seed ^ 0x5EED),
@@ -309,9 +309,9 @@ impl<'a> World<'a> {
         CacheNode::new(&NodeOptions {
             limit: self.plan.entries,
             in_entries: true,
-            protected_share: self.protection.map_or(0.0, |protection| protection.share),
+            copies_share: self.copies.map_or(0.0, |copies| copies.share),
             policy: self.plan.policy,
-            life: Life::ENDLESS,
+            expiry: Expiry::NEVER,
         })
     }
 
@@ -335,14 +335,14 @@ impl<'a> World<'a> {
             self.index.arrive();
             return;
         }
-        let now = Present::default();
+        let now = Now::default();
         match self.nodes[node].lookup(hash, &asked.query, &now) {
-            Lookup::Hit(()) => self.beat[node][0] += 1,
-            Lookup::Adopted(()) => {
+            NodeLookup::Hit(()) => self.beat[node][0] += 1,
+            NodeLookup::Adopted(()) => {
                 self.beat[node][0] += 1;
                 self.outcome.adopted += 1;
             }
-            Lookup::Miss => {
+            NodeLookup::Miss => {
                 self.beat[node][1] += 1;
                 self.index.arrive();
                 let entry = Entry {
@@ -469,15 +469,15 @@ impl<'a> World<'a> {
     }
 
     fn protect(&mut self) {
-        let Some(protection) = self.protection else { return };
+        let Some(copies) = self.copies else { return };
         let Some(router) = self.strategy.router() else { return };
         let ring = router.ring().clone();
         self.round += 1;
         let sending: Vec<NodeId> = ring.nodes().filter(|node| self.alive[usize::from(node.0)]).collect();
         for node in &sending {
-            for entry in protection.round(&self.nodes[usize::from(node.0)], 256).into_iter().flatten() {
-                for keeper in protection.keepers(&ring, *node, entry.hash) {
-                    self.nodes[usize::from(keeper.0)].protect(*node, self.round, entry.clone());
+            for entry in copies.round(&self.nodes[usize::from(node.0)], 256).into_iter().flatten() {
+                for keeper in copies.keepers(&ring, *node, entry.hash) {
+                    self.nodes[usize::from(keeper.0)].keep_copy(*node, self.round, entry.clone());
                 }
             }
         }

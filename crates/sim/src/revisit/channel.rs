@@ -5,8 +5,8 @@
 
 use super::policies::{Policy, table};
 use super::repository::Repository;
+use super::theorems::excess_probability;
 use farol_frontier::revisit::allocate::Allocation;
-use farol_frontier::revisit::excess_probability;
 use farol_frontier::revisit::select::Timetable;
 
 /// Requests per window.

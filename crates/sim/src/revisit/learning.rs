@@ -1,10 +1,11 @@
 //! A crawler that does not know how often pages change: it starts from nothing and learns.
 
 use super::repository::Repository;
+use super::schedule::{PageOfServer, Schedule};
 use super::world::{Crawler, Seen};
+use farol_frontier::revisit::Change;
 use farol_frontier::revisit::allocate::Page;
 use farol_frontier::revisit::estimate::{Evidence, Prior, signal};
-use farol_frontier::revisit::{Change, Schedule, Turn};
 
 const DAY: f64 = 86_400.0;
 
@@ -116,7 +117,7 @@ impl Crawler for Learning {
 
     fn seen(&mut self, page: usize, seen: &Seen) {
         let server = self.server_of[page];
-        let turn = Turn { server, page: (page - self.starts[server as usize]) as u32 };
+        let turn = PageOfServer { server, page: (page - self.starts[server as usize]) as u32 };
         let Some(mut known) = self.schedule.page(turn) else { return };
         let mut probe = None;
         let told = signal::last_modified(seen.at, seen.before, seen.modified, seen.changed);

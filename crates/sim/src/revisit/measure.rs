@@ -141,8 +141,9 @@ fn stretch(seen: &[f64], span: f64, steady: f64, window: &Window) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::revisit::{select::Drawn, theorems};
     use farol_base::Seeded;
-    use farol_frontier::revisit::select::{Drawn, Merge, theorems};
+    use farol_frontier::revisit::select::Merge;
     use farol_frontier::revisit::{Change, Spaced};
 
     fn page(rate: f64) -> Page {

@@ -1,12 +1,16 @@
-//! The revisit experiment (revisit spec, §5): how fresh each rule keeps a repository.
+//! The revisit experiment [Souza10 §5.5]: how fresh each rule keeps a repository.
 //!
+//! `allocate` and `select` hold the rules that the product's are compared with, [`Schedule`] one that has every page in
+//! memory, `theorems` what [Souza10] proves, `corrected` the yardstick of the product's estimator.
 //! [`Repository`] is made or read from a [`Table`]; `farol_frontier::revisit` allocates the channel; `policies` runs
 //! the rules whose servers are independent, and [`measure`] says how fresh their pages are. Rules that learn or share
 //! the channel (`intervals`, `learning`) crawl a smaller repository of the same kind, or a [`History`] of real pages.
 //! `ideal` says what the best of all learners could reach. [`run`] does all of it and writes the tables; `plot` draws them over
 //! time, `channel` looks at peaks.
 
+pub mod allocate;
 mod channel;
+pub mod corrected;
 mod history;
 mod ideal;
 mod intervals;
@@ -17,12 +21,16 @@ mod policies;
 mod replay;
 mod report;
 mod repository;
+mod schedule;
+pub mod select;
 mod tables;
+pub mod theorems;
 mod world;
 
 pub use history::History;
 pub use measure::{Bins, Measured, Window, measure};
 pub use repository::{Repository, RepositoryConfig};
+pub use schedule::{PageOfServer, Schedule};
 pub use tables::Table;
 
 use std::fmt::Write as _;

@@ -2,11 +2,12 @@
 
 use super::measure::{Measured, Window, measure};
 use super::repository::Repository;
+use super::select::{Delayed, Drawn, Punctual};
 use farol_base::random::mix;
 use farol_base::{Random, Seeded};
 use farol_frontier::revisit::Spaced;
 use farol_frontier::revisit::allocate::{Allocation, Page, Share};
-use farol_frontier::revisit::select::{Delayed, Drawn, Merge, Punctual, Timetable, Visit};
+use farol_frontier::revisit::select::{Merge, Timetable, Visit};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How pages and instants are chosen.

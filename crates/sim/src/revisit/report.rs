@@ -1,5 +1,6 @@
 //! The tables of the experiment.
 
+use super::allocate::{check, proportional, uniform, unpolite};
 use super::channel::{Windows, excess_at, watch};
 use super::ideal::{self, Answers};
 use super::intervals::{Intervals, Peer};
@@ -8,12 +9,12 @@ use super::measure::Bins;
 use super::plot::{Line, Panel};
 use super::policies::{Effort, Outcome, Policy, run};
 use super::repository::Repository;
+use super::theorems;
 use super::world::{Chance, Crawler, crawl};
 use super::{RevisitArgs, YEAR, row};
 use crate::urls::meter::Watch;
 use farol_base::Seeded;
-use farol_frontier::revisit::allocate::{self, Allocation, Among, Error};
-use farol_frontier::revisit::select::theorems;
+use farol_frontier::revisit::allocate::{Allocation, Among, Error, polite};
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ const BINS: f64 = 12.0;
 const LEARNING_YEARS_MAX: f64 = 2.0;
 const LEARNING_VISITS_MAX: f64 = 4e6;
 
-/// The thesis' figures for MERGE and RANDOM, by channel (revisit spec, §5).
+/// The thesis' figures for MERGE and RANDOM, by channel [Souza10 §5.5].
 const THESIS: [(f64, f64, f64); 3] = [(0.01, 0.970, 0.812), (0.1, 0.975, 0.875), (0.9, 0.977, 0.886)];
 
 pub fn heading(repository: &Repository, args: &RevisitArgs) -> String {
@@ -50,17 +51,14 @@ pub fn channel(
     let servers = repository.servers();
     let channel = share * repository.channel_max();
     let watch = Watch::start();
-    let best = allocate::polite(&servers, channel)?;
+    let best = polite(&servers, channel)?;
     // CPU time of this thread: others may be using the machine.
     let lap = watch.lap();
     let (took, cpu) = (lap.wall, lap.thread.as_secs_f64());
-    let kkt = allocate::check(&servers, channel, &best);
+    let kkt = check(&servers, channel, &best);
     let bound = best.bound(&servers, Among::Changing);
-    let unpolite = if channel.is_finite() {
-        allocate::unpolite(&servers, channel)?.bound(&servers, Among::Changing)
-    } else {
-        1.0
-    };
+    let unpolite =
+        if channel.is_finite() { unpolite(&servers, channel)?.bound(&servers, Among::Changing) } else { 1.0 };
     let saturated = best
         .rates
         .iter()
@@ -99,8 +97,8 @@ pub fn channel(
         seed: args.repository.seed,
     };
     let thesis = THESIS.iter().find(|(channel, _, _)| *channel == share);
-    let uniform = allocate::uniform(&servers, channel)?;
-    let proportional = allocate::proportional(&servers, channel)?;
+    let uniform = uniform(&servers, channel)?;
+    let proportional = proportional(&servers, channel)?;
     let rows: [(&str, &Allocation, Policy, Option<f64>); 6] = [
         ("PUNCTUAL (ours)", &best, Policy::Punctual, None),
         ("MERGE", &best, Policy::Merge, thesis.map(|thesis| thesis.1)),
@@ -168,7 +166,7 @@ fn learners(
     let some = sample(repository, share, args);
     let channel = share * some.channel_max();
     let servers = some.servers();
-    let bound = allocate::polite(&servers, channel)?.bound(&servers, Among::Changing);
+    let bound = polite(&servers, channel)?.bound(&servers, Among::Changing);
     let weight: f64 =
         some.pages.iter().filter(|page| page.change.rate() > 0.0).map(|page| f64::from(page.weight)).sum();
     let _ = writeln!(
@@ -278,7 +276,7 @@ fn mean(curve: &[f64], from: f64, to: f64, bins: &Bins) -> f64 {
 
 fn peaks(repository: &Repository, share: f64, args: &RevisitArgs, out: &mut String) -> Result<(), Error> {
     let some = if args.sample > 1 { repository.every((args.sample / 4).max(1)) } else { repository.clone() };
-    let best = allocate::polite(&some.servers(), share * some.channel_max())?;
+    let best = polite(&some.servers(), share * some.channel_max())?;
     let n = some.delays.len() as f64;
     let windows = Windows { count: 2_000, delays: if share < 0.05 { 20.0 } else { 2.0 }, after: 0.25 * YEAR };
     let _ = writeln!(

@@ -204,8 +204,8 @@ fn a_suggestion_is_for_those_who_spelt_it_so() {
 #[test]
 fn an_error_is_not_kept_and_settings_can_turn_it_off() {
     let cacher = cacher();
-    let fails = || Err(Trouble::Busy);
-    assert_eq!(cacher.answer(&request("a"), 1, fails).unwrap_err(), Trouble::Busy);
+    let fails = || Err(EngineError::Busy);
+    assert_eq!(cacher.answer(&request("a"), 1, fails).unwrap_err(), EngineError::Busy);
     assert!(cacher.answer(&request("a"), 1, || Ok((Answer::default(), 1))).is_ok());
     assert!(Cacher::new(&settings("[cache]\nmemory = '0B'")).is_none());
 }

@@ -6,7 +6,7 @@ use crate::fabric::{Fabric, Table};
 use anyhow::Result;
 use farol_base::{CanonicalUrl, Clock, Host, PagePosition, SystemClock};
 use farol_frontier::HostView;
-use farol_frontier::revisit::book::Reason;
+use farol_frontier::revisit::planner::Reason;
 use farol_store::urls::{HostCounts, Record};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,17 +1,15 @@
-//! When pages are visited again: what visits bring goes into the book of revisits, and due times come out.
+//! When pages are visited again: what visits bring goes into the planner, and due times come out.
 //!
 //! The rules are in `farol_frontier::revisit`; this turns records and clocks into what they want. Pages that are there
-//! follow the book (or the interval rule, where the operator prefers it); pages that are gone or cannot be had, and
+//! follow the planner (or the interval rule, where the operator prefers it); pages that are gone or cannot be had, and
 //! addresses that are no pages, follow the interval rule.
 
 use crate::config::{Config, RevisitKind};
 use anyhow::Result;
-use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Timestamp};
-use farol_frontier::revisit::book::{Book, BookRules, Memo, Planned, Reason, Seen};
 use farol_frontier::revisit::estimate::signal;
-use farol_frontier::revisit::select::Freshness;
-use farol_frontier::revisit::{History, Interval, RevisitPolicy, Visited};
+use farol_frontier::revisit::planner::{PageBelief, Planned, PlannerConfig, Reason, RevisitPlanner, Seen};
+use farol_frontier::revisit::{Freshness, History, Interval, RevisitPolicy, Visited};
 use farol_store::urls::{Record, State, UrlStore, VisitOutcome, Walk};
 use std::time::{Duration, Instant};
 
@@ -22,10 +20,10 @@ const REBALANCE_EVERY: Duration = Duration::from_secs(2);
 pub struct Revisits {
     kind: RevisitKind,
     interval: Interval,
-    rules: BookRules,
-    book: Book,
+    rules: PlannerConfig,
+    planner: RevisitPlanner,
     delay_min: Duration,
-    /// Seconds of the book in one of the clock.
+    /// Seconds of the planner in one of the clock.
     speed: f64,
     rebalanced: Instant,
     /// When this process began to visit.
@@ -56,14 +54,10 @@ fn weight_of(facts: &Facts<'_>) -> f64 {
     (3.0 * f64::from(facts.rank.clamp(0.0, 1.0))).exp2() * facts.clicks
 }
 
-fn host_of(host: &str) -> u64 {
-    hash64(host.as_bytes())
-}
-
 impl Revisits {
     pub fn new(config: &Config) -> Revisits {
         let crawl = &config.crawl;
-        let rules = BookRules {
+        let rules = PlannerConfig {
             mean: crawl.revisit_mean.get().as_secs_f64().max(1.0),
             least: crawl.revisit_min.get().as_secs_f64().max(1.0),
             longest: crawl.revisit_max.get().as_secs_f64().max(1.0),
@@ -78,7 +72,7 @@ impl Revisits {
                 ..Interval::default()
             },
             rules,
-            book: Book::new(rules),
+            planner: RevisitPlanner::new(rules),
             delay_min: crawl.delay_min.get(),
             speed: crawl.revisit_clock.max(1e-3),
             rebalanced: Instant::now(),
@@ -98,17 +92,17 @@ impl Revisits {
     /// Reads what the records say, as when a crawl begins.
     pub fn recall(&mut self, urls: &mut dyn UrlStore, now: Timestamp) -> Result<()> {
         self.began = Some(now);
-        let mut book = Book::new(self.rules);
+        let mut planner = RevisitPlanner::new(self.rules);
         let counts = urls.counts();
         if counts.collected + counts.unmerged > 0 {
             urls.compact_all()?;
             let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
             urls.walk(Walk::Visited, &mut |host, _, record| {
-                let (memo, last) = (Memo::from_bytes(record.memo), self.secs(record.last_visit));
-                book.recall(host_of(host.as_str()), delay, &memo, last, now);
+                let (memo, last) = (PageBelief::from_bytes(record.memo), self.secs(record.last_visit));
+                planner.recall(host.hash(), delay, &memo, last, now);
             })?;
         }
-        self.book = book;
+        self.planner = planner;
         self.rebalance(urls.counts().waiting);
         Ok(())
     }
@@ -116,12 +110,13 @@ impl Revisits {
     /// Says when a page is visited next, and what to remember of it.
     pub fn visited(&mut self, facts: &Facts<'_>) -> ([u8; 8], Timestamp) {
         let now = self.secs(facts.now);
-        let host = host_of(facts.url.host_str());
+        let host = facts.url.host_hash();
         let seen_before = facts.before.filter(|record| record.visits > 0);
-        let before = seen_before.map(|record| (Memo::from_bytes(record.memo), self.secs(record.last_visit)));
+        let before =
+            seen_before.map(|record| (PageBelief::from_bytes(record.memo), self.secs(record.last_visit)));
         let is_there = matches!(facts.outcome, VisitOutcome::Page | VisitOutcome::Unchanged) && facts.is_page;
         if !is_there {
-            let memo = before.map(|(memo, last)| self.book.lost(host, memo, last, now).to_bytes());
+            let memo = before.map(|(memo, last)| self.planner.lost(host, memo, last, now).to_bytes());
             return (memo.unwrap_or_default(), self.by_interval(facts));
         }
         // In accelerated time, dates of other clocks mean nothing.
@@ -136,7 +131,7 @@ impl Revisits {
         let due = seen_before.map(|record| record.due);
         let due = due.filter(|due| self.began.is_some_and(|began| *due >= began)).map(|due| self.secs(due));
         let seen = Seen { host, delay, now, due, before, observed, weight: weight_of(facts) };
-        let Planned { memo, due } = self.book.visited(&seen);
+        let Planned { memo, due } = self.planner.visited(&seen);
         let due = match self.kind {
             RevisitKind::Optimal => self.after(facts.now, due - now),
             RevisitKind::Interval => self.by_interval(facts),
@@ -175,30 +170,30 @@ impl Revisits {
     }
 
     pub fn forget(&mut self, host: &Host) {
-        self.book.forget(host_of(host.as_str()));
+        self.planner.forget(host.hash());
     }
 
     /// Finds prices again where enough has moved.
     pub fn keep_balance(&mut self, waiting: u64) {
-        if self.book.is_unbalanced() && self.rebalanced.elapsed() >= REBALANCE_EVERY {
+        if self.planner.is_unbalanced() && self.rebalanced.elapsed() >= REBALANCE_EVERY {
             self.rebalance(waiting);
         }
     }
 
     fn rebalance(&mut self, waiting: u64) {
         self.rebalanced = Instant::now();
-        if let Err(error) = self.book.rebalance(waiting) {
+        if let Err(error) = self.planner.rebalance(waiting) {
             tracing::warn!(error = %error, "the price of visits stays as it is");
         }
     }
 
     /// How fresh everything is believed to be.
     pub fn freshness(&self, now: Timestamp) -> Option<farol_front::Freshness> {
-        self.shown(self.book.freshness(self.secs(now)))
+        self.shown(self.planner.freshness(self.secs(now)))
     }
 
     pub fn host_freshness(&self, host: &Host, now: Timestamp) -> Option<farol_front::Freshness> {
-        self.shown(self.book.host_freshness(host_of(host.as_str()), self.secs(now))?)
+        self.shown(self.planner.host_freshness(host.hash(), self.secs(now))?)
     }
 
     fn shown(&self, (pages, sum): (u64, Freshness)) -> Option<farol_front::Freshness> {
@@ -211,9 +206,9 @@ impl Revisits {
 
     /// Why a page is visited when it is; times are of the clock.
     pub fn explain(&self, url: &CanonicalUrl, record: &Record, now: Timestamp) -> Reason {
-        let memo = Memo::from_bytes(record.memo);
-        let host = host_of(url.host_str());
-        let reason = self.book.explain(host, &memo, self.secs(record.last_visit), self.secs(now));
+        let memo = PageBelief::from_bytes(record.memo);
+        let host = url.host_hash();
+        let reason = self.planner.explain(host, &memo, self.secs(record.last_visit), self.secs(now));
         Reason {
             rate: reason.rate * self.speed,
             worth: reason.worth / self.speed,

@@ -127,7 +127,7 @@ pub(super) fn solve(search: Search, target: f64, mut demand: impl FnMut(f64) -> 
 }
 
 /// The level at which the pages of one server ask for `target` visits a second.
-pub(crate) fn level_for(pages: &[Page], target: f64) -> Level {
+pub fn level_for(pages: &[Page], target: f64) -> Level {
     let upper = upper(pages.iter(), target);
     let mut search = Search { start: upper, upper, tolerance: 1e-3 };
     // Few pages tell nearly where it is.
@@ -142,6 +142,6 @@ pub(crate) fn level_for(pages: &[Page], target: f64) -> Level {
 pub(super) const SAMPLE: usize = 2_000;
 
 /// Whether any page here is worth a visit.
-pub(crate) fn useful(pages: &[Page]) -> bool {
+pub(super) fn useful(pages: &[Page]) -> bool {
     pages.iter().any(Page::is_active)
 }

@@ -1,30 +1,23 @@
-//! How often each page is visited: frequencies under a channel and under politeness (revisit spec, §1).
+//! How often each page is visited: frequencies under a channel and under politeness [Souza10 ch. 4].
 //!
 //! The channel carries `C` visits a second in all; a server takes one every `delay` seconds. [`polite()`] finds the
-//! frequencies with the greatest freshness, [`unpolite()`] the same as if servers were patient; [`uniform()`] and
-//! [`proportional()`] are the yardsticks, polite too. One file each.
+//! frequencies with the greatest freshness; the product runs it. What it is compared with (uniform, proportional, and the
+//! bound without politeness), and the check of its optimality, are in `crates/sim/src/revisit/allocate`.
 //!
 //! A server is a slice of pages, so that 14.5 million pages cost 12 bytes each here. The answer is one [`Share`] per
 //! server, a formula from which [`Share::frequency`] gives the frequency of a page.
 //!
 //! Does not say when a page is visited; see [`super::select`]. Does not use threads: 14.5 million pages take seconds.
 
-mod check;
 mod level;
 mod polite;
-mod proportional;
 #[cfg(test)]
 mod slow;
-mod uniform;
-mod unpolite;
 
-pub use check::{Kkt, check};
 pub use level::Level;
-pub(crate) use level::{level_for, useful};
+pub use level::level_for;
+use level::useful;
 pub use polite::polite;
-pub use proportional::proportional;
-pub use uniform::uniform;
-pub use unpolite::unpolite;
 
 use super::Change;
 
@@ -49,9 +42,9 @@ pub struct Server<'a> {
 pub enum Share {
     /// Each page as often as makes one more visit worth the same.
     Level(Level),
-    /// Each active page equally often.
+    /// Each active page equally often: a yardstick.
     Equal(f64),
-    /// Each page so many visits per change.
+    /// Each page so many visits per change: a yardstick.
     PerChange(f64),
 }
 
@@ -99,7 +92,8 @@ impl Page {
         self.weight > 0.0 && self.change.is_active()
     }
 
-    fn weight(&self) -> f64 {
+    /// The weight, with room for sums.
+    pub fn weight(&self) -> f64 {
         f64::from(self.weight)
     }
 
@@ -139,7 +133,7 @@ impl Share {
 
 impl Allocation {
     /// Weighted freshness if every page were visited at equal intervals, per unit of weight: for [`polite()`] the
-    /// POLITE bound, for [`unpolite()`] the UNPOLITE bound. `None` counts pages that never change as well.
+    /// POLITE bound. `None` counts pages that never change as well.
     pub fn bound(&self, servers: &[Server<'_>], among: Among) -> f64 {
         let (mut fresh, mut weight) = (0.0, 0.0);
         for (server, share) in servers.iter().zip(&self.shares) {
@@ -166,7 +160,12 @@ impl Among {
     }
 }
 
-fn validate(servers: &[Server<'_>], channel: f64) -> Result<(), Error> {
+/// Checks what an allocation is given.
+///
+/// # Errors
+///
+/// See [`Error`].
+pub fn validate(servers: &[Server<'_>], channel: f64) -> Result<(), Error> {
     if channel.is_nan() || channel < 0.0 {
         return Err(Error::Channel(channel));
     }
@@ -185,28 +184,6 @@ fn validate(servers: &[Server<'_>], channel: f64) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Fills a channel in fixed proportions: the greatest k with `Σ min(cap_s, k·share_s) ≤ channel`, for each server as
-/// its own k. Servers whose cap binds get less.
-fn fill(servers: &[Server<'_>], wants: &[f64], channel: f64) -> Vec<f64> {
-    let cap = |s: usize| 1.0 / servers[s].delay / wants[s];
-    let mut order: Vec<usize> = (0..servers.len()).filter(|s| wants[*s] > 0.0).collect();
-    order.sort_by(|a, b| cap(*a).total_cmp(&cap(*b)));
-    let mut left = channel;
-    let mut want: f64 = order.iter().map(|s| wants[*s]).sum();
-    let mut scale = vec![0.0; servers.len()];
-    for (at, s) in order.iter().enumerate() {
-        let k = left / want;
-        if k <= cap(*s) {
-            order[at..].iter().for_each(|s| scale[*s] = k);
-            break;
-        }
-        scale[*s] = cap(*s);
-        left = (left - 1.0 / servers[*s].delay).max(0.0);
-        want = (want - wants[*s]).max(f64::MIN_POSITIVE);
-    }
-    scale
 }
 
 #[cfg(test)]

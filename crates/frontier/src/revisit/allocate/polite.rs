@@ -1,6 +1,6 @@
 //! OPT_POLITE: the frequencies with the greatest freshness under the channel and under each server's delay.
 //!
-//! Water-filling (revisit spec, §1). Each server has a level of its own at which it would be asked as often as it
+//! Water-filling [Souza10 ch. 4]. Each server has a level of its own at which it would be asked as often as it
 //! bears. The channel has a price. A server whose own level is above the price is *saturated* and keeps its level; all
 //! others sell at the price. The price is where the sum fits the channel.
 //!

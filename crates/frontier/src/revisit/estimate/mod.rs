@@ -1,16 +1,15 @@
-//! How often pages change, learnt from visits (revisit spec, §6).
+//! How often pages change, learnt from visits [Cho03a].
 //!
 //! A visit only tells whether a page has changed since the one before, and visits come at irregular intervals.
 //! [`Observed`] is what one visit tells; [`Evidence`] is what all visits of a page have told, in 12 bytes that are kept
 //! with its record. A [`Prior`] per server says what its pages are like. Evidence and prior together are a [`Belief`],
-//! and the belief becomes the [`super::Change`] that a schedule needs. [`corrected`] is the bias-corrected estimator of Cho and
-//! Garcia-Molina on a whole history, the yardstick. [`signal`] reads Last-Modified, sitemaps and feeds.
+//! and the belief becomes the [`super::Change`] that a schedule needs. [`signal`] reads
+//! Last-Modified, sitemaps and feeds. The yardstick, the bias-corrected estimator on a whole history, is in `crates/sim`.
 //!
 //! *Changed* means that the main text is another: the caller compares hashes of the main text, never bytes. Dates,
 //! advertisements and tokens do not count. Where a server answers 304 the page has not changed.
 
 mod belief;
-pub mod corrected;
 mod evidence;
 mod prior;
 pub mod signal;

@@ -1,4 +1,4 @@
-//! MERGE: the order in which pages would be visited if each were visited at equal intervals (revisit spec, §3).
+//! MERGE: the order in which pages would be visited if each were visited at equal intervals [Souza10 §5.3].
 //!
 //! A heap of pages keyed by the instant of their next visit; the first is taken and put back one interval later. Only
 //! the order is used. O(log n) per pick.
