@@ -15,6 +15,7 @@ pub mod language;
 pub mod page;
 pub mod query;
 pub mod random;
+pub mod status;
 pub mod sync;
 pub mod time;
 pub mod url;

@@ -1,13 +1,14 @@
 //! Puts the roles of one process together.
 
 use crate::config::Config;
-use crate::fabric::{Fabric, Local};
-use crate::folder::{Folder, Held};
-use crate::roles::cacher::Cacher;
-use crate::roles::control::{Control, Queries, Ranks, Watched};
-use crate::roles::crawler::view::View;
-use crate::roles::crawler::{self, Crawler, Line};
-use crate::roles::front::{self, Desk};
+use crate::fabric::Fabric;
+use crate::folder::{Folder, FolderLock};
+use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
+use crate::handles::queries::Queries;
+use crate::handles::ranks::Ranks;
+use crate::roles::control::{Control, Watched};
+use crate::roles::crawler::Crawler;
+use crate::roles::front::{self, LiveEngine, ResultCache};
 use crate::roles::indexer::{Indexer, Sources};
 use anyhow::{Context, Result};
 use farol_base::{CanonicalUrl, Clock, SystemClock};
@@ -30,15 +31,15 @@ pub struct Running {
     crawler: Option<Crawler>,
     indexer: Option<Indexer>,
     control: Option<Control>,
-    desk: Option<Arc<Desk>>,
+    engine: Option<Arc<LiveEngine>>,
     /// The crawl as it was before this run.
-    left: View,
+    last_snapshot: CrawlSnapshot,
     /// What opening the folder had to mend.
     pub notes: Vec<String>,
     folder: Folder,
     config: Arc<Config>,
     // Given back last.
-    _held: Held,
+    _lock: FolderLock,
 }
 
 impl Running {
@@ -48,9 +49,9 @@ impl Running {
             crate::process::answers_people();
         }
         let config = Arc::new(config);
-        let held = folder.hold()?;
-        let fabric: Arc<dyn Fabric> = Arc::new(Local::open(&folder.tables())?);
-        let opened = crawler::open(&folder, &config, fabric.clone(), roles.index)?;
+        let lock = folder.lock()?;
+        let fabric = Fabric::local(&folder.tables())?;
+        let opened = crate::archive::open(&folder, &config, fabric.clone(), roles.index)?;
         let (links, archive, notes) = (opened.links.clone(), opened.archive.reader(), opened.notes.clone());
         let indexer = match roles.index {
             true => Some(Indexer::start(Sources {
@@ -62,40 +63,40 @@ impl Running {
                 fabric: fabric.clone(),
                 links: links.clone(),
                 archive: archive.clone(),
-                reader: opened.reader.clone(),
+                interpreter: opened.interpreter.clone(),
                 commit_every: config.index.commit_every.get(),
             })?),
             false => None,
         };
-        let left = opened.view()?;
-        let clicks = opened.keep.clicks.clone();
+        let last_snapshot = opened.snapshot()?;
+        let clicks = opened.followers.clicks.clone();
         let crawler = match roles.crawl {
             true => Some(Crawler::start(opened, &folder, config.clone(), seeds, roles.ends_when_done)?),
             false => None,
         };
-        let line = crawler.as_ref().map(Crawler::line);
+        let crawl = crawler.as_ref().map(Crawler::handle);
         let (queries, ranks) = (Arc::new(Queries::default()), Arc::new(Ranks::default()));
         let control = Control::start(Watched {
-            view: viewer(line.clone(), left.clone()),
+            snapshot: snapshots(crawl.clone(), last_snapshot.clone()),
             index: indexer.as_ref().map(Indexer::progress),
             queries: queries.clone(),
             links,
             ranks: ranks.clone(),
             rank_every: config.index.rank_every.get(),
         })?;
-        let desk = indexer.as_ref().filter(|_| roles.serve).map(|indexer| {
-            Arc::new(Desk {
+        let engine = indexer.as_ref().filter(|_| roles.serve).map(|indexer| {
+            Arc::new(LiveEngine {
                 config: config.clone(),
                 index: indexer.progress(),
                 ranks,
                 queries,
                 samples: control.samples(),
-                cache: Cacher::new(&config.cache),
+                cache: ResultCache::new(&config.cache),
                 archive,
                 clicks,
-                crawl: line,
+                crawl,
                 started: SystemClock.now(),
-                left: left.clone(),
+                last_snapshot: last_snapshot.clone(),
                 disk_path: folder.path().to_path_buf(),
             })
         });
@@ -103,18 +104,18 @@ impl Running {
             crawler,
             indexer,
             control: Some(control),
-            desk,
-            left,
+            engine,
+            last_snapshot,
             notes,
             folder,
             config,
-            _held: held,
+            _lock: lock,
         })
     }
 
     /// Listens for people; returns where.
     pub async fn listen(&self) -> Result<Option<SocketAddr>> {
-        let Some(desk) = &self.desk else { return Ok(None) };
+        let Some(engine) = &self.engine else { return Ok(None) };
         let wanted = &self.config.serve.listen;
         let listener = tokio::net::TcpListener::bind(wanted).await.map_err(|error| match error.kind() {
             std::io::ErrorKind::AddrInUse => {
@@ -130,7 +131,8 @@ impl Running {
             ),
         })?;
         let address = listener.local_addr()?;
-        let router = farol_front::router(desk.clone(), front::settings(&self.config, self.crawler.is_some()));
+        let router =
+            farol_front::router(engine.clone(), front::settings(&self.config, self.crawler.is_some()));
         tokio::spawn(async move {
             let service = router.into_make_service_with_connect_info::<SocketAddr>();
             if let Err(error) = axum::serve(listener, service).await {
@@ -142,10 +144,10 @@ impl Running {
     }
 
     /// The crawl at this moment.
-    pub fn view(&self) -> View {
+    pub fn snapshot(&self) -> CrawlSnapshot {
         match &self.crawler {
-            Some(crawler) => crawler.view(),
-            None => self.left.clone(),
+            Some(crawler) => crawler.snapshot(),
+            None => self.last_snapshot.clone(),
         }
     }
 
@@ -170,14 +172,15 @@ impl Running {
         drop(self.control.take());
         let crawled = self.crawler.take().map_or(Ok(()), Crawler::stop);
         let indexed = self.indexer.take().map_or(Ok(()), Indexer::stop);
-        let clicked = self.desk.as_ref().map_or(Ok(()), |desk| desk.clicks.flush());
+        let clicked = self.engine.as_ref().map_or(Ok(()), |engine| engine.clicks.flush());
         crawled.and(indexed).and(clicked)
     }
 }
 
-fn viewer(line: Option<Line>, left: View) -> Box<dyn Fn() -> View + Send> {
-    match line {
-        Some(line) => Box::new(move || line.view()),
-        None => Box::new(move || left.clone()),
+/// The crawl at any moment: of a running one as it is, otherwise as it was left.
+fn snapshots(crawl: Option<CrawlHandle>, last: CrawlSnapshot) -> Box<dyn Fn() -> CrawlSnapshot + Send> {
+    match crawl {
+        Some(crawl) => Box::new(move || crawl.snapshot()),
+        None => Box::new(move || last.clone()),
     }
 }

@@ -27,12 +27,12 @@ pub struct Folder {
 }
 
 /// The right to write to a data folder; given back when dropped.
-pub struct Held {
+pub struct FolderLock {
     _lock: File,
     running: PathBuf,
 }
 
-impl Drop for Held {
+impl Drop for FolderLock {
     fn drop(&mut self) {
         // Nobody listens any more; a file that stays behind is overwritten by the next run.
         let _ = std::fs::remove_file(&self.running);
@@ -85,7 +85,7 @@ impl Folder {
     }
 
     /// Takes the right to write; fails at once when another process has it.
-    pub fn hold(&self) -> Result<Held> {
+    pub fn lock(&self) -> Result<FolderLock> {
         let path = self.path.join("lock");
         let lock = OpenOptions::new()
             .create(true)
@@ -94,7 +94,7 @@ impl Folder {
             .open(&path)
             .with_context(|| format!("cannot write to {}; check who owns the folder", path.display()))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Held { _lock: lock, running: self.running() }),
+            Ok(()) => Ok(FolderLock { _lock: lock, running: self.running() }),
             Err(TryLockError::WouldBlock) => bail!(
                 "another Farol is using {}{}; stop it first, or name another folder with --data",
                 self.path.display(),
@@ -118,7 +118,7 @@ impl Folder {
     }
 
     /// Whether a process holds the folder now.
-    pub fn is_held(&self) -> bool {
+    pub fn is_locked(&self) -> bool {
         let lock = File::open(self.path.join("lock"));
         lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
@@ -181,20 +181,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_made_once_and_held_once() {
+    fn a_folder_is_made_once_and_locked_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data");
         assert!(format!("{:#}", Folder::open(&path).unwrap_err()).contains("farol up URL"));
         let folder = Folder::open_or_create(&path).unwrap();
-        assert!(!folder.is_held());
-        let held = folder.hold().unwrap();
+        assert!(!folder.is_locked());
+        let lock = folder.lock().unwrap();
         folder.announce("127.0.0.1:9".parse().unwrap()).unwrap();
-        assert!(folder.is_held());
-        let error = format!("{:#}", Folder::open(&path).unwrap().hold().err().unwrap());
+        assert!(folder.is_locked());
+        let error = format!("{:#}", Folder::open(&path).unwrap().lock().err().unwrap());
         assert!(error.contains("another Farol") && error.contains("127.0.0.1:9"), "{error}");
-        drop(held);
-        assert!(!folder.is_held() && folder.listening().is_none());
-        folder.hold().unwrap();
+        drop(lock);
+        assert!(!folder.is_locked() && folder.listening().is_none());
+        folder.lock().unwrap();
     }
 
     #[test]

@@ -3,15 +3,20 @@
 //! The binary is thin: it reads the command line and the config, opens a data folder, and starts roles that
 //! meet through the fabric. What the roles decide lies in the crates beside this one.
 
+mod archive;
 mod cli;
+mod clicks;
 mod config;
 mod disk;
 mod engine;
 mod fabric;
 mod folder;
+mod handles;
+mod operator;
 mod process;
 mod progress;
 mod roles;
+mod seed;
 
 use clap::Parser;
 use std::process::ExitCode;

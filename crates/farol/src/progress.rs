@@ -1,7 +1,7 @@
 //! One line in the terminal that tells how the crawl is going; without a terminal only what is said once.
 
 use crate::engine::Running;
-use farol_front::State;
+use farol_base::status::EngineState;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::VecDeque;
 use std::io::IsTerminal;
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 const WINDOW: Duration = Duration::from_secs(5);
 
 /// The line.
-pub struct Progress {
+pub struct ProgressLine {
     bar: ProgressBar,
     shown: bool,
     recent: VecDeque<(Instant, u64)>,
 }
 
-impl Progress {
-    pub fn new() -> Progress {
+impl ProgressLine {
+    pub fn new() -> ProgressLine {
         let shown = std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
@@ -27,7 +27,7 @@ impl Progress {
             ProgressStyle::with_template("{spinner:.yellow} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner()),
         );
-        Progress { bar, shown, recent: VecDeque::new() }
+        ProgressLine { bar, shown, recent: VecDeque::new() }
     }
 
     /// Says something that stays: above the line, or in the log of whoever has no terminal.
@@ -40,29 +40,29 @@ impl Progress {
         if !self.shown {
             return;
         }
-        let view = running.view();
+        let snapshot = running.snapshot();
         let now = Instant::now();
-        self.recent.push_back((now, view.totals.pages));
+        self.recent.push_back((now, snapshot.totals.pages));
         while self.recent.front().is_some_and(|(at, _)| now - *at > WINDOW) {
             self.recent.pop_front();
         }
-        let (first_at, first) = self.recent.front().copied().unwrap_or((now, view.totals.pages));
-        let rate = (view.totals.pages - first) as f64 / (now - first_at).as_secs_f64().max(0.5);
+        let (first_at, first) = self.recent.front().copied().unwrap_or((now, snapshot.totals.pages));
+        let rate = (snapshot.totals.pages - first) as f64 / (now - first_at).as_secs_f64().max(0.5);
         let mut parts = vec![
-            format!("{} pages", grouped(view.totals.pages)),
+            format!("{} pages", grouped(snapshot.totals.pages)),
             format!("{rate:.1}/s"),
-            format!("{} hosts", grouped(view.hosts_known)),
-            format!("{} queued", grouped(view.queue)),
-            format!("{} errors", grouped(view.totals.errors_sum())),
-            format!("{} on disk", size(view.archive_bytes + view.urls_bytes + view.links_bytes)),
+            format!("{} hosts", grouped(snapshot.hosts_known)),
+            format!("{} queued", grouped(snapshot.queue)),
+            format!("{} errors", grouped(snapshot.totals.errors_sum())),
+            format!("{} on disk", size(snapshot.archive_bytes + snapshot.urls_bytes + snapshot.links_bytes)),
         ];
         parts.extend(running.documents().map(|documents| format!("{} searchable", grouped(documents))));
-        match view.state {
-            State::Crawling => {}
+        match snapshot.state {
+            EngineState::Crawling => {}
             state => parts.push(format!("[{}]", state.code().replace('_', " "))),
         }
-        if !view.message.is_empty() {
-            parts.push(view.message);
+        if !snapshot.message.is_empty() {
+            parts.push(snapshot.message);
         }
         self.bar.set_message(parts.join(" · "));
         self.bar.tick();

@@ -122,7 +122,7 @@ impl Engine for Fake {
         let language = |tag, count| Language::parse(tag).map(|language| (language, count));
         Status {
             version: env!("CARGO_PKG_VERSION").into(),
-            state: if self.is_paused() { State::Paused } else { State::Crawling },
+            state: if self.is_paused() { EngineState::Paused } else { EngineState::Crawling },
             message: if self.is_paused() { "paused by the operator".into() } else { String::new() },
             now: NOW,
             uptime: Duration::from_secs(93_784),
@@ -251,7 +251,7 @@ impl Engine for Fake {
             return None;
         }
         let visit = |i: u64| {
-            Some(Visit {
+            Some(RecentVisit {
                 at: NOW - Duration::from_secs(i * 7),
                 url: host.url(&format!("/docs/page-{i}.html?x=<{i}>")).ok()?,
                 status: [Some(200), Some(304), Some(404), None, Some(503)][(i % 5) as usize],

@@ -42,8 +42,8 @@ mod text;
 pub use engine::{Command, Engine, EngineError, StoredCopy};
 pub use settings::Settings;
 pub use status::{
-    CacheStatus, CrawlStatus, DiskStatus, Freshness, History, HostDetail, HostList, HostRow, IndexStatus,
-    PageDetail, QueryStatus, RobotsTry, Sample, State, Status, Visit,
+    CacheStatus, CrawlStatus, DiskStatus, EngineState, Freshness, History, HostDetail, HostList, HostRow,
+    IndexStatus, PageDetail, QueryStatus, RecentVisit, RobotsTry, Sample, Status,
 };
 
 use axum::Router;

@@ -4,7 +4,7 @@ use crate::admin::access::Admin;
 use crate::failure::Failure;
 use crate::request_metrics::{BUCKETS, Counts};
 use crate::shared::Shared;
-use crate::{State as EngineState, Status};
+use crate::{EngineState, Status};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};

@@ -2,6 +2,7 @@
 //!
 //! Nothing here is `Serialize`; what goes over the wire are the twins in `api`.
 
+pub use farol_base::status::{EngineState, Freshness, RecentVisit};
 use farol_base::{CanonicalUrl, Host, Language, Timestamp};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,7 +13,7 @@ pub struct Status {
     /// The product's version.
     pub version: String,
     /// What the engine is doing.
-    pub state: State,
+    pub state: EngineState,
     /// What the state means here and now, in one sentence ("no room on /data: 12 MB left"); may be empty.
     pub message: String,
     /// When these numbers were taken.
@@ -33,52 +34,6 @@ pub struct Status {
     pub freshness: Option<Freshness>,
     /// The cache of answers; `None` where there is none.
     pub cache: Option<CacheStatus>,
-}
-
-/// What the engine is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum State {
-    /// Pages are being fetched.
-    Crawling,
-    /// Everything known has been fetched; waiting until a page is due again.
-    #[default]
-    Idle,
-    /// An operator asked for a pause.
-    Paused,
-    /// Fetching waits until there is room on the disk.
-    DiskFull,
-    /// Only questions are answered; no crawler runs in this process.
-    Serving,
-    /// On its way down.
-    Stopping,
-    /// Fetching stopped because of an error; the message says which.
-    Failed,
-}
-
-impl State {
-    /// Every state.
-    pub const ALL: [State; 7] = [
-        State::Crawling,
-        State::Idle,
-        State::Paused,
-        State::DiskFull,
-        State::Serving,
-        State::Stopping,
-        State::Failed,
-    ];
-
-    /// Its name in the API and in metrics.
-    pub fn code(self) -> &'static str {
-        match self {
-            State::Crawling => "crawling",
-            State::Idle => "idle",
-            State::Paused => "paused",
-            State::DiskFull => "disk_full",
-            State::Serving => "serving",
-            State::Stopping => "stopping",
-            State::Failed => "failed",
-        }
-    }
 }
 
 /// The crawler at this moment. Counts are since the data folder was made unless said otherwise.
@@ -174,17 +129,6 @@ impl CacheStatus {
         let spared = self.hits.saturating_add(self.shared);
         spared as f64 / spared.saturating_add(self.misses).max(1) as f64
     }
-}
-
-/// How fresh a set of pages is: estimates from what is known of their changes, not measurements.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Freshness {
-    /// Pages that the estimates are about.
-    pub pages: u64,
-    /// Expected share, 0 to 1, of the pages whose copy is still what the server has.
-    pub fresh: f64,
-    /// Mean time since copies stopped being true, over all pages; a copy that is still true counts as zero.
-    pub age: Duration,
 }
 
 /// The recent past as samples at equal steps, oldest first.
@@ -320,24 +264,7 @@ pub struct HostDetail {
     /// Failures by kind.
     pub errors: Vec<(String, u64)>,
     /// The last visits, newest first.
-    pub visits: Vec<Visit>,
-}
-
-/// One fetch.
-#[derive(Clone, Debug)]
-pub struct Visit {
-    /// When it was.
-    pub at: Timestamp,
-    /// What was fetched.
-    pub url: CanonicalUrl,
-    /// HTTP status, where there was an answer.
-    pub status: Option<u16>,
-    /// What came of it, in a few words ("indexed", "unchanged", "timeout").
-    pub outcome: String,
-    /// How long it took.
-    pub took: Duration,
-    /// Bytes of the body.
-    pub bytes: u64,
+    pub visits: Vec<RecentVisit>,
 }
 
 /// What robots.txt says of one page.

@@ -25,7 +25,7 @@ pub enum Wants {
 /// Asks for a path of the API and gives the answer as JSON.
 pub fn ask(place: &Place, path: &str, wants: Wants) -> Result<serde_json::Value> {
     let folder = Folder::open(&place.data)?;
-    if folder.is_held() {
+    if folder.is_locked() {
         let Some(address) = folder.listening() else {
             bail!(
                 "a crawl without a search page is using {}; ask again when it has ended",

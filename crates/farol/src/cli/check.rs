@@ -1,11 +1,12 @@
 //! `farol check`: reads everything in a data folder and says what is wrong with it.
 
 use super::Place;
-use crate::fabric::{Fabric, Local, Table};
+use crate::archive::open_urls;
+use crate::archive::position::read_position;
+use crate::archive::replay::is_damage;
+use crate::fabric::{LocalTables, Table, Tables};
 use crate::folder::Folder;
 use crate::progress::grouped;
-use crate::roles::crawler::replay::is_damage;
-use crate::roles::crawler::{self, hosts::read_position};
 use anyhow::Result;
 use farol_base::PagePosition;
 use farol_index::{Shard, ShardOptions};
@@ -25,11 +26,11 @@ pub struct Check {
 
 /// What the check found so far.
 #[derive(Default)]
-struct Findings {
+struct CheckReport {
     damaged: bool,
 }
 
-impl Findings {
+impl CheckReport {
     fn say(&mut self, part: &str, result: Result<String>, advice: &str) {
         match result {
             Ok(text) => println!("{part:<8} fine: {text}"),
@@ -43,41 +44,41 @@ impl Findings {
 
 pub fn run(args: &Check) -> Result<ExitCode> {
     let folder = Folder::open(&args.place.data)?;
-    let _held = folder.hold()?;
+    let _lock = folder.lock()?;
     if args.repair {
         return repair(&folder);
     }
-    let mut findings = Findings::default();
+    let mut report = CheckReport::default();
     let mut pages = Vec::new();
     let archive = check_archive(&folder, &mut pages);
     let end = archive.as_ref().map_or(PagePosition::default(), |(_, end)| *end);
-    findings.say(
+    report.say(
         "pages",
         archive.map(|(text, _)| text),
         "The other pages are fine; delete the urls folder to have the damaged ones fetched again.",
     );
-    findings.say(
+    report.say(
         "urls",
         check_urls(&folder, &pages, end),
         "Run `farol check --repair`, then crawl on: what is damaged is built anew from the pages, the rest stays.",
     );
-    findings.say(
+    report.say(
         "links",
         check_links(&folder, end),
         "Delete the links folder: the next run builds it from the pages.",
     );
-    findings.say(
+    report.say(
         "index",
         check_index(&folder, end),
         "Delete the index folder: the next run builds it from the pages.",
     );
-    findings.say("tables", check_tables(&folder, end), "Delete tables.redb and name your seeds again.");
-    Ok(if findings.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    report.say("tables", check_tables(&folder, end), "Delete tables.redb and name your seeds again.");
+    Ok(if report.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Empties damaged parts of the URL store. The next crawl, which knows its scope, reads them from the archive again.
 fn repair(folder: &Folder) -> Result<ExitCode> {
-    let mut urls = crawler::open_urls(folder)?;
+    let mut urls = open_urls(folder)?;
     let damage = urls.check();
     if damage.is_empty() {
         println!("urls     nothing to repair");
@@ -127,7 +128,7 @@ fn check_archive(
 }
 
 fn check_urls(folder: &Folder, pages: &[farol_base::CanonicalUrl], end: PagePosition) -> Result<String> {
-    let mut urls = crawler::open_urls(folder)?;
+    let mut urls = open_urls(folder)?;
     let damage = urls.check();
     if let Some(first) = damage.first() {
         let hosts: u64 = damage.iter().map(|damage| damage.hosts).sum();
@@ -181,9 +182,9 @@ fn check_index(folder: &Folder, end: PagePosition) -> Result<String> {
 }
 
 fn check_tables(folder: &Folder, end: PagePosition) -> Result<String> {
-    let tables = Local::open(&folder.tables())?;
+    let tables = LocalTables::open(&folder.tables())?;
     let mut entries = 0;
-    for table in [Table::Hosts, Table::Robots, Table::Orders, Table::Clicks, Table::Marks] {
+    for table in Table::ALL {
         entries += tables.scan(table)?.len() as u64;
     }
     let mark =

@@ -47,8 +47,8 @@ pub fn run(args: &Demo) -> Result<ExitCode> {
     config.crawl.delay_min = Span::from(std::time::Duration::from_millis(50));
     config.crawl.resolve = vec![format!("*.{domain}=127.0.0.0/8:{}", server.address().port())];
     let folder = Folder::open_or_create(&args.place.data)?;
-    let seed = crate::roles::front::read_seed(&format!("http://{first}/")).map_err(anyhow::Error::msg)?;
-    let code = super::run::stay(
+    let seed = crate::seed::read_seed(&format!("http://{first}/")).map_err(anyhow::Error::msg)?;
+    let code = super::run::run_until_stopped(
         folder,
         config,
         &[seed],

@@ -1,8 +1,8 @@
 //! `farol export`: what the engine knows, in plain formats.
 
 use super::Place;
+use crate::archive::replay::is_damage;
 use crate::folder::Folder;
-use crate::roles::crawler::replay::is_damage;
 use anyhow::{Context, Result};
 use farol_index::Searcher;
 use std::fs::File;
@@ -57,10 +57,10 @@ pub fn run(args: &Export) -> Result<ExitCode> {
         }
         What::Visits => visits(&folder, &mut out)?,
         What::Graph => {
-            let _held = folder.hold().context("the graph is read from a folder that nobody writes to")?;
-            let mut graph = crate::roles::crawler::graph::read(&folder, &args.agent)?;
+            let _lock = folder.lock().context("the graph is read from a folder that nobody writes to")?;
+            let mut graph = super::host_graph::read(&folder, &args.agent)?;
             if let Some(path) = &args.geo {
-                crate::roles::crawler::graph::locate(&mut graph, &super::partition::read_geo(path)?);
+                super::host_graph::locate(&mut graph, &super::partition::read_geo(path)?);
             }
             out.write_all(graph.write().as_bytes())?;
         }

@@ -1,16 +1,15 @@
 //! `farol import`: pages from WARC files of any origin.
 
 use super::Place;
+use crate::archive::{self, FollowerSet, Opened};
 use crate::engine::Roles;
-use crate::fabric::{Fabric, Local};
+use crate::fabric::Fabric;
 use crate::folder::Folder;
 use crate::progress::grouped;
-use crate::roles::crawler;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 #[derive(clap::Args)]
 pub struct Import {
@@ -69,19 +68,19 @@ struct Sums {
 }
 
 struct Importer {
-    opened: crawler::Opened,
+    opened: Opened,
     batch: Vec<farol_store::pages::Exchange>,
     ids: farol_base::Seeded,
     compression: u32,
     sums: Sums,
-    _held: crate::folder::Held,
+    _lock: crate::folder::FolderLock,
 }
 
 impl Importer {
     fn open(folder: &Folder, config: &crate::config::Config) -> Result<Importer> {
-        let held = folder.hold()?;
-        let fabric: Arc<dyn Fabric> = Arc::new(Local::open(&folder.tables())?);
-        let opened = crawler::open(folder, config, fabric, false)?;
+        let lock = folder.lock()?;
+        let fabric = Fabric::local(&folder.tables())?;
+        let opened = archive::open(folder, config, fabric, false)?;
         use farol_base::Clock;
         let seed = farol_base::SystemClock.now().as_millis() ^ u64::from(std::process::id()) << 44;
         Ok(Importer {
@@ -90,7 +89,7 @@ impl Importer {
             ids: farol_base::Seeded::new(seed),
             compression: config.archive.compression,
             sums: Sums::default(),
-            _held: held,
+            _lock: lock,
         })
     }
 
@@ -129,17 +128,17 @@ impl Importer {
             self.batch.iter().map(|exchange| farol_store::pages::encode(exchange, ids, level)).collect();
         let positions = self.opened.archive.append(&encoded)?;
         for (exchange, position) in self.batch.drain(..).zip(positions) {
-            let wanted = crawler::keep::For::ALL;
-            crawler::replay::apply(&mut self.opened.keep, &self.opened.reader, &exchange, position, wanted)?;
+            let Opened { followers, interpreter, .. } = &mut self.opened;
+            archive::replay::apply(followers, interpreter, &exchange, position, FollowerSet::ALL)?;
         }
-        self.opened.keep.flush(self.opened.archive.end())
+        self.opened.followers.flush(self.opened.archive.end())
     }
 
     fn finish(mut self) -> Result<Sums> {
         self.opened.archive.sync()?;
-        self.opened.keep.urls.sync()?;
-        self.opened.keep.hosts.write(self.opened.archive.end())?;
-        self.opened.keep.linker.sync()?;
+        self.opened.followers.urls.sync()?;
+        self.opened.followers.hosts.write(self.opened.archive.end())?;
+        self.opened.followers.linker.sync()?;
         Ok(self.sums)
     }
 }

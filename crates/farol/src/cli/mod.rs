@@ -7,6 +7,7 @@ mod config;
 mod demo;
 mod export;
 mod freshness;
+mod host_graph;
 mod import;
 mod input;
 mod partition;
@@ -154,7 +155,7 @@ impl Crawling {
     /// The seeds of the command line and of the settings.
     pub fn seeds(&self, config: &Config) -> Result<Vec<CanonicalUrl>> {
         let texts = self.seeds.iter().chain(&config.crawl.seeds);
-        texts.map(|text| crate::roles::front::read_seed(text).map_err(anyhow::Error::msg)).collect()
+        texts.map(|text| crate::seed::read_seed(text).map_err(anyhow::Error::msg)).collect()
     }
 }
 

@@ -139,7 +139,7 @@ fn plan(args: &PlanArgs) -> Result<Planned> {
         bail!("no host is known yet; crawl first, or name a graph with --graph FILE");
     }
     if let Some(path) = &args.geo {
-        crate::roles::crawler::graph::locate(&mut graph, &read_geo(path)?);
+        super::host_graph::locate(&mut graph, &read_geo(path)?);
     }
     let mut space = graph.space(agents);
     if let Some(path) = &args.traces {
@@ -187,8 +187,8 @@ fn agents(text: &str) -> Result<Vec<Agent>> {
 fn graph(args: &PlanArgs) -> Result<Exported> {
     if args.graph.is_empty() {
         let folder = Folder::open(&args.place.data)?;
-        let _held = folder.hold().context("the graph is read from a folder that nobody writes to")?;
-        return crate::roles::crawler::graph::read(&folder, "here");
+        let _lock = folder.lock().context("the graph is read from a folder that nobody writes to")?;
+        return super::host_graph::read(&folder, "here");
     }
     let mut all = Exported::default();
     for path in &args.graph {

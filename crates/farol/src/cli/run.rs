@@ -4,10 +4,10 @@ use super::{Crawling, Serving, need_seeds};
 use crate::config::Config;
 use crate::engine::{Roles, Running};
 use crate::folder::Folder;
-use crate::progress::{Progress, grouped, size};
+use crate::progress::{ProgressLine, grouped, size};
 use anyhow::{Context, Result};
 use farol_base::CanonicalUrl;
-use farol_front::State;
+use farol_base::status::EngineState;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ pub fn up(args: &Crawling) -> Result<ExitCode> {
     let folder = Folder::open_or_create(&args.place.data)?;
     need_seeds(&folder, &seeds, "up")?;
     let roles = Roles { crawl: true, index: true, serve: true, ends_when_done: false };
-    stay(folder, config, &seeds, roles)
+    run_until_stopped(folder, config, &seeds, roles)
 }
 
 pub fn crawl(args: &CrawlOnly) -> Result<ExitCode> {
@@ -36,7 +36,7 @@ pub fn crawl(args: &CrawlOnly) -> Result<ExitCode> {
     let folder = Folder::open_or_create(&args.crawling.place.data)?;
     need_seeds(&folder, &seeds, "crawl")?;
     let roles = Roles { crawl: true, index: args.index, serve: false, ends_when_done: true };
-    stay(folder, config, &seeds, roles)
+    run_until_stopped(folder, config, &seeds, roles)
 }
 
 pub fn serve(args: &Serving) -> Result<ExitCode> {
@@ -44,11 +44,16 @@ pub fn serve(args: &Serving) -> Result<ExitCode> {
     config.serve.listen = args.listen.clone().unwrap_or(config.serve.listen);
     let folder = Folder::open(&args.place.data)?;
     let roles = Roles { crawl: false, index: true, serve: true, ends_when_done: false };
-    stay(folder, config, &[], roles)
+    run_until_stopped(folder, config, &[], roles)
 }
 
 /// Runs the roles until Ctrl-C, SIGTERM, or their own end.
-pub fn stay(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles) -> Result<ExitCode> {
+pub fn run_until_stopped(
+    folder: Folder,
+    config: Config,
+    seeds: &[CanonicalUrl],
+    roles: Roles,
+) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("front")
@@ -57,7 +62,7 @@ pub fn stay(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles
         .context("cannot start threads")?;
     let anonymous = config.identity.contact.is_empty() && config.identity.public_url.is_empty();
     let begun = Instant::now();
-    let mut progress = Progress::new();
+    let mut progress = ProgressLine::new();
     let running = Running::start(folder, config, seeds, roles)?;
     running.notes.iter().for_each(|note| tracing::warn!("{note}"));
     let listening = match runtime.block_on(running.listen()) {
@@ -76,20 +81,20 @@ pub fn stay(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles
             "Site owners cannot see who you are: set contact or public_url under [identity] in farol.toml",
         );
     }
-    let before = running.view().totals.pages;
+    let before = running.snapshot().totals.pages;
     runtime.block_on(watch(&running, &mut progress));
     progress.clear();
-    let view = running.view();
-    let failed = view.state == State::Failed;
+    let snapshot = running.snapshot();
+    let failed = snapshot.state == EngineState::Failed;
     second_signal_ends_at_once(&runtime);
     let result = running.stop();
     if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
         let took = begun.elapsed().as_secs_f64();
         eprintln!(
             "{} pages in {took:.0} s, {} known URLs, {} on disk. Run the same command again to go on.",
-            grouped(view.totals.pages.saturating_sub(before)),
-            grouped(view.urls_known),
-            size(view.archive_bytes + view.urls_bytes + view.links_bytes),
+            grouped(snapshot.totals.pages.saturating_sub(before)),
+            grouped(snapshot.urls_known),
+            size(snapshot.archive_bytes + snapshot.urls_bytes + snapshot.links_bytes),
         );
     }
     result?;
@@ -97,25 +102,25 @@ pub fn stay(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles
 }
 
 /// Waits for the end, showing how things are meanwhile.
-async fn watch(running: &Running, progress: &mut Progress) {
+async fn watch(running: &Running, progress: &mut ProgressLine) {
     let mut ticks = tokio::time::interval(Duration::from_millis(200));
     let ended = ended();
     tokio::pin!(ended);
-    let mut last = (State::Crawling, String::new());
+    let mut last = (EngineState::Crawling, String::new());
     loop {
         tokio::select! {
             _ = &mut ended => return,
             _ = ticks.tick() => {
                 progress.update(running);
-                let view = running.view();
+                let snapshot = running.snapshot();
                 // Where there is no terminal, trouble must still be told, once.
-                if view.message != last.1 && matches!(view.state, State::DiskFull | State::Failed) {
-                    tracing::warn!("{}", view.message);
+                if snapshot.message != last.1 && matches!(snapshot.state, EngineState::DiskFull | EngineState::Failed) {
+                    tracing::warn!("{}", snapshot.message);
                 }
-                if last.0 == State::DiskFull && view.state == State::Crawling {
+                if last.0 == EngineState::DiskFull && snapshot.state == EngineState::Crawling {
                     tracing::warn!("there is room on the disk again; crawling goes on");
                 }
-                last = (view.state, view.message);
+                last = (snapshot.state, snapshot.message);
                 if running.is_finished() {
                     return;
                 }

@@ -1,6 +1,7 @@
-//! The fabric of a single process: a bounded queue, and tables in one file.
+//! The fabric of a single process: a bounded queue in memory, and tables in one file.
 
-use super::{Change, Fabric, Table};
+use super::bus::{Change, ChangeQueue, Delivery};
+use super::tables::{Table, Tables};
 use anyhow::{Context, Result};
 use farol_base::sync::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -11,34 +12,59 @@ use std::time::Duration;
 /// Changes that wait for the indexer at most: 256 documents × some 30 KiB of text = 8 MiB.
 const QUEUE_CHANGES_MAX: usize = 256;
 
-/// A fabric that needs nothing but a file.
-pub struct Local {
-    tables: Database,
+/// A queue that lives as long as the process: the archive is what survives.
+pub struct LocalQueue {
     sender: SyncSender<Change>,
-    receiver: Mutex<Receiver<Change>>,
+    receiver: Mutex<Receiving>,
 }
 
-impl Local {
-    /// Opens the tables in this file, making it where it does not exist.
-    pub fn open(path: &Path) -> Result<Local> {
-        let tables = Database::create(path).with_context(|| format!("cannot open {}", path.display()))?;
-        let (sender, receiver) = sync_channel(QUEUE_CHANGES_MAX);
-        Ok(Local { tables, sender, receiver: Mutex::new(receiver) })
+struct Receiving {
+    changes: Receiver<Change>,
+    next_seqno: u64,
+}
+
+impl LocalQueue {
+    pub fn new() -> LocalQueue {
+        let (sender, changes) = sync_channel(QUEUE_CHANGES_MAX);
+        LocalQueue { sender, receiver: Mutex::new(Receiving { changes, next_seqno: 1 }) }
     }
 }
 
-impl Fabric for Local {
+impl ChangeQueue for LocalQueue {
     fn send(&self, change: Change) -> Result<()> {
         self.sender.send(change).map_err(|_| anyhow::anyhow!("the indexer has stopped"))
     }
 
-    fn receive(&self, wait: Duration) -> Option<Change> {
-        let receiver = self.receiver.lock();
-        receiver.recv_timeout(wait).ok()
+    fn receive(&self, wait: Duration) -> Option<Delivery> {
+        let mut receiver = self.receiver.lock();
+        let change = receiver.changes.recv_timeout(wait).ok()?;
+        let seqno = receiver.next_seqno;
+        receiver.next_seqno += 1;
+        Some(Delivery { seqno, change })
     }
 
+    /// Nothing is delivered twice here, so there is nothing to let go of.
+    fn ack(&self, seqno: u64) {
+        debug_assert!(seqno < self.receiver.lock().next_seqno, "{seqno} has not been received");
+    }
+}
+
+/// Tables in one redb file; all of a write or nothing.
+pub struct LocalTables {
+    file: Database,
+}
+
+impl LocalTables {
+    /// Opens the tables in this file, making it where it does not exist.
+    pub fn open(path: &Path) -> Result<LocalTables> {
+        let file = Database::create(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(LocalTables { file })
+    }
+}
+
+impl Tables for LocalTables {
     fn put(&self, entries: &[(Table, &str, &[u8])]) -> Result<()> {
-        let write = self.tables.begin_write().context("cannot write to the tables")?;
+        let write = self.file.begin_write().context("cannot write to the tables")?;
         for (table, key, value) in entries {
             let mut table = write.open_table(definition(*table))?;
             if value.is_empty() {
@@ -51,7 +77,7 @@ impl Fabric for Local {
     }
 
     fn get(&self, table: Table, key: &str) -> Result<Option<Vec<u8>>> {
-        let read = self.tables.begin_read()?;
+        let read = self.file.begin_read()?;
         match read.open_table(definition(table)) {
             Ok(table) => Ok(table.get(key)?.map(|value| value.value().to_vec())),
             Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
@@ -60,7 +86,7 @@ impl Fabric for Local {
     }
 
     fn scan(&self, table: Table) -> Result<Vec<(String, Vec<u8>)>> {
-        let read = self.tables.begin_read()?;
+        let read = self.file.begin_read()?;
         let table = match read.open_table(definition(table)) {
             Ok(table) => table,
             Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
@@ -76,43 +102,38 @@ impl Fabric for Local {
 }
 
 fn definition(table: Table) -> TableDefinition<'static, &'static str, &'static [u8]> {
-    TableDefinition::new(match table {
-        Table::Hosts => "hosts",
-        Table::Robots => "robots",
-        Table::Orders => "orders",
-        Table::Clicks => "clicks",
-        Table::Marks => "marks",
-    })
+    TableDefinition::new(table.name())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farol_base::PagePosition;
+    use crate::fabric::{bus, tables};
+    use std::sync::Arc;
 
     #[test]
-    fn tables_survive_and_changes_keep_their_order() {
+    fn the_queue_keeps_what_queues_promise() {
+        bus::check_contract(&LocalQueue::new());
+    }
+
+    #[test]
+    fn the_tables_keep_what_tables_promise() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("tables.redb");
-        {
-            let fabric = Local::open(&path).unwrap();
-            assert_eq!(fabric.get(Table::Orders, "a").unwrap(), None);
-            fabric
-                .put(&[(Table::Orders, "a", b"1"), (Table::Orders, "b", b"2"), (Table::Hosts, "a", b"3")])
-                .unwrap();
-            fabric.put(&[(Table::Orders, "a", b"")]).unwrap();
-            for file in 0..3 {
-                fabric.send(Change::Upto(PagePosition { file, offset: 0 })).unwrap();
-            }
-            for want in 0..3 {
-                let got = fabric.receive(Duration::ZERO);
-                assert!(matches!(got, Some(Change::Upto(at)) if at.file == want), "{got:?}");
-            }
-            assert!(fabric.receive(Duration::ZERO).is_none());
-        }
-        let fabric = Local::open(&path).unwrap();
-        assert_eq!(fabric.scan(Table::Orders).unwrap(), [("b".to_string(), b"2".to_vec())]);
-        assert_eq!(fabric.get(Table::Hosts, "a").unwrap().as_deref(), Some(&b"3"[..]));
-        assert!(fabric.scan(Table::Clicks).unwrap().is_empty());
+        tables::check_contract(|| Arc::new(LocalTables::open(&dir.path().join("tables.redb")).unwrap()));
+    }
+
+    #[test]
+    fn a_full_queue_makes_the_sender_wait() {
+        let queue = Arc::new(LocalQueue::new());
+        let send = |queue: &LocalQueue| queue.send(Change::Upto(Default::default())).unwrap();
+        (0..QUEUE_CHANGES_MAX).for_each(|_| send(&queue));
+        let waiting = {
+            let queue = queue.clone();
+            std::thread::spawn(move || send(&queue))
+        };
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!waiting.is_finished());
+        assert!(queue.receive(Duration::ZERO).is_some());
+        waiting.join().unwrap();
     }
 }

@@ -1,60 +1,31 @@
-//! What carries messages and shared tables between roles.
+//! The fabric: what carries changes and shared tables between roles.
 //!
-//! Roles never call each other. A crawler gives documents to the fabric, an indexer takes them; tables hold
-//! what must survive and be seen by others. [`Local`] does both inside one process with a bounded queue and a
-//! file; a cluster puts a message system behind the same trait.
+//! It is two seams. [`bus`] has the queue on which a crawler tells indexers what changed; [`tables`] has the named
+//! tables that hold what must survive a restart or be seen by other roles. [`local`] does both inside one process, with
+//! a bounded queue and a file; a cluster puts a message system behind the same two traits.
 
+pub mod bus;
 mod local;
+pub mod tables;
 
-pub use local::Local;
+pub use bus::{Change, ChangeQueue, Delivery};
+pub use local::{LocalQueue, LocalTables};
+pub use tables::{Table, Tables};
 
 use anyhow::Result;
-use farol_base::{CanonicalUrl, Document, Host, PagePosition};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
 
-/// What an indexer is told, in the order in which it happened.
-#[derive(Debug)]
-pub enum Change {
-    /// The page is now this; replaces what was known under its URL.
-    Put(Box<Document>),
-    /// The page is gone, or asked not to be indexed.
-    Delete(CanonicalUrl),
-    /// All pages of the host go.
-    DeleteHost(Host),
-    /// Everything up to this position of the archive has been said.
-    Upto(PagePosition),
+/// The two seams between roles.
+#[derive(Clone)]
+pub struct Fabric {
+    pub changes: Arc<dyn ChangeQueue>,
+    pub tables: Arc<dyn Tables>,
 }
 
-/// A named table of small values; see [`Fabric::put`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Table {
-    /// What is remembered of each host.
-    Hosts,
-    /// robots.txt of each host, as it was sent.
-    Robots,
-    /// What the operator has said: seeds, pause, removed hosts.
-    Orders,
-    /// How often people opened each page from the results.
-    Clicks,
-    /// How far each reader of the archive has come.
-    Marks,
-}
-
-/// The seam between roles.
-pub trait Fabric: Send + Sync {
-    /// Hands a change to the indexers; waits while their queue is full.
-    fn send(&self, change: Change) -> Result<()>;
-
-    /// Takes the next change; `None` when none came in time.
-    fn receive(&self, wait: Duration) -> Option<Change>;
-
-    /// Writes some entries of tables, all or none; an empty value removes its key. Survives a crash when it
-    /// returns.
-    fn put(&self, entries: &[(Table, &str, &[u8])]) -> Result<()>;
-
-    /// Reads one entry.
-    fn get(&self, table: Table, key: &str) -> Result<Option<Vec<u8>>>;
-
-    /// Reads a whole table in the order of its keys.
-    fn scan(&self, table: Table) -> Result<Vec<(String, Vec<u8>)>>;
+impl Fabric {
+    /// A fabric of one process, with its tables in this file.
+    pub fn local(path: &Path) -> Result<Fabric> {
+        Ok(Fabric { changes: Arc::new(LocalQueue::new()), tables: Arc::new(LocalTables::open(path)?) })
+    }
 }

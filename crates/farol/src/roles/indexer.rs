@@ -3,20 +3,21 @@
 //! The shard remembers how far it has taken in the archive. When it starts behind (after a crash, or because
 //! the index was deleted), or when writing fails, it reads on from there by itself.
 
-use crate::fabric::{Change, Fabric};
-use crate::roles::crawler::keep::{change_of, lock};
-use crate::roles::crawler::orders::Orders;
-use crate::roles::crawler::reading::Reader;
-use crate::roles::crawler::replay::is_damage;
+use crate::archive::Interpreter;
+use crate::archive::change::change_of;
+use crate::archive::replay::is_damage;
+use crate::fabric::{Change, Delivery, Fabric};
+use crate::handles::index::IndexProgress;
+use crate::operator::OperatorState;
 use anyhow::{Context, Result};
-use farol_base::sync::{Mutex, RwLock};
+use farol_base::sync::Mutex;
 use farol_base::{Document, PageId, PagePosition};
-use farol_index::{Searcher, Shard, ShardOptions};
+use farol_index::{Shard, ShardOptions};
 use farol_links::Links;
 use farol_store::pages::ArchiveReader;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -70,44 +71,18 @@ const POSITION_EVERY: Duration = Duration::from_secs(60);
 pub struct Sources {
     pub dir: PathBuf,
     pub options: ShardOptions,
-    pub fabric: Arc<dyn Fabric>,
+    pub fabric: Fabric,
     pub links: Arc<Mutex<Links>>,
     pub archive: ArchiveReader,
-    pub reader: Reader,
+    pub interpreter: Interpreter,
     pub commit_every: Duration,
 }
 
 /// A running indexer.
 pub struct Indexer {
     stop: Arc<AtomicBool>,
-    progress: Arc<Progress>,
+    progress: Arc<IndexProgress>,
     thread: Option<JoinHandle<Result<()>>>,
-}
-
-/// What others may see of it.
-pub struct Progress {
-    searcher: RwLock<Searcher>,
-    pub pages: AtomicU64,
-    /// Why indexing waits; empty while all is well.
-    pub trouble: Mutex<String>,
-    /// Whether everything archived before the start has been taken in.
-    pub caught_up: AtomicBool,
-}
-
-impl Progress {
-    fn of(shard: &Shard) -> Progress {
-        Progress {
-            searcher: RwLock::new(shard.searcher()),
-            pages: AtomicU64::new(0),
-            trouble: Mutex::new(String::new()),
-            caught_up: AtomicBool::new(false),
-        }
-    }
-
-    /// Searches the shard as it was last committed.
-    pub fn searcher(&self) -> Searcher {
-        self.searcher.read().clone()
-    }
 }
 
 impl Indexer {
@@ -115,8 +90,8 @@ impl Indexer {
     pub fn start(sources: Sources) -> Result<Indexer> {
         let shard = Shard::open(&sources.dir, sources.options.clone())
             .with_context(|| format!("cannot open the index in {}", sources.dir.display()))?;
-        let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::of(&shard)));
-        let mut work = Work {
+        let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(IndexProgress::of(&shard)));
+        let mut work = IndexWorker {
             sources,
             shard: Some(shard),
             stop: stop.clone(),
@@ -124,6 +99,7 @@ impl Indexer {
             upto: PagePosition::default(),
             committed_upto: PagePosition::default(),
             fresh: 0,
+            received: 0,
         };
         let thread = std::thread::Builder::new().name("indexer".to_string()).spawn(move || {
             crate::process::be_nice();
@@ -132,7 +108,7 @@ impl Indexer {
         Ok(Indexer { stop, progress, thread: Some(thread) })
     }
 
-    pub fn progress(&self) -> Arc<Progress> {
+    pub fn progress(&self) -> Arc<IndexProgress> {
         self.progress.clone()
     }
 
@@ -147,43 +123,47 @@ impl Indexer {
     }
 }
 
-struct Work {
+struct IndexWorker {
     sources: Sources,
     /// `None` only while it is being opened again after trouble.
     shard: Option<Shard>,
     stop: Arc<AtomicBool>,
-    progress: Arc<Progress>,
+    progress: Arc<IndexProgress>,
     /// How far the archive has been taken in.
     upto: PagePosition,
     committed_upto: PagePosition,
     /// Changes since the last commit.
     fresh: u64,
+    /// The last change taken from the queue; 0 before the first.
+    received: u64,
 }
 
-impl Work {
+impl IndexWorker {
     fn run(&mut self) -> Result<()> {
-        self.or_mend(|work| work.catch_up());
+        self.retry_reopening(|work| work.catch_up());
         self.progress.caught_up.store(true, Ordering::SeqCst);
         let mut committed = Instant::now();
         loop {
             let stopping = self.stop.load(Ordering::SeqCst);
-            let change = self.sources.fabric.receive(Duration::from_millis(if stopping { 0 } else { 100 }));
-            let quiet = change.is_none();
-            if let Some(change) = change {
-                self.or_mend(move |work| work.take(change));
+            let wait = Duration::from_millis(if stopping { 0 } else { 100 });
+            let delivery = self.sources.fabric.changes.receive(wait);
+            let quiet = delivery.is_none();
+            if let Some(Delivery { seqno, change }) = delivery {
+                self.retry_reopening(move |work| work.take(change));
+                self.received = seqno;
             }
             let behind = committed.elapsed() >= POSITION_EVERY && self.upto > self.committed_upto;
             if behind
                 || self.fresh > 0 && (committed.elapsed() >= self.sources.commit_every || (stopping && quiet))
             {
-                self.or_mend(|work| work.commit());
+                self.retry_reopening(|work| work.commit());
                 committed = Instant::now();
             }
             if stopping && quiet {
                 return Ok(());
             }
             if quiet {
-                self.or_mend(|work| work.renew_anchors());
+                self.retry_reopening(|work| work.renew_anchors());
             }
         }
     }
@@ -216,6 +196,7 @@ impl Work {
         self.shard()?.commit(upto)?;
         self.committed_upto = upto;
         self.fresh = 0;
+        self.sources.fabric.changes.ack(self.received);
         Ok(())
     }
 
@@ -224,7 +205,7 @@ impl Work {
         let from = self.shard()?.watermark();
         self.upto = self.upto.max(from);
         self.committed_upto = from;
-        let orders = Orders::open(self.sources.fabric.clone())?;
+        let operator = OperatorState::open(self.sources.fabric.tables.clone())?;
         let archive = self.sources.archive.clone();
         for record in archive.scan(from) {
             let (position, next, exchange) = match record {
@@ -235,10 +216,10 @@ impl Work {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let removed = orders.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
+            let removed = operator.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
             if !removed {
-                let reading = self.sources.reader.read(&exchange, 0);
-                if let Some(change) = change_of(&exchange.url, position, reading.meaning) {
+                let interpreted = self.sources.interpreter.interpret(&exchange, 0);
+                if let Some(change) = change_of(&exchange.url, position, interpreted.outcome) {
                     self.take(change)?;
                 }
             }
@@ -255,7 +236,7 @@ impl Work {
 
     /// Indexes pages again whose incoming links have changed.
     fn renew_anchors(&mut self) -> Result<()> {
-        let dirty = lock(&self.sources.links).take_dirty(ANCHORS_PER_TURN);
+        let dirty = self.sources.links.lock().take_dirty(ANCHORS_PER_TURN);
         if dirty.is_empty() {
             return Ok(());
         }
@@ -274,7 +255,7 @@ impl Work {
     /// The anchor texts of a page, the most frequent first, one per line.
     fn anchors(&self, page: PageId) -> Result<String> {
         let mut text = String::new();
-        for (anchor, count) in lock(&self.sources.links).anchors(page)? {
+        for (anchor, count) in self.sources.links.lock().anchors(page)? {
             if NAVIGATION.contains(&anchor.to_lowercase().as_str()) {
                 continue;
             }
@@ -308,7 +289,7 @@ impl Work {
 
     /// Does a piece of work; when it fails (a full disk, say), opens the shard again as it was last committed
     /// and reads on from there, as often as needed. Pages wait safely in the archive meanwhile.
-    fn or_mend(&mut self, work: impl FnOnce(&mut Work) -> Result<()>) {
+    fn retry_reopening(&mut self, work: impl FnOnce(&mut IndexWorker) -> Result<()>) {
         let Err(mut error) = work(self) else { return };
         loop {
             self.complain(&error);
@@ -319,7 +300,7 @@ impl Work {
             self.shard = None;
             let opened = Shard::open(&self.sources.dir, self.sources.options.clone());
             let mended = opened.map_err(anyhow::Error::from).and_then(|shard| {
-                *self.progress.searcher.write() = shard.searcher();
+                self.progress.set_searcher(shard.searcher());
                 self.shard = Some(shard);
                 self.fresh = 0;
                 self.catch_up()

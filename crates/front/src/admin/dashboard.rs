@@ -11,7 +11,7 @@ use crate::pages::Here;
 use crate::params::link;
 use crate::shared::Shared;
 use crate::text::{Locale, Texts, Visitor, fill, format};
-use crate::{Freshness, History, Sample, State as EngineState, Status};
+use crate::{EngineState, Freshness, History, Sample, Status};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use maud::{Markup, html};

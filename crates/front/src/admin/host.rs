@@ -10,7 +10,7 @@ use crate::pages::{Here, href};
 use crate::params::{Params, link};
 use crate::shared::Shared;
 use crate::text::{Visitor, format};
-use crate::{HostDetail, RobotsTry, Visit};
+use crate::{HostDetail, RecentVisit, RobotsTry};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -120,7 +120,7 @@ fn robots(detail: &HostDetail, path: &str, tried: Option<&RobotsTry>, visitor: &
     }
 }
 
-fn visits(visits: &[Visit], visitor: &Visitor) -> Markup {
+fn visits(visits: &[RecentVisit], visitor: &Visitor) -> Markup {
     let (texts, locale) = (visitor.texts(), visitor.locale);
     html! {
         h2 { (texts.last_visits) }

@@ -37,7 +37,6 @@ impl Facts {
             VisitOutcome::Redirect => 2,
             VisitOutcome::Gone => 3,
             VisitOutcome::Refused => 4,
-            VisitOutcome::Duplicate => 5,
             VisitOutcome::Failed => FAILED,
         };
         Facts {

@@ -17,17 +17,17 @@ const SCAN_PIECE_BYTES: usize = 256 << 10;
 
 /// What the archive has, as its writer tells its readers.
 #[derive(Clone, Debug)]
-pub(super) struct Published(Arc<RwLock<State>>);
+pub(super) struct Published(Arc<RwLock<PublishedState>>);
 
 #[derive(Debug)]
-struct State {
+struct PublishedState {
     files: Vec<u32>,
     end: PagePosition,
 }
 
 impl Published {
     pub fn new(files: Vec<u32>, end: PagePosition) -> Published {
-        Published(Arc::new(RwLock::new(State { files, end })))
+        Published(Arc::new(RwLock::new(PublishedState { files, end })))
     }
 
     pub fn set(&self, end: PagePosition) {
@@ -38,7 +38,7 @@ impl Published {
         }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, State> {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, PublishedState> {
         self.0.read()
     }
 }

@@ -19,8 +19,6 @@ pub enum VisitOutcome {
     Gone,
     /// robots.txt forbids it.
     Refused,
-    /// Its content is that of another URL.
-    Duplicate,
     /// Nothing useful came back: no connection, a timeout, a host error.
     Failed,
 }
@@ -55,7 +53,6 @@ pub enum State {
     Redirect,
     Gone,
     Refused,
-    Duplicate,
     /// No visit has succeeded yet. A page that was collected before stays collected.
     Failed,
 }
@@ -115,20 +112,24 @@ impl Record {
 
 /// A record in little room: before the first visit there is nothing but a depth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Slim {
+pub(super) struct CompactRecord {
     depth: u16,
     visited: Option<Box<Record>>,
 }
 
-impl Slim {
+impl CompactRecord {
     /// What is known of a URL that was never visited.
-    pub fn found_at(depth: u16) -> Slim {
-        Slim { depth, visited: None }
+    pub fn found_at(depth: u16) -> CompactRecord {
+        CompactRecord { depth, visited: None }
     }
 
-    pub fn of(record: Record) -> Slim {
-        let found = Slim::found_at(record.depth);
-        if record.state == State::Known { found } else { Slim { visited: Some(Box::new(record)), ..found } }
+    pub fn of(record: Record) -> CompactRecord {
+        let found = CompactRecord::found_at(record.depth);
+        if record.state == State::Known {
+            found
+        } else {
+            CompactRecord { visited: Some(Box::new(record)), ..found }
+        }
     }
 
     pub fn depth(&self) -> u16 {
@@ -151,7 +152,6 @@ fn state_after(outcome: VisitOutcome) -> State {
         VisitOutcome::Redirect => State::Redirect,
         VisitOutcome::Gone => State::Gone,
         VisitOutcome::Refused => State::Refused,
-        VisitOutcome::Duplicate => State::Duplicate,
         VisitOutcome::Failed => State::Failed,
     }
 }
@@ -184,7 +184,7 @@ impl HostCounts {
             State::Gone => Some(&mut self.gone),
             State::Refused => Some(&mut self.refused),
             State::Failed => Some(&mut self.failed),
-            State::Known | State::Redirect | State::Duplicate => None,
+            State::Known | State::Redirect => None,
         }
     }
 }
@@ -207,14 +207,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slim_record_loses_nothing() {
+    fn a_compact_record_loses_nothing() {
         let found = Record { depth: 7, ..Record::default() };
-        assert_eq!((Slim::of(found.clone()), Slim::found_at(7).due()), (Slim::found_at(7), None));
-        assert_eq!(Slim::found_at(7).into_record(), found);
+        assert_eq!(
+            (CompactRecord::of(found.clone()), CompactRecord::found_at(7).due()),
+            (CompactRecord::found_at(7), None)
+        );
+        assert_eq!(CompactRecord::found_at(7).into_record(), found);
         let failed = Record { state: State::Failed, visits: 2, due: Timestamp::from_secs(9), ..found };
-        let slim = Slim::of(failed.clone());
-        assert_eq!((slim.depth(), slim.due()), (7, Some(Timestamp::from_secs(9))));
-        assert_eq!(slim.into_record(), failed);
+        let compact = CompactRecord::of(failed.clone());
+        assert_eq!((compact.depth(), compact.due()), (7, Some(Timestamp::from_secs(9))));
+        assert_eq!(compact.into_record(), failed);
     }
 
     fn check(outcomes: &[VisitOutcome], want: State, failures: u8) {
@@ -247,7 +250,6 @@ mod tests {
         check(&[Page, Failed], State::Collected, 1); // The archive still has it.
         check(&[Page, Failed, Gone], State::Gone, 0);
         check(&[Gone, Failed], State::Failed, 1);
-        check(&[Duplicate], State::Duplicate, 0);
         check(&[Redirect], State::Redirect, 0);
         check(&[Refused, Page], State::Collected, 0);
     }

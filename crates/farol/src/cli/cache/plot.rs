@@ -14,11 +14,11 @@ struct Panel<'a> {
     title: &'a str,
     x: (&'a str, bool),
     y_log: bool,
-    lines: Vec<Line<'a>>,
+    lines: Vec<Curve<'a>>,
 }
 
 /// Name, colour and points.
-type Line<'a> = (&'a str, &'a str, Vec<(f64, f64)>);
+type Curve<'a> = (&'a str, &'a str, Vec<(f64, f64)>);
 
 /// Draws what was found.
 pub fn draw(found: &Findings) -> String {

@@ -6,17 +6,17 @@
 //!
 //! INVARIANT: nothing follows from an answer before that answer is in the archive.
 
-use super::hosts::Recent;
-use super::keep::{For, Keep, Kept};
-use super::orders::{Order, Orders};
-use super::view::{Totals, View};
 use super::visit::{Answer, Visited, Visitor};
+use crate::archive::hosts::ROBOTS_VALID;
+use crate::archive::{ArchivedVisit, FollowerSet, Followers, Interpreted, PageOutcome};
 use crate::config::Config;
+use crate::handles::crawl::{CrawlSnapshot, Totals, set_full};
+use crate::handles::order::Order;
 use anyhow::Result;
+use farol_base::status::{EngineState, RecentVisit};
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, Host, Scheduled, SystemClock, Timestamp};
 use farol_fetch::FetchError;
-use farol_front::State;
 use farol_frontier::{
     Added, Disposition, Frontier, HostMemory, HostState, Lease, Offered, Outcome, Resolution, Step, Task,
 };
@@ -38,8 +38,8 @@ const HOSTS_PER_TURN: usize = 256;
 const NAP_MAX: Duration = Duration::from_millis(500);
 /// Sleep this long while the URL store merges.
 const NAP_WHILE_MERGING: Duration = Duration::from_millis(5);
-/// How often the view is renewed.
-const VIEW_EVERY: Duration = Duration::from_millis(500);
+/// How often the snapshot is renewed.
+const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
 /// How often hosts' memories are written, and everything is made to survive a power cut.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 /// A host whose next page is due later than this leaves the frontier meanwhile.
@@ -61,13 +61,12 @@ pub struct Core {
     pub config: Arc<Config>,
     pub frontier: Frontier,
     pub archive: Archive,
-    pub keep: Keep,
-    pub orders: Orders,
+    pub followers: Followers,
     pub visitor: Arc<Visitor>,
     pub runtime: tokio::runtime::Handle,
     pub events: Receiver<Event>,
     pub sender: Sender<Event>,
-    pub view: Arc<Mutex<View>>,
+    pub snapshot: Arc<Mutex<CrawlSnapshot>>,
     pub totals: Totals,
     /// Return when there is nothing left to do.
     pub ends_when_done: bool,
@@ -75,12 +74,12 @@ pub struct Core {
     pub disk_path: std::path::PathBuf,
 }
 
-/// What the loop carries from turn to turn.
-struct Turn {
+/// What the loop carries from turn to state.
+struct LoopState {
     stopping: bool,
     paused_by_disk: Option<String>,
     idle: bool,
-    viewed: Instant,
+    published: Instant,
     synced: Instant,
     disk_checked: Instant,
 }
@@ -89,23 +88,23 @@ impl Core {
     /// Crawls until told to stop, or until done where that was asked for.
     pub fn run(&mut self) -> Result<()> {
         let long_ago = Instant::now().checked_sub(Duration::from_secs(3600)).unwrap_or_else(Instant::now);
-        let mut turn = Turn {
+        let mut state = LoopState {
             stopping: false,
             paused_by_disk: None,
             idle: false,
-            viewed: long_ago,
+            published: long_ago,
             synced: Instant::now(),
             disk_checked: long_ago,
         };
         let mut wait = Duration::ZERO;
         loop {
-            let batch = self.gather(wait, &mut turn)?;
+            let batch = self.gather(wait, &mut state)?;
             self.commit(batch)?;
-            self.check_disk(&mut turn);
-            wait = self.dispatch(&mut turn)?;
-            self.keep_house(&mut turn)?;
-            let done = turn.idle && self.ends_when_done;
-            if (turn.stopping || done) && self.in_flight == 0 {
+            self.check_disk(&mut state);
+            wait = self.dispatch(&mut state)?;
+            self.tick(&mut state)?;
+            let done = state.idle && self.ends_when_done;
+            if (state.stopping || done) && self.in_flight == 0 {
                 break;
             }
         }
@@ -113,7 +112,7 @@ impl Core {
     }
 
     /// Waits for something to happen and takes all that has.
-    fn gather(&mut self, wait: Duration, turn: &mut Turn) -> Result<Vec<Visited>> {
+    fn gather(&mut self, wait: Duration, state: &mut LoopState) -> Result<Vec<Visited>> {
         let mut batch = Vec::new();
         let mut next = if self.in_flight >= BUSY {
             // So much is under way that something will have come: being woken for each answer would cost more
@@ -130,8 +129,8 @@ impl Core {
                     batch.push(visited);
                 }
                 Event::Resolved { host, answer } => self.resolved(&host, answer),
-                Event::Order(order) => self.obey(order)?,
-                Event::Stop => turn.stopping = true,
+                Event::Order(order) => self.apply_order(order)?,
+                Event::Stop => state.stopping = true,
             }
             if batch.len() >= BATCH_MAX {
                 break;
@@ -153,7 +152,7 @@ impl Core {
                 encoded.extend(answer.encoded.take());
             }
         }
-        self.keep.now = SystemClock.now();
+        self.followers.now = SystemClock.now();
         let positions = self.append(&encoded)?;
         let mut positions = positions.into_iter();
         for visited in batch {
@@ -163,7 +162,7 @@ impl Core {
             };
             self.take_in(visited, position)?;
         }
-        self.keep.flush(self.archive.end())
+        self.followers.flush(self.archive.end())
     }
 
     /// Appends to the archive, waiting for room when the disk is full: nothing that was fetched is lost.
@@ -172,8 +171,8 @@ impl Core {
             match self.archive.append(encoded) {
                 Ok(positions) => return Ok(positions),
                 Err(error) if error.is_disk_full() => {
-                    View::set_full(
-                        &self.view,
+                    set_full(
+                        &self.snapshot,
                         &format!("no room for more pages: {error}; make room and crawling goes on"),
                     );
                     std::thread::sleep(Duration::from_secs(1));
@@ -188,7 +187,7 @@ impl Core {
         if let Ok(answer) = &brought
             && let Some((address, connect)) = answer.connected
         {
-            self.keep.hosts.connected(lease.host(), address, connect, answer.fetched)?;
+            self.followers.hosts.connected(lease.host(), address, connect, answer.fetched)?;
         }
         match lease.task() {
             Task::Robots => self.take_robots(lease, brought, took, position),
@@ -210,7 +209,7 @@ impl Core {
             (Ok(answer), Some(position)) => {
                 self.count(answer);
                 let url = host.url("/robots.txt")?;
-                let kept = Kept {
+                let visit = ArchivedVisit {
                     url: &url,
                     status: answer.status,
                     fetched: answer.fetched,
@@ -218,15 +217,12 @@ impl Core {
                     position,
                     robots: answer.robots.as_deref(),
                 };
-                let reading = super::reading::Reading {
-                    meaning: super::reading::Meaning::Robots,
-                    links: Vec::new(),
-                    found: Vec::new(),
-                };
-                self.keep.apply(&kept, reading, For::ALL)?;
+                let interpreted =
+                    Interpreted { outcome: PageOutcome::Robots, links: Vec::new(), found: Vec::new() };
+                self.followers.apply(&visit, interpreted, FollowerSet::ALL)?;
                 Outcome::Robots {
-                    delay: self.keep.hosts.robots(&host).and_then(|robots| robots.crawl_delay()),
-                    valid_until: answer.fetched + super::hosts::ROBOTS_VALID,
+                    delay: self.followers.hosts.robots(&host).and_then(|robots| robots.crawl_delay()),
+                    valid_until: answer.fetched + ROBOTS_VALID,
                     download: took,
                 }
             }
@@ -245,7 +241,7 @@ impl Core {
         match self.frontier.done(now, lease, outcome) {
             Disposition::Finished | Disposition::Requeued => Ok(()),
             Disposition::GaveUp(page) | Disposition::GivenBack(page) => {
-                Ok(self.keep.urls.release(&[page.url])?)
+                Ok(self.followers.urls.release(&[page.url])?)
             }
         }
     }
@@ -277,7 +273,7 @@ impl Core {
         let disposition = self.frontier.done(now, lease, outcome);
         match (disposition, brought, position) {
             (_, Ok(answer), Some(position)) => {
-                let kept = Kept {
+                let visit = ArchivedVisit {
                     url: &page.url,
                     status: answer.status,
                     fetched: answer.fetched,
@@ -285,11 +281,11 @@ impl Core {
                     position,
                     robots: None,
                 };
-                self.keep.apply(&kept, answer.reading, For::ALL)
+                self.followers.apply(&visit, answer.interpreted, FollowerSet::ALL)
             }
-            (Disposition::GivenBack(page), _, None) => Ok(self.keep.urls.release(&[page.url])?),
-            (Disposition::GaveUp(page), _, None) => self.keep.failed(&page.url, now),
-            (Disposition::Finished, _, None) => self.keep.failed(&page.url, now),
+            (Disposition::GivenBack(page), _, None) => Ok(self.followers.urls.release(&[page.url])?),
+            (Disposition::GaveUp(page), _, None) => self.followers.failed(&page.url, now),
+            (Disposition::Finished, _, None) => self.followers.failed(&page.url, now),
             (Disposition::Requeued, _, None) => Ok(()),
             (_, Err(_), Some(_)) => unreachable!("no answer, no position"),
         }
@@ -311,8 +307,8 @@ impl Core {
             ),
             Err(error) => (None, error.to_string(), 0, Some(error.kind())),
         };
-        let recent = Recent { at, url: url.clone(), status, outcome, took, bytes };
-        self.keep.hosts.visited(&url.host(), recent, error);
+        let recent = RecentVisit { at, url: url.clone(), status, outcome, took, bytes };
+        self.followers.hosts.visited(&url.host(), recent, error);
     }
 
     fn count(&mut self, answer: &Answer) {
@@ -349,13 +345,13 @@ impl Core {
     }
 
     /// Sends out visits until there is nothing to do before some later time, which is returned.
-    fn dispatch(&mut self, turn: &mut Turn) -> Result<Duration> {
-        turn.idle = false;
-        if turn.stopping || self.orders.paused() || turn.paused_by_disk.is_some() {
+    fn dispatch(&mut self, state: &mut LoopState) -> Result<Duration> {
+        state.idle = false;
+        if state.stopping || self.followers.operator().paused() || state.paused_by_disk.is_some() {
             return Ok(NAP_MAX);
         }
         if self.limit_reached() {
-            turn.idle = self.in_flight == 0;
+            state.idle = self.in_flight == 0;
             return Ok(NAP_MAX);
         }
         self.bring_hosts()?;
@@ -376,7 +372,7 @@ impl Core {
                     // Idle with nothing under way, and nothing that becomes due soon: all is done.
                     let nap = self.nap(now);
                     let nothing_comes = nap == NAP_MAX;
-                    turn.idle = self.in_flight == 0 && self.frontier.counts().hosts == 0 && nothing_comes;
+                    state.idle = self.in_flight == 0 && self.frontier.counts().hosts == 0 && nothing_comes;
                     return Ok(nap);
                 }
             }
@@ -386,7 +382,7 @@ impl Core {
 
     /// How long to sleep where nothing else is to be done: shortly while the URL store makes more hosts ready.
     fn nap(&mut self, now: Timestamp) -> Duration {
-        let is_near = self.keep.urls.next_host_due().is_some_and(|due| due <= now);
+        let is_near = self.followers.urls.next_host_due().is_some_and(|due| due <= now);
         if is_near { NAP_WHILE_MERGING } else { NAP_MAX }
     }
 
@@ -412,14 +408,14 @@ impl Core {
         if room == 0 {
             return Ok(());
         }
-        let mut hosts = self.keep.urls.hosts_due(now, room.min(HOSTS_PER_TURN))?;
+        let mut hosts = self.followers.urls.hosts_due(now, room.min(HOSTS_PER_TURN))?;
         // Those that sleep until a later page is due have new ones now.
-        hosts.extend(self.keep.urls.newly_ready());
+        hosts.extend(self.followers.urls.newly_ready());
         for host in hosts {
-            let known = self.keep.urls.host_counts(&host).map_or(0, |counts| counts.known);
-            let memory = self.keep.hosts.enter(&host, known)?;
+            let known = self.followers.urls.host_counts(&host).map_or(0, |counts| counts.known);
+            let memory = self.followers.hosts.enter(&host, known)?;
             if self.frontier.add_host(now, &host, memory) == Added::Full {
-                self.keep.urls.release_host(&host);
+                self.followers.urls.release_host(&host);
                 break;
             }
         }
@@ -436,7 +432,7 @@ impl Core {
     }
 
     fn refill(&mut self, now: Timestamp, host: Host, want: usize) -> Result<()> {
-        let drawn = self.keep.urls.draw(&host, want, now)?;
+        let drawn = self.followers.urls.draw(&host, want, now)?;
         let next_due = drawn.next_due.filter(|due| due.since(now) < STAY_MAX);
         match self.frontier.offer(now, &host, drawn.urls, next_due) {
             Offered::Taken => {}
@@ -447,15 +443,15 @@ impl Core {
     }
 
     fn left(&mut self, host: &Host, memory: &HostMemory) {
-        self.keep.hosts.remember(host, memory);
-        self.keep.hosts.leave(host);
-        self.keep.urls.release_host(host);
+        self.followers.hosts.remember(host, memory);
+        self.followers.hosts.leave(host);
+        self.followers.urls.release_host(host);
     }
 
     fn give_back(&mut self, host: &Host, pages: Vec<Scheduled>) -> Result<()> {
         let urls: Vec<CanonicalUrl> = pages.into_iter().map(|page| page.url).collect();
-        self.keep.urls.release(&urls)?;
-        self.keep.urls.release_host(host);
+        self.followers.urls.release(&urls)?;
+        self.followers.urls.release_host(host);
         Ok(())
     }
 
@@ -464,18 +460,18 @@ impl Core {
         let mut previous = None;
         if let Task::Page(page) = lease.task() {
             let page = page.clone();
-            let refused = match self.keep.hosts.robots(lease.host()) {
+            let refused = match self.followers.hosts.robots(lease.host()) {
                 Some(robots) => matches!(robots.verdict(page.url.path_and_query()), Verdict::Refused { .. }),
                 None => false,
             };
-            if refused || !self.keep.scope.contains(&page.url) {
+            if refused || !self.followers.is_in_scope(&page.url) {
                 self.count_error("refused_by_robots");
-                self.keep.refused(&page.url, now, now + super::hosts::ROBOTS_VALID)?;
+                self.followers.refused(&page.url, now, now + ROBOTS_VALID)?;
                 let _finished = self.frontier.done(now, lease, Outcome::NotAsked);
                 return Ok(());
             }
             if page.revisit {
-                previous = self.keep.urls.get(&page.url)?.and_then(|record| record.position);
+                previous = self.followers.urls.get(&page.url)?.and_then(|record| record.position);
             }
         }
         self.in_flight += 1;
@@ -487,36 +483,33 @@ impl Core {
         Ok(())
     }
 
-    fn obey(&mut self, order: Order) -> Result<()> {
+    fn apply_order(&mut self, order: Order) -> Result<()> {
         match order {
-            Order::Pause => self.orders.set_paused(true),
-            Order::Resume => self.orders.set_paused(false),
+            Order::Pause => self.followers.set_paused(true),
+            Order::Resume => self.followers.set_paused(false),
             Order::AddSeed(url) => {
-                self.orders.add_seed(&url)?;
-                self.keep.scope.add_seed(&url);
-                self.keep.find(vec![farol_store::urls::Found { url, depth: 0, hint: None }])?;
-                self.keep.flush(self.archive.end())
+                self.followers.add_seed(&url)?;
+                self.followers.flush(self.archive.end())
             }
             Order::RemoveHost(host) => {
                 self.frontier.remove_host(&host);
-                self.orders.remove_host(&host, self.archive.end())?;
-                self.keep.remove_host(&host)?;
-                self.keep.flush(self.archive.end())
+                self.followers.remove_host(&host, self.archive.end())?;
+                self.followers.flush(self.archive.end())
             }
-            Order::Ask(question) => {
-                question.answer(self);
+            Order::Inspect(inspect) => {
+                self.answer(inspect);
                 Ok(())
             }
         }
     }
 
-    fn check_disk(&mut self, turn: &mut Turn) {
-        if turn.disk_checked.elapsed() < Duration::from_secs(1) {
+    fn check_disk(&mut self, state: &mut LoopState) {
+        if state.disk_checked.elapsed() < Duration::from_secs(1) {
             return;
         }
-        turn.disk_checked = Instant::now();
+        state.disk_checked = Instant::now();
         let reserve = self.config.archive.disk_reserve.get();
-        turn.paused_by_disk = match crate::disk::free_bytes(&self.disk_path) {
+        state.paused_by_disk = match crate::disk::free_bytes(&self.disk_path) {
             Some(free) if free < reserve => Some(format!(
                 "only {} MiB free on the disk, less than the {} MiB set aside (archive.disk_reserve); make room and crawling goes on",
                 free >> 20,
@@ -526,15 +519,15 @@ impl Core {
         };
     }
 
-    fn keep_house(&mut self, turn: &mut Turn) -> Result<()> {
-        if turn.viewed.elapsed() >= VIEW_EVERY {
-            turn.viewed = Instant::now();
-            let waiting = self.keep.urls.counts().waiting;
-            self.keep.revisits.keep_balance(waiting);
-            self.show(turn);
+    fn tick(&mut self, state: &mut LoopState) -> Result<()> {
+        if state.published.elapsed() >= SNAPSHOT_EVERY {
+            state.published = Instant::now();
+            let waiting = self.followers.urls.counts().waiting;
+            self.followers.revisits.keep_balance(waiting);
+            self.publish(state);
         }
-        if turn.synced.elapsed() >= SYNC_EVERY {
-            turn.synced = Instant::now();
+        if state.synced.elapsed() >= SYNC_EVERY {
+            state.synced = Instant::now();
             self.write_memories()?;
         }
         Ok(())
@@ -542,29 +535,29 @@ impl Core {
 
     fn write_memories(&mut self) -> Result<()> {
         self.archive.sync()?;
-        self.keep.urls.sync()?;
-        self.keep.linker.maintain()?;
-        self.keep.hosts.write(self.archive.end())?;
-        self.totals.write(&*self.keep.fabric)
+        self.followers.urls.sync()?;
+        self.followers.linker.maintain()?;
+        self.followers.hosts.write(self.archive.end())?;
+        self.totals.write(&*self.followers.fabric.tables)
     }
 
-    fn show(&self, turn: &Turn) {
-        let counts = self.keep.urls.counts();
+    fn publish(&self, round: &LoopState) {
+        let counts = self.followers.urls.counts();
         let hosts = self.frontier.counts();
-        let (state, message) = match (&turn.paused_by_disk, self.orders.paused()) {
-            _ if turn.stopping => (State::Stopping, String::new()),
-            (Some(message), _) => (State::DiskFull, message.clone()),
-            (None, true) => (State::Paused, String::new()),
+        let (state, message) = match (&round.paused_by_disk, self.followers.operator().paused()) {
+            _ if round.stopping => (EngineState::Stopping, String::new()),
+            (Some(message), _) => (EngineState::DiskFull, message.clone()),
+            (None, true) => (EngineState::Paused, String::new()),
             (None, false) if self.limit_reached() => {
                 let max = self.config.crawl.max_pages;
-                (State::Idle, format!("the limit of {max} pages is reached; raise max_pages to go on"))
+                (EngineState::Idle, format!("the limit of {max} pages is reached; raise max_pages to go on"))
             }
             (None, false) if self.in_flight == 0 && counts.waiting + counts.unmerged == 0 => {
-                (State::Idle, String::new())
+                (EngineState::Idle, String::new())
             }
-            (None, false) => (State::Crawling, String::new()),
+            (None, false) => (EngineState::Crawling, String::new()),
         };
-        let view = View {
+        let snapshot = CrawlSnapshot {
             state,
             message,
             totals: self.totals.clone(),
@@ -577,19 +570,19 @@ impl Core {
                 .collect(),
             archive_bytes: self.archive.bytes(),
             urls_bytes: counts.bytes_on_disk,
-            links_bytes: self.keep.linker.bytes(),
-            freshness: self.keep.revisits.freshness(SystemClock.now()),
+            links_bytes: self.followers.linker.bytes(),
+            freshness: self.followers.revisits.freshness(SystemClock.now()),
         };
-        *self.view.lock() = view;
+        *self.snapshot.lock() = snapshot;
     }
 
     fn finish(&mut self) -> Result<()> {
         for (host, memory, pages) in self.frontier.drain() {
-            self.keep.hosts.remember(&host, &memory);
+            self.followers.hosts.remember(&host, &memory);
             self.give_back(&host, pages)?;
         }
-        self.keep.flush(self.archive.end())?;
-        self.keep.linker.sync()?;
+        self.followers.flush(self.archive.end())?;
+        self.followers.linker.sync()?;
         self.write_memories()
     }
 }

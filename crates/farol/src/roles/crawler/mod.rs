@@ -1,176 +1,36 @@
-//! Crawls: opens what is on disk, brings it up to the archive, and runs the [core](core).
+//! Crawls: runs the [core](core) over an opened data folder.
 //!
-//! Life of a page here: a host is due → the frontier leases it → [`visit`] asks the server and
-//! [`reading`] reads the answer → the [core](core) archives it → [`keep`] writes what follows from it → the
-//! fabric carries the document to the indexer.
+//! Life of a page here: a host is due → the frontier leases it → [`visit`] asks the server and interprets the answer →
+//! the [core](core) archives it → [`crate::archive`] writes what follows from it, and the fabric carries the document to
+//! the indexer.
 
-pub mod core;
-pub mod graph;
-pub mod hosts;
-pub mod keep;
-mod linker;
-pub mod orders;
-pub mod reading;
-pub mod replay;
-pub mod revisit;
-pub mod scope;
-pub mod view;
+mod core;
+mod inspect;
 mod visit;
 
+use crate::archive::Opened;
 use crate::config::{Config, DelayRuleKind};
-use crate::fabric::Fabric;
 use crate::folder::Folder;
-use crate::roles::clicks::ClickBook;
+use crate::handles::crawl::{CrawlHandle, CrawlSnapshot, Totals, set_full};
 use anyhow::{Context, Result};
 use core::{Core, Event};
+use farol_base::status::EngineState;
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, SystemClock};
 use farol_fetch::{FetchConfig, Fetcher, Override};
 use farol_frontier::polite::{Constant, DelayRule, Density, DownloadTime};
-use farol_frontier::trap::TrapRules;
 use farol_frontier::{Frontier, Limits};
-use farol_links::{Links, LinksOptions};
-use farol_parse::Wants;
-use farol_store::pages::{Archive, ArchiveOptions, Recovery};
-use farol_store::urls::veuni::url_order::Refresh;
-use farol_store::urls::{Found, Veuni, VeuniOptions};
-use keep::{Keep, Shapes};
-use linker::Linker;
-use orders::{Order, Orders};
-use reading::Reader;
-use revisit::Revisits;
-use scope::Scope;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use view::{Totals, View};
 use visit::Visitor;
-
-/// The disk side of a crawl, opened and brought up to date.
-pub struct Opened {
-    pub archive: Archive,
-    pub keep: Keep,
-    pub orders: Orders,
-    pub links: Arc<Mutex<Links>>,
-    pub reader: Reader,
-    /// What opening had to mend or read again, in sentences for the operator.
-    pub notes: Vec<String>,
-}
-
-impl Opened {
-    /// The crawl as it was left, for a process that does not crawl.
-    pub fn view(&self) -> Result<View> {
-        let counts = self.keep.urls.counts();
-        Ok(View {
-            state: farol_front::State::Serving,
-            totals: Totals::read(&*self.keep.fabric, counts.collected)?,
-            queue: counts.waiting,
-            urls_known: counts.known,
-            hosts_known: counts.hosts,
-            archive_bytes: self.archive.bytes(),
-            urls_bytes: counts.bytes_on_disk,
-            links_bytes: keep::lock(&self.links).counts().bytes,
-            ..View::default()
-        })
-    }
-}
-
-/// Opens everything in the folder. `indexing` says whether documents are taken from the fabric.
-///
-/// Parts of the URL store that cannot be opened are built anew from the archive.
-pub fn open(folder: &Folder, config: &Config, fabric: Arc<dyn Fabric>, indexing: bool) -> Result<Opened> {
-    let mut urls = open_urls(folder)?;
-    let mut notes = Vec::new();
-    let (archive, recovery) = open_archive(folder, config)?;
-    if let Some(cut) = &recovery.cut {
-        notes.push(format!(
-            "the last run ended in the middle of a write: cut {} bytes off the end of WARC file {} at byte {}",
-            cut.bytes, cut.file, cut.offset
-        ));
-    }
-    let damage = urls.damage();
-    let rebuilt = if damage.is_empty() { Vec::new() } else { urls.empty_damaged()? };
-    let links = Links::open(crate::disk::at(&folder.links())?, LinksOptions::default())
-        .with_context(|| format!("cannot open the link graph in {}", folder.links().display()))?;
-    let links = Arc::new(Mutex::new(links));
-    let orders = Orders::open(fabric.clone())?;
-    let mut scope = Scope::new(config.crawl.scope);
-    orders.removed().keys().for_each(|host| scope.remove_host(host.clone()));
-    orders.seeds().iter().for_each(|seed| scope.add_seed(seed));
-    let reader = Reader {
-        agent: config.crawl.agent.clone(),
-        wants: if indexing { Wants::Everything } else { Wants::LinksOnly },
-    };
-    let mut keep = Keep {
-        urls: Box::new(urls),
-        linker: Linker::start(links.clone())?,
-        clicks: Arc::new(ClickBook::open(fabric.clone(), SystemClock.now())?),
-        hosts: hosts::Hosts::open(fabric.clone(), &config.crawl.agent)?,
-        fabric,
-        scope,
-        traps: trap_rules(config),
-        shapes: Shapes::default(),
-        revisits: Revisits::new(config),
-        depth_max: config.crawl.max_depth,
-        redirects_max: config.crawl.redirects_max,
-        hops: HashMap::new(),
-        indexing,
-        only: None,
-        on_full_disk: Box::new(|message| tracing::warn!("{message}")),
-        now: SystemClock.now(),
-    };
-    if !rebuilt.is_empty() {
-        let count = replay::rebuild(&archive.reader(), &mut keep, &reader, &orders, rebuilt)?;
-        let files: Vec<String> = damage.into_iter().map(|damage| damage.file).collect();
-        notes.push(format!(
-            "{} of the URL store could not be read; read {count} pages of the archive to build it anew",
-            files.join(", ")
-        ));
-    }
-    let read_again = replay::catch_up(&archive.reader(), archive.end(), &mut keep, &reader, &orders)?;
-    if read_again > 0 {
-        notes.push(format!(
-            "read {read_again} pages of the archive again that the last run had not finished with"
-        ));
-    }
-    Ok(Opened { archive, keep, orders, links, reader, notes })
-}
-
-/// Opens the URL store.
-pub fn open_urls(folder: &Folder) -> Result<Veuni> {
-    // What is due again comes before what is new: prices see to it that there is room for both.
-    let options = VeuniOptions { url_order: Arc::new(Refresh), ..VeuniOptions::default() };
-    let (urls, _) = Veuni::open(crate::disk::at(&folder.urls())?, options)
-        .with_context(|| format!("cannot open the URL store in {}", folder.urls().display()))?;
-    Ok(urls)
-}
-
-fn open_archive(folder: &Folder, config: &Config) -> Result<(Archive, Recovery)> {
-    let options = ArchiveOptions {
-        file_bytes_max: config.archive.file_max.get(),
-        software: format!("Farol/{}", env!("CARGO_PKG_VERSION")),
-        operator: config.identity.operator.clone(),
-        user_agent: config.user_agent(),
-    };
-    Archive::open(crate::disk::at(&folder.pages())?, options)
-        .with_context(|| format!("cannot open the archive in {}", folder.pages().display()))
-}
-
-fn trap_rules(config: &Config) -> TrapRules {
-    TrapRules {
-        path_depth_max: config.crawl.path_depth_max,
-        pages_per_host_max: config.crawl.pages_per_host_max,
-        ..TrapRules::default()
-    }
-}
 
 /// A crawl that runs on its own threads.
 pub struct Crawler {
     sender: Sender<Event>,
-    view: Arc<Mutex<View>>,
+    snapshot: Arc<Mutex<CrawlSnapshot>>,
     thread: Option<JoinHandle<Result<()>>>,
     // Dropped last: visits under way end with it.
     runtime: Option<tokio::runtime::Runtime>,
@@ -185,72 +45,71 @@ impl Crawler {
         seeds: &[CanonicalUrl],
         ends_when_done: bool,
     ) -> Result<Crawler> {
-        let Opened { archive, mut keep, mut orders, reader, .. } = opened;
-        keep.revisits.recall(&mut *keep.urls, SystemClock.now())?;
+        let Opened { archive, mut followers, interpreter, .. } = opened;
+        followers.revisits.recall(&mut *followers.urls, SystemClock.now())?;
         for seed in seeds {
-            orders.add_seed(seed)?;
-            keep.scope.add_seed(seed);
+            followers.add_seed(seed)?;
         }
-        let found =
-            orders.seeds().iter().map(|seed| Found { url: seed.clone(), depth: 0, hint: None }).collect();
-        keep.find(found)?;
-        keep.flush(archive.end())?;
+        followers.find_seeds()?;
+        followers.flush(archive.end())?;
         let (sender, events) = channel();
-        let view = Arc::new(Mutex::new(View::default()));
+        let snapshot = Arc::new(Mutex::new(CrawlSnapshot::default()));
         let runtime = runtime(&config)?;
         let now = SystemClock.now();
         let visitor = Visitor {
             fetcher: fetcher(&config)?,
-            reader,
+            interpreter,
             archive: archive.reader(),
             compression: config.archive.compression,
             pause: config.crawl.delay_min.get(),
             ids: AtomicU64::new(now.as_millis() << 20 ^ u64::from(std::process::id())),
         };
-        let totals = Totals::read(&*keep.fabric, keep.urls.counts().collected)?;
-        let shown = view.clone();
-        keep.on_full_disk = Box::new(move |message| View::set_full(&shown, message));
-        let shown = view.clone();
-        keep.linker.on_full_disk(Box::new(move |message| View::set_full(&shown, message)));
+        let totals = Totals::read(&*followers.fabric.tables, followers.urls.counts().collected)?;
+        let shown = snapshot.clone();
+        followers.on_full_disk = Box::new(move |message| set_full(&shown, message));
+        let shown = snapshot.clone();
+        followers.linker.on_full_disk(Box::new(move |message| set_full(&shown, message)));
         let mut core = Core {
             frontier: Frontier::new(delay_rule(&config), limits(&config)),
             archive,
-            keep,
-            orders,
+            followers,
             visitor: Arc::new(visitor),
             runtime: runtime.handle().clone(),
             events,
             sender: sender.clone(),
-            view: view.clone(),
+            snapshot: snapshot.clone(),
             totals,
             ends_when_done,
             in_flight: 0,
             disk_path: folder.path().to_path_buf(),
             config,
         };
-        let shown = view.clone();
+        let shown = snapshot.clone();
         let thread = std::thread::Builder::new().name("crawler".to_string()).spawn(move || {
             crate::process::be_nice();
             let result = core.run();
             if let Err(error) = &result {
-                let mut view = shown.lock();
-                view.state = farol_front::State::Failed;
-                view.message = format!("crawling stopped: {error:#}; search goes on, run `farol check`");
+                let mut snapshot = shown.lock();
+                snapshot.state = EngineState::Failed;
+                snapshot.message = format!("crawling stopped: {error:#}; search goes on, run `farol check`");
                 tracing::error!(error = %format!("{error:#}"), "crawling stopped");
             }
             result
         })?;
-        Ok(Crawler { sender, view, thread: Some(thread), runtime: Some(runtime) })
+        Ok(Crawler { sender, snapshot, thread: Some(thread), runtime: Some(runtime) })
     }
 
     /// The crawl at this moment.
-    pub fn view(&self) -> View {
-        self.view.lock().clone()
+    pub fn snapshot(&self) -> CrawlSnapshot {
+        self.snapshot.lock().clone()
     }
 
     /// A way to talk to the crawl from elsewhere.
-    pub fn line(&self) -> Line {
-        Line { sender: self.sender.clone(), view: self.view.clone() }
+    pub fn handle(&self) -> CrawlHandle {
+        let sender = self.sender.clone();
+        CrawlHandle::new(self.snapshot.clone(), move |order| {
+            sender.send(Event::Order(order)).map_err(|_| anyhow::anyhow!("the crawler has stopped"))
+        })
     }
 
     /// Whether it has come to its end by itself.
@@ -273,24 +132,6 @@ impl Crawler {
             runtime.shutdown_timeout(Duration::from_secs(1));
         }
         result
-    }
-}
-
-/// A way to talk to a running crawl.
-#[derive(Clone)]
-pub struct Line {
-    sender: Sender<Event>,
-    view: Arc<Mutex<View>>,
-}
-
-impl Line {
-    pub fn view(&self) -> View {
-        self.view.lock().clone()
-    }
-
-    /// Gives an order; an error means that the crawl has ended.
-    pub fn order(&self, order: Order) -> Result<()> {
-        self.sender.send(Event::Order(order)).map_err(|_| anyhow::anyhow!("the crawler has stopped"))
     }
 }
 

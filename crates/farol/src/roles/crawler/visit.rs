@@ -3,7 +3,7 @@
 //! Runs on the crawler's runtime, many at a time. It decides nothing: what the answer means for the crawl is
 //! decided by the core, which gets everything ready to be written.
 
-use super::reading::{Meaning, Reader, Reading, header};
+use crate::archive::interpret::{Interpreted, Interpreter, PageOutcome, header};
 use farol_base::random::mix;
 use farol_base::{Clock, PagePosition, Seeded, SystemClock, Timestamp};
 use farol_fetch::{FetchError, Fetcher, Request, Response};
@@ -25,7 +25,7 @@ thread_local! {
 /// What a visit needs, shared by all of them.
 pub struct Visitor {
     pub fetcher: Fetcher,
-    pub reader: Reader,
+    pub interpreter: Interpreter,
     pub archive: ArchiveReader,
     pub compression: u32,
     /// Rest between two requests of one visit.
@@ -49,7 +49,7 @@ pub struct Answer {
     pub retry_after: Option<Duration>,
     /// Records for the archive; `None` where the server only asks us to come back later.
     pub encoded: Option<Encoded>,
-    pub reading: Reading,
+    pub interpreted: Interpreted,
     /// The answer's body, for a robots.txt.
     pub robots: Option<Vec<u8>>,
     /// Where the host was connected to and how long that took, about one round trip; `None` on a kept connection.
@@ -118,7 +118,7 @@ impl Visitor {
 
     /// Reads and packs; the costly part of a visit.
     fn answer(&self, exchange: Exchange, depth: u16, retry_after: Option<Duration>) -> Answer {
-        let reading = self.reader.read(&exchange, depth);
+        let interpreted = self.interpreter.interpret(&exchange, depth);
         let comes_back = exchange.status == 429 || exchange.status >= 500;
         let encoded = (!comes_back).then(|| {
             let mut ids = Seeded::new(mix(self.ids.fetch_add(1, Ordering::Relaxed)));
@@ -133,7 +133,7 @@ impl Visitor {
             bytes: exchange.body.len() as u64,
             retry_after,
             encoded,
-            reading,
+            interpreted,
             robots: None,
             connected: None,
         }
@@ -155,16 +155,16 @@ impl Answer {
 
     /// Short words for the dashboard.
     pub fn outcome(&self) -> &'static str {
-        match &self.reading.meaning {
+        match &self.interpreted.outcome {
             _ if self.is_throttled() => "asked to wait",
             _ if self.is_server_error() => "server error",
-            Meaning::Page(page) if page.document.is_some() => "indexed",
-            Meaning::Page(_) => "not for the index",
-            Meaning::List => "addresses",
-            Meaning::Redirect(_) => "redirect",
-            Meaning::NotModified => "unchanged",
-            Meaning::Gone => "gone",
-            Meaning::Robots => "robots.txt",
+            PageOutcome::Page(page) if page.document.is_some() => "indexed",
+            PageOutcome::Page(_) => "not for the index",
+            PageOutcome::List => "addresses",
+            PageOutcome::Redirect(_) => "redirect",
+            PageOutcome::NotModified => "unchanged",
+            PageOutcome::Gone => "gone",
+            PageOutcome::Robots => "robots.txt",
         }
     }
 }

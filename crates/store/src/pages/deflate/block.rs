@@ -60,18 +60,18 @@ const NO_DISTANCE: u32 = 31;
 
 /// How often each symbol occurs in a block.
 #[derive(Clone, Debug)]
-pub struct Counts {
+pub struct SymbolCounts {
     litlen: [u32; 288],
     distance: [u32; 32],
 }
 
-impl Default for Counts {
-    fn default() -> Counts {
-        Counts { litlen: [0; 288], distance: [0; 32] }
+impl Default for SymbolCounts {
+    fn default() -> SymbolCounts {
+        SymbolCounts { litlen: [0; 288], distance: [0; 32] }
     }
 }
 
-impl Counts {
+impl SymbolCounts {
     #[inline(always)]
     pub fn literal(&mut self, byte: u8) -> Token {
         self.litlen[usize::from(byte)] += 1;
@@ -113,7 +113,7 @@ pub struct Codes {
 
 impl Codes {
     /// The best codes for a block.
-    pub fn best(counts: &Counts) -> Codes {
+    pub fn best(counts: &SymbolCounts) -> Codes {
         let mut counts = counts.clone();
         counts.litlen[END] = 1;
         let litlen = lengths(&counts.litlen, LITLEN_BITS_MAX);
@@ -139,7 +139,7 @@ impl Codes {
 
     /// Codes for texts like the one that was counted, in which every one of these literals and all lengths and distances
     /// may occur too.
-    pub fn common(counts: &Counts, literals: impl Iterator<Item = u8>) -> Codes {
+    pub fn common(counts: &SymbolCounts, literals: impl Iterator<Item = u8>) -> Codes {
         let mut counts = counts.clone();
         for literal in literals {
             let count = &mut counts.litlen[usize::from(literal)];
@@ -151,7 +151,7 @@ impl Codes {
     }
 
     /// Bits that a block takes with these codes; `None` where it has a symbol without a code.
-    pub fn cost(&self, counts: &Counts) -> Option<usize> {
+    pub fn cost(&self, counts: &SymbolCounts) -> Option<usize> {
         let mut bits = 3 + self.told.len() + usize::from(self.litlen[END]);
         for (symbol, (count, len)) in counts.litlen.iter().zip(&self.litlen).enumerate() {
             let more = if symbol > END && symbol < 286 { LENGTHS[symbol - 257].1 } else { 0 };

@@ -13,7 +13,7 @@
 mod block;
 mod prefix;
 
-use block::{Bits, Codes, Counts, Token};
+use block::{Bits, Codes, SymbolCounts, Token};
 
 /// Shortest repetition that is used.
 const LENGTH_MIN: usize = 5;
@@ -54,7 +54,7 @@ impl Deflate {
     pub fn new() -> Deflate {
         let mut places = Box::new([0; 1 << PLACES_LOG]);
         let mut tokens = Box::new([0; BLOCK_BYTES]);
-        let mut counts = Counts::default();
+        let mut counts = SymbolCounts::default();
         find::<PLACES_SMALL_LOG>(TYPICAL.as_bytes(), 0, &mut places, &mut tokens, &mut counts);
         let literals = (b' '..=b'~').chain(*b"\r\n");
         Deflate { places, tokens, common: Codes::common(&counts, literals) }
@@ -70,7 +70,7 @@ impl Deflate {
         loop {
             let end = data.len().min(start + BLOCK_BYTES);
             let find = if is_small { find::<PLACES_SMALL_LOG> } else { find::<PLACES_LOG> };
-            let mut counts = Counts::default();
+            let mut counts = SymbolCounts::default();
             let used = find(&data[..end], start, &mut self.places, &mut self.tokens, &mut counts);
             let tokens = &self.tokens[..used];
             let is_last = end == data.len();
@@ -103,7 +103,7 @@ fn find<const LOG: u32>(
     start: usize,
     places: &mut [u16; 1 << PLACES_LOG],
     tokens: &mut [Token; BLOCK_BYTES],
-    counts: &mut Counts,
+    counts: &mut SymbolCounts,
 ) -> usize {
     let hash = |word: u64| {
         let hash = (word << (64 - 8 * LENGTH_MIN)).wrapping_mul(0x9E37_79B9_7F4A_7C15);

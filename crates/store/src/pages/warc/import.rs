@@ -1,6 +1,6 @@
 //! Makes a foreign record an exchange of our own.
 
-use super::{HttpResponse, Kind, Record, http_response};
+use super::{HttpResponse, Kind, WarcRecord, http_response};
 use crate::pages::Exchange;
 use crate::pages::group::instant;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ const REPLACED: [&str; 3] = ["Transfer-Encoding", "Content-Encoding", "Content-L
 /// response of status 200. `None` for all other records, and where the address is not one that can be crawled.
 ///
 /// The record's id is kept as metadata `import-record-id`.
-pub fn to_exchange(record: &Record) -> Option<Exchange> {
+pub fn to_exchange(record: &WarcRecord) -> Option<Exchange> {
     let url = CanonicalUrl::parse(record.target_uri()?).ok()?;
     let (status_line, response) = match record.kind {
         Kind::Response => (status_line(&record.block), http_response(&record.block)?),
@@ -38,7 +38,7 @@ pub fn to_exchange(record: &Record) -> Option<Exchange> {
     })
 }
 
-fn resource(record: &Record) -> HttpResponse {
+fn resource(record: &WarcRecord) -> HttpResponse {
     let kind = record.headers.get("Content-Type").unwrap_or("application/octet-stream");
     let headers = super::Headers::parse(format!("Content-Type: {kind}\r\n").as_bytes());
     HttpResponse { status: 200, headers, body: record.block.clone(), is_cut: false }

@@ -62,13 +62,13 @@ impl Kind {
 
 /// A record of a WARC file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct WarcRecord {
     pub kind: Kind,
     pub headers: Headers,
     pub block: Vec<u8>,
 }
 
-impl Record {
+impl WarcRecord {
     /// The URI that the record is about, without the angle brackets that some put around it.
     pub fn target_uri(&self) -> Option<&str> {
         let uri = self.headers.get("WARC-Target-URI")?;
@@ -132,7 +132,7 @@ impl<R: BufRead> Records<R> {
         Records { input: Input::new(file), lost: false, ended: false }
     }
 
-    fn record(&mut self) -> Result<Record, Stop> {
+    fn record(&mut self) -> Result<WarcRecord, Stop> {
         self.skip_line_ends(usize::MAX)?;
         let offset = self.input.offset();
         let mut header = Vec::new();
@@ -163,7 +163,7 @@ impl<R: BufRead> Records<R> {
         self.skip_line_ends(4)?;
         // A record whose compressed end is wrong is not to be trusted.
         self.input.settle().map_err(|stop| self.stop(stop))?;
-        Ok(Record { kind: Kind::parse(headers.get("WARC-Type").unwrap_or("")), headers, block })
+        Ok(WarcRecord { kind: Kind::parse(headers.get("WARC-Type").unwrap_or("")), headers, block })
     }
 
     /// Reads the block, or over one that is too large.
@@ -260,7 +260,7 @@ fn is_version(line: &[u8]) -> bool {
 }
 
 impl<R: BufRead> Iterator for Records<R> {
-    type Item = Result<Record, Complaint>;
+    type Item = Result<WarcRecord, Complaint>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.ended {

@@ -3,29 +3,31 @@
 //! Hashes are spread evenly, so their first bits lead to the bucket or to one shortly before it. Halving the list of
 //! buckets instead costs a wrong guess of the processor at each step.
 
+use farol_base::HostHash;
+
 /// 4,096 numbers × 4 bytes = 16 KiB, within the processor's nearest cache.
 const BITS: u32 = 12;
 
 #[derive(Debug, Default)]
 pub struct BucketIndex {
     /// Smallest hash of each bucket; the first is 0.
-    starts: Vec<u64>,
+    starts: Vec<HostHash>,
     /// By first bits of a hash: the bucket of the smallest hash that begins so.
     first: Vec<u32>,
 }
 
 impl BucketIndex {
     /// Takes where buckets begin, in their order.
-    pub fn new(starts: impl Iterator<Item = u64>) -> BucketIndex {
-        let starts: Vec<u64> = starts.collect();
-        let block_of = |bits: u64| starts.partition_point(|start| *start <= bits << (u64::BITS - BITS)) - 1;
+    pub fn new(starts: impl Iterator<Item = HostHash>) -> BucketIndex {
+        let starts: Vec<HostHash> = starts.collect();
+        let block_of = |bits: u64| starts.partition_point(|start| start.0 <= bits << (u64::BITS - BITS)) - 1;
         let first = (0..1 << BITS).map(|bits| block_of(bits) as u32).collect();
         BucketIndex { starts, first }
     }
 
     /// The bucket of a host.
-    pub fn of(&self, hash: u64) -> usize {
-        let mut at = self.first[(hash >> (u64::BITS - BITS)) as usize] as usize;
+    pub fn bucket_of(&self, hash: HostHash) -> usize {
+        let mut at = self.first[(hash.0 >> (u64::BITS - BITS)) as usize] as usize;
         while self.starts.get(at + 1).is_some_and(|next| *next <= hash) {
             at += 1;
         }
@@ -47,9 +49,9 @@ mod tests {
             starts.push(0);
             starts.sort_unstable();
             starts.dedup();
-            let bucket_index = BucketIndex::new(starts.iter().copied());
+            let bucket_index = BucketIndex::new(starts.iter().copied().map(HostHash));
             for hash in hashes.into_iter().chain(starts.iter().copied()).chain([u64::MAX]) {
-                prop_assert_eq!(bucket_index.of(hash), starts.partition_point(|start| *start <= hash) - 1);
+                prop_assert_eq!(bucket_index.bucket_of(HostHash(hash)), starts.partition_point(|start| *start <= hash) - 1);
             }
         }
     }

@@ -32,7 +32,6 @@ pub fn state_byte(state: State) -> u8 {
         State::Redirect => 2,
         State::Gone => 3,
         State::Refused => 4,
-        State::Duplicate => 5,
         State::Failed => 6,
     }
 }
@@ -44,7 +43,6 @@ pub fn state_of(byte: u8) -> Result<State, DecodeError> {
         2 => State::Redirect,
         3 => State::Gone,
         4 => State::Refused,
-        5 => State::Duplicate,
         6 => State::Failed,
         _ => return Err("an unknown state"),
     })
@@ -156,7 +154,6 @@ pub fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
         VisitOutcome::Redirect => 2,
         VisitOutcome::Gone => 3,
         VisitOutcome::Refused => 4,
-        VisitOutcome::Duplicate => 5,
         VisitOutcome::Failed => 6,
     };
     let has_hash = visit.content_hash != ContentHash::default();
@@ -190,7 +187,6 @@ pub fn visit_of(bytes: &mut Decoder<'_>) -> Result<Visit, DecodeError> {
         2 => VisitOutcome::Redirect,
         3 => VisitOutcome::Gone,
         4 => VisitOutcome::Refused,
-        5 => VisitOutcome::Duplicate,
         6 => VisitOutcome::Failed,
         _ => return Err("an unknown outcome"),
     };

@@ -7,7 +7,7 @@ use super::run::{RunReader, UrlDelta};
 use super::{Veuni, split};
 use crate::Error;
 use crate::urls::{Counts, HostCounts, Record, UrlStore, Walk};
-use farol_base::fingerprint::hash64;
+use farol_base::HostHash;
 use farol_base::{CanonicalUrl, Host};
 
 /// A file that is not as it was written, and what that means.
@@ -33,7 +33,7 @@ impl Veuni {
             return Ok(Some(in_flight.known.clone().into_record()));
         }
         let (host, path) = split(url);
-        let hash = hash64(host.as_bytes());
+        let hash = HostHash::of(host);
         let bucket = &self.buckets[self.bucket_of(hash)];
         let mut record = None;
         if let Some(file) = &bucket.file

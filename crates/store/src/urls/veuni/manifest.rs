@@ -11,6 +11,7 @@
 //! emptied and is not filled again yet. Buckets stand in the order of their hashes.
 
 use crate::Error;
+use farol_base::HostHash;
 use farol_base::disk::Disk;
 use std::fmt::Write;
 
@@ -22,7 +23,7 @@ const VERSION: u32 = 1;
 pub struct ManifestEntry {
     pub number: u32,
     pub generation: u64,
-    pub from: u64,
+    pub from: HostHash,
     pub has_file: bool,
     /// It was emptied because it was damaged, and is not whole again yet.
     pub rebuilding: bool,
@@ -32,7 +33,13 @@ pub struct ManifestEntry {
 pub fn read(disk: &dyn Disk) -> Result<(Vec<ManifestEntry>, u32), Error> {
     let Some(len) = disk.len(FILE).map_err(Error::io("look at", FILE))? else {
         return Ok((
-            vec![ManifestEntry { number: 0, generation: 0, from: 0, has_file: false, rebuilding: false }],
+            vec![ManifestEntry {
+                number: 0,
+                generation: 0,
+                from: HostHash(0),
+                has_file: false,
+                rebuilding: false,
+            }],
             1,
         ));
     };
@@ -66,21 +73,21 @@ fn parse(text: &str) -> Option<(Vec<ManifestEntry>, u32)> {
             Some(ManifestEntry {
                 number: words.next()?.parse().ok()?,
                 generation: words.next()?.parse().ok()?,
-                from: u64::from_str_radix(words.next()?, 16).ok()?,
+                from: HostHash(u64::from_str_radix(words.next()?, 16).ok()?),
                 has_file: words.next()? == "file",
                 rebuilding: words.next() == Some("rebuild"),
             })
         })
         .collect();
     let buckets = buckets?;
-    let fits = buckets.first()?.from == 0 && buckets.windows(2).all(|pair| pair[0].from < pair[1].from);
+    let fits = buckets.first()?.from.0 == 0 && buckets.windows(2).all(|pair| pair[0].from < pair[1].from);
     fits.then_some((buckets, next))
 }
 
 /// Replaces the list; it survives a power cut once this returns.
 pub fn write(disk: &dyn Disk, buckets: &[ManifestEntry], next: u32) -> Result<(), Error> {
     let mut text = format!("farol-urls {VERSION}\nnext {next}\n");
-    for ManifestEntry { number, generation, from, has_file, rebuilding } in buckets {
+    for ManifestEntry { number, generation, from: HostHash(from), has_file, rebuilding } in buckets {
         let file = if *has_file { "file" } else { "-" };
         let rebuild = if *rebuilding { " rebuild" } else { "" };
         // Writing to a string cannot fail.
@@ -109,7 +116,7 @@ mod tests {
             has_file: number == 0,
             rebuilding: number == 6,
         };
-        let buckets = vec![listed(0, 3, 0), listed(6, 0, 1 << 63)];
+        let buckets = vec![listed(0, 3, HostHash(0)), listed(6, 0, HostHash(1 << 63))];
         write(&mem, &buckets, 7).unwrap();
         assert_eq!(read(&mem).unwrap(), (buckets, 7));
         let mut bytes = vec![0; mem.len(FILE).unwrap().unwrap() as usize];

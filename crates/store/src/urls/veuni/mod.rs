@@ -53,8 +53,9 @@ use dispatch::due_queue::DueQueue;
 use dispatch::host_order::{Fifo, HostOrder};
 use dispatch::in_flight::InFlight;
 use dispatch::url_order::{Breadth, UrlOrder};
+use farol_base::HostHash;
 use farol_base::disk::Disk;
-use farol_base::fingerprint::{SeededHasher, hash64};
+use farol_base::fingerprint::SeededHasher;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use manifest::ManifestEntry;
 use memtable::Memtable;
@@ -97,7 +98,7 @@ pub struct VeuniOptions {
     /// Threads that write and merge; of several one only writes. 0 = whoever calls, which is what tests want. Default: 1.
     pub threads: usize,
     pub url_order: Arc<dyn UrlOrder>,
-    pub schedule: Arc<dyn HostOrder>,
+    pub host_order: Arc<dyn HostOrder>,
 }
 
 impl Default for VeuniOptions {
@@ -113,7 +114,7 @@ impl Default for VeuniOptions {
             active_buckets_max: 4,
             threads: 1,
             url_order: Arc::new(Breadth),
-            schedule: Arc::new(Fifo),
+            host_order: Arc::new(Fifo),
         }
     }
 }
@@ -124,7 +125,7 @@ struct Bucket {
     number: u32,
     generation: u64,
     /// Smallest hash that belongs here; the next bucket's is the first that does not.
-    from: u64,
+    from: HostHash,
     /// Its file, where it can be read.
     file: Option<Arc<BucketFile>>,
     /// Whether there is a file; one that is damaged stays until it is repaired.
@@ -159,7 +160,7 @@ struct Backoff {
 }
 
 impl Bucket {
-    fn new(number: u32, generation: u64, from: u64) -> Bucket {
+    fn new(number: u32, generation: u64, from: HostHash) -> Bucket {
         Bucket {
             number,
             generation,
@@ -265,8 +266,8 @@ fn split(url: &CanonicalUrl) -> (&str, &str) {
 
 impl Veuni {
     /// The bucket of a host.
-    fn bucket_of(&self, hash: u64) -> usize {
-        self.bucket_index.of(hash)
+    fn bucket_of(&self, hash: HostHash) -> usize {
+        self.bucket_index.bucket_of(hash)
     }
 
     /// Notes where buckets begin, after there are others.
@@ -276,7 +277,7 @@ impl Veuni {
 
     /// Where to note, in memory, what this batch of the log has for a host.
     fn memtable_of(&mut self, host: &str, batch: u64) -> &mut Memtable {
-        let at = self.bucket_of(hash64(host.as_bytes()));
+        let at = self.bucket_of(HostHash::of(host));
         self.buckets[at].memtable.in_batch(batch)
     }
 
@@ -307,7 +308,7 @@ impl UrlStore for Veuni {
                     continue;
                 }
                 self.seen_cache.insert(fingerprint, *depth);
-                noted[count] = (at, self.bucket_of(hash64(url.host_str().as_bytes())));
+                noted[count] = (at, self.bucket_of(url.host_hash()));
                 count += 1;
             }
             prefetch(
@@ -378,7 +379,7 @@ impl UrlStore for Veuni {
     }
 
     fn host_counts(&self, host: &Host) -> Option<HostCounts> {
-        let hash = hash64(host.as_str().as_bytes());
+        let hash = host.hash();
         let file = self.buckets[self.bucket_of(hash)].file.as_ref()?;
         // A damaged bucket is told of by whoever merges or checks it.
         file.host_meta(hash, host.as_str()).ok().flatten().map(|(_, meta)| meta.counts)

@@ -15,9 +15,9 @@ use super::seen_cache::SeenCache;
 use super::wal::{Wal, WalOp};
 use super::{Bucket, Veuni, VeuniOptions, manifest};
 use crate::{Cut, Error};
+use farol_base::HostHash;
 use farol_base::Timestamp;
 use farol_base::disk::Disk;
-use farol_base::fingerprint::hash64;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -117,7 +117,7 @@ impl Veuni {
             name.clone_into(host);
             return;
         }
-        if batch <= self.buckets[self.bucket_of(hash64(host.as_bytes()))].flushed_seqno {
+        if batch <= self.buckets[self.bucket_of(HostHash::of(host))].flushed_seqno {
             return;
         }
         match op {

@@ -25,8 +25,8 @@ impl Veuni {
         let mut ranges = Vec::new();
         for at in 0..self.buckets.len() {
             if self.buckets[at].damage.is_some() {
-                let last = self.buckets.get(at + 1).map_or(u64::MAX, |next| next.from - 1);
-                ranges.push(self.buckets[at].from..=last);
+                let last = self.buckets.get(at + 1).map_or(u64::MAX, |next| next.from.0 - 1);
+                ranges.push(self.buckets[at].from.0..=last);
                 self.empty_bucket(at)?;
             }
         }

@@ -8,6 +8,7 @@ use crate::Error;
 use crate::urls::veuni::block_frame::FrameReader;
 use crate::urls::veuni::codec::{state_of, visits_of};
 use crate::urls::{Record, State};
+use farol_base::HostHash;
 use farol_base::codec::{DecodeError, Decoder};
 use farol_base::disk::Disk;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub struct BucketFile {
     /// Where each block starts, and where the last one ends.
     pub(super) blocks: Vec<u64>,
     /// First hash and offset of each page of the directory.
-    pub(super) pages: Vec<(u64, u64)>,
+    pub(super) pages: Vec<(HostHash, u64)>,
 }
 
 impl BucketFile {
@@ -85,7 +86,7 @@ impl BucketFile {
     }
 
     /// What the directory says of a host, and its number in it.
-    pub fn host_meta(&self, hash: u64, host: &str) -> Result<Option<(u32, HostMeta)>, Error> {
+    pub fn host_meta(&self, hash: HostHash, host: &str) -> Result<Option<(u32, HostMeta)>, Error> {
         // Hosts of one hash may stand on both sides of a page's border.
         let first = self.pages.partition_point(|(start, _)| *start < hash).saturating_sub(1);
         let mut frame_reader = FrameReader::new(self.disk.clone(), &self.file, 8 << 10);
@@ -179,10 +180,10 @@ fn read_header(file: &str, header: &[u8; HEADER_BYTES]) -> Result<BucketId, Erro
     if version != VERSION {
         return Err(Error::Version { file: file.to_string(), found: version, known: VERSION });
     }
-    Ok(BucketId { number, generation, from, flushed_seqno })
+    Ok(BucketId { number, generation, from: HostHash(from), flushed_seqno })
 }
 
-type BucketFooter = (BucketTotals, Vec<u64>, Vec<(u64, u64)>);
+type BucketFooter = (BucketTotals, Vec<u64>, Vec<(HostHash, u64)>);
 
 fn read_footer(raw: &[u8]) -> Result<BucketFooter, DecodeError> {
     let mut bytes = Decoder::of(raw);
@@ -197,7 +198,7 @@ fn read_footer(raw: &[u8]) -> Result<BucketFooter, DecodeError> {
     let count: usize = bytes.varint_as()?;
     let mut pages = Vec::new();
     for _ in 0..count {
-        pages.push((u64::from_le_bytes(bytes.fixed()?), bytes.varint()?));
+        pages.push((HostHash(bytes.u64()?), bytes.varint()?));
     }
     if bytes.is_empty() { Ok((totals, blocks, pages)) } else { Err("a footer with a tail") }
 }

@@ -16,6 +16,7 @@ mod file;
 mod writer;
 
 use crate::urls::HostCounts;
+use farol_base::HostHash;
 use farol_base::Timestamp;
 use farol_base::codec::{DecodeError, Decoder, put_bytes, put_instant, put_varint};
 
@@ -41,7 +42,7 @@ pub struct BucketId {
     /// Grows each time that the bucket is rewritten.
     pub generation: u64,
     /// Smallest hash of a host that belongs here.
-    pub from: u64,
+    pub from: HostHash,
     /// Batches of the log up to this one are in it.
     pub flushed_seqno: u64,
 }
@@ -62,7 +63,7 @@ pub struct EntryAddr {
 /// What the directory says of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostMeta {
-    pub hash: u64,
+    pub hash: HostHash,
     pub host: String,
     pub remaining: EntryRange,
     pub prescheduled: EntryRange,
@@ -135,7 +136,7 @@ impl EntryRange {
 
 impl HostMeta {
     fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.hash.to_le_bytes());
+        out.extend_from_slice(&self.hash.0.to_le_bytes());
         put_bytes(out, self.host.as_bytes());
         self.remaining.put(out);
         self.prescheduled.put(out);
@@ -149,7 +150,7 @@ impl HostMeta {
     }
 
     fn read(bytes: &mut Decoder<'_>) -> Result<HostMeta, DecodeError> {
-        let hash = u64::from_le_bytes(bytes.fixed()?);
+        let hash = HostHash(bytes.u64()?);
         let host = bytes.text()?.to_string();
         let (remaining, prescheduled) = (EntryRange::read(bytes)?, EntryRange::read(bytes)?);
         let visited = bytes.varint()?;

@@ -9,6 +9,7 @@ use crate::Error;
 use crate::urls::veuni::block_frame::write_block;
 use crate::urls::veuni::codec::{state_of, visits_of};
 use crate::urls::{HostCounts, State};
+use farol_base::HostHash;
 use farol_base::codec::put_varint;
 use farol_base::disk::Disk;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub struct BucketWriter {
     blocks: Vec<u64>,
     server: Option<HostMeta>,
     in_prescheduled: bool,
-    pages: Vec<(u64, Vec<u8>)>,
+    pages: Vec<(HostHash, Vec<u8>)>,
     page_hosts: usize,
     totals: BucketTotals,
 }
@@ -44,7 +45,7 @@ impl BucketWriter {
         buffer.extend_from_slice(MAGIC);
         buffer.extend_from_slice(&VERSION.to_le_bytes());
         buffer.extend_from_slice(&id.number.to_le_bytes());
-        [id.generation, id.from, id.flushed_seqno]
+        [id.generation, id.from.0, id.flushed_seqno]
             .iter()
             .for_each(|number| buffer.extend_from_slice(&number.to_le_bytes()));
         buffer.extend_from_slice(&crc32fast::hash(&buffer).to_le_bytes());
@@ -78,7 +79,7 @@ impl BucketWriter {
     }
 
     /// Begins a host; they come in the order of their hashes, then of their names.
-    pub fn begin(&mut self, hash: u64, host: &str) {
+    pub fn begin(&mut self, hash: HostHash, host: &str) {
         self.in_prescheduled = false;
         self.server = Some(HostMeta {
             hash,
@@ -173,7 +174,7 @@ impl BucketWriter {
         self.blocks.windows(2).for_each(|pair| put_varint(&mut raw, pair[1] - pair[0]));
         put_varint(&mut raw, pages.len() as u64);
         for (hash, offset) in &pages {
-            raw.extend_from_slice(&hash.to_le_bytes());
+            raw.extend_from_slice(&hash.0.to_le_bytes());
             put_varint(&mut raw, *offset);
         }
         // Footers of very large buckets are cut into blocks that a reader believes.

@@ -15,6 +15,7 @@ use crate::urls::veuni::dispatch::url_order::{Candidate, UrlOrder};
 use crate::urls::veuni::memtable::Event;
 use crate::urls::veuni::run::RunReader;
 use crate::urls::{Record, State};
+use farol_base::HostHash;
 use farol_base::Timestamp;
 use farol_base::disk::Disk;
 use std::cell::RefCell;
@@ -83,7 +84,7 @@ struct SplitWriter {
     done: Vec<Arc<BucketFile>>,
     /// Bytes and hosts at which the next file is begun.
     part: Option<(u64, u64)>,
-    last_hash: u64,
+    last_hash: HostHash,
 }
 
 impl SplitWriter {
@@ -107,7 +108,7 @@ impl SplitWriter {
     }
 
     /// The writer for a host, a new one where the last is full.
-    fn writer(&mut self, hash: u64) -> Result<&mut BucketWriter, Error> {
+    fn writer(&mut self, hash: HostHash) -> Result<&mut BucketWriter, Error> {
         let full = self.part.is_some_and(|(bytes, hosts)| {
             self.open.as_ref().is_some_and(|open| open.bytes() >= bytes || open.hosts() >= hosts)
         });
@@ -173,7 +174,7 @@ impl Merger {
         let mut stored = next(&mut old)?;
         // The hash at which each run stands. There may be a hundred runs, and most lack most hosts.
         let hash_of = |run: &RunReader| run.peek().map(|(hash, _)| hash);
-        let mut hashes: Vec<Option<u64>> = self.job.runs.iter().map(hash_of).collect();
+        let mut hashes: Vec<Option<HostHash>> = self.job.runs.iter().map(hash_of).collect();
         let mut host = String::new();
         loop {
             let of_block = stored.as_ref().map(|meta| meta.hash);

@@ -12,6 +12,7 @@ use crate::urls::veuni::memtable::Memtable;
 use crate::urls::veuni::run::{Run, RunReader, append_run};
 use crate::urls::veuni::{Backoff, Bucket, Damage, Veuni};
 use farol_base::CanonicalUrl;
+use farol_base::HostHash;
 use farol_base::disk::Disk;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -237,7 +238,7 @@ impl Veuni {
         old.immutable = None;
         let old_files = [old.file.as_ref().map(|file| file.file.clone()), Some(old.level0_file())];
         let was_in_turn = old.active.is_some() || old.activate_after_merge;
-        let splits: Vec<u64> = files.iter().skip(1).map(|file| file.id.from).collect();
+        let splits: Vec<HostHash> = files.iter().skip(1).map(|file| file.id.from).collect();
         let memtables = old.memtable.take().partition_at(&splits);
         let count = files.len();
         let mut parts: Vec<Bucket> = Vec::with_capacity(count);
@@ -465,7 +466,7 @@ impl Veuni {
     pub(in crate::urls::veuni) fn activate(&mut self, at: usize) {
         let bucket = &mut self.buckets[at];
         let Some(file) = &bucket.file else { return };
-        match ActiveBucket::of(file, &*self.options.schedule) {
+        match ActiveBucket::of(file, &*self.options.host_order) {
             Ok(mut active) => {
                 // What was visited while the bucket was being merged stands in it as if it were not.
                 for url in bucket.memtable.visited_urls() {

@@ -5,7 +5,7 @@
 //! when the bucket is merged.
 
 use crate::Error;
-use crate::urls::record::Slim;
+use crate::urls::record::CompactRecord;
 use crate::urls::veuni::bucket::{BucketFile, Cursor, HostMeta, UrlEntry};
 use crate::urls::veuni::compaction::merge::{key, ready, record_of};
 use crate::urls::veuni::dispatch::host_order::{HostFacts, HostOrder};
@@ -13,7 +13,8 @@ use crate::urls::veuni::dispatch::in_flight::BucketVersion;
 use crate::urls::veuni::dispatch::top_k::TopK;
 use crate::urls::veuni::dispatch::url_order::UrlOrder;
 use crate::urls::veuni::{Bucket, Veuni};
-use farol_base::fingerprint::{SeededHasher, hash64};
+use farol_base::HostHash;
+use farol_base::fingerprint::SeededHasher;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -54,7 +55,7 @@ pub struct HostCursor {
     /// Nothing comes after the window.
     is_last_batch: bool,
     /// Given back, with the bucket from which each was handed out first.
-    pub(in crate::urls::veuni) returned: Vec<(String, Slim, BucketVersion)>,
+    pub(in crate::urls::veuni) returned: Vec<(String, CompactRecord, BucketVersion)>,
 }
 
 /// A URL that can be handed out.
@@ -62,12 +63,16 @@ pub struct HostCursor {
 pub struct ReadyUrl {
     pub key: u64,
     path: Vec<u8>,
-    known: Slim,
+    known: CompactRecord,
 }
 
 impl ReadyUrl {
     fn of(key: u64, entry: &UrlEntry<'_>) -> Result<ReadyUrl, Error> {
-        let known = if entry.state == 0 { Slim::found_at(entry.depth) } else { Slim::of(record_of(entry)?) };
+        let known = if entry.state == 0 {
+            CompactRecord::found_at(entry.depth)
+        } else {
+            CompactRecord::of(record_of(entry)?)
+        };
         Ok(ReadyUrl { key, path: entry.path.to_vec(), known })
     }
 
@@ -80,13 +85,13 @@ impl ReadyUrl {
     }
 
     /// Takes what is known of it.
-    pub fn take_known(&mut self) -> Slim {
+    pub fn take_known(&mut self) -> CompactRecord {
         std::mem::take(&mut self.known)
     }
 }
 
 impl ActiveBucket {
-    pub fn of(file: &Arc<BucketFile>, schedule: &dyn HostOrder) -> Result<ActiveBucket, Error> {
+    pub fn of(file: &Arc<BucketFile>, host_order: &dyn HostOrder) -> Result<ActiveBucket, Error> {
         let mut waiting = Vec::new();
         for (ordinal, meta) in file.hosts().enumerate() {
             let meta = meta?;
@@ -101,7 +106,7 @@ impl ActiveBucket {
                 visited: meta.visited,
                 download_millis: meta.download_millis.checked_div(meta.visited).unwrap_or(0),
             };
-            if let Some(key) = schedule.key(&facts) {
+            if let Some(key) = host_order.key(&facts) {
                 waiting.push(Reverse((ready, key, ordinal as u32)));
             }
         }
@@ -249,7 +254,7 @@ impl Veuni {
         while hosts.len() < limit
             && let Some(name) = self.due_queue.next_host(now)
         {
-            let at = self.bucket_of(hash64(name.as_bytes()));
+            let at = self.bucket_of(HostHash::of(&name));
             // The hosts of a damaged bucket stand still.
             if self.buckets[at].damage.is_none()
                 && let Ok(host) = Host::parse(&name)
@@ -321,7 +326,7 @@ impl Veuni {
     pub(in crate::urls::veuni) fn count_leased(&mut self, buckets: std::ops::Range<usize>) {
         buckets.clone().for_each(|at| self.buckets[at].leased_hosts = 0);
         let bucket_index: Vec<usize> =
-            self.leased_hosts.iter().map(|host| self.bucket_of(hash64(host.as_str().as_bytes()))).collect();
+            self.leased_hosts.iter().map(|host| self.bucket_of(host.hash())).collect();
         bucket_index
             .into_iter()
             .filter(|at| buckets.contains(at))
@@ -454,7 +459,7 @@ impl Veuni {
     }
 
     /// Brings the bucket of a host to its turn, for whoever did not ask which hosts are due.
-    pub(in crate::urls::veuni) fn activate_now(&mut self, hash: u64) -> Result<(), Error> {
+    pub(in crate::urls::veuni) fn activate_now(&mut self, hash: HostHash) -> Result<(), Error> {
         let at = self.bucket_of(hash);
         if self.buckets[at].active.is_some() || self.buckets[at].damage.is_some() {
             return Ok(());
@@ -477,14 +482,13 @@ impl Veuni {
         }
         self.newly_ready.remove(host);
         self.due_queue.set_leased(host.as_str(), false);
-        let at = self.bucket_of(hash64(host.as_str().as_bytes()));
+        let at = self.bucket_of(host.hash());
         let bucket = &mut self.buckets[at];
         bucket.leased_hosts = bucket.leased_hosts.saturating_sub(1);
         let Some(active) = &mut bucket.active else { return };
         let Some(cursor) = active.cursors.get_mut(host.as_str()) else {
             // Held since before the bucket was written anew.
-            if let Ok(Some((ordinal, meta))) =
-                active.file.host_meta(hash64(host.as_str().as_bytes()), host.as_str())
+            if let Ok(Some((ordinal, meta))) = active.file.host_meta(host.hash(), host.as_str())
                 && meta.prescheduled.ready() != Timestamp::NEVER
             {
                 active.waiting.push(Reverse((meta.prescheduled.ready(), 0, ordinal)));

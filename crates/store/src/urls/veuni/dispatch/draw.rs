@@ -1,13 +1,13 @@
 //! Hands out the URLs of a host that is in its turn, and takes back those that come back.
 
 use crate::Error;
-use crate::urls::record::Slim;
+use crate::urls::record::CompactRecord;
 use crate::urls::veuni::dispatch::due_queue::fits;
 use crate::urls::veuni::dispatch::in_flight::{BucketVersion, InFlight};
 use crate::urls::veuni::dispatch::url_order::Candidate;
 use crate::urls::veuni::{Veuni, split};
 use crate::urls::{Drawn, Visit};
-use farol_base::fingerprint::hash64;
+use farol_base::HostHash;
 use farol_base::{CanonicalUrl, Host, Scheduled, Timestamp};
 use std::cmp::Reverse;
 
@@ -21,7 +21,7 @@ impl Veuni {
         self.now = self.now.max(now);
         self.last_limit = limit;
         self.poll_jobs()?;
-        let hash = hash64(host.as_str().as_bytes());
+        let hash = host.hash();
         // Who holds a host of a bucket that is not in turn has it for what is in memory, and waits for no merge.
         if !self.leased_hosts.contains(host) {
             self.activate_now(hash)?;
@@ -73,7 +73,7 @@ impl Veuni {
     }
 
     /// Has a host sit down, where its bucket is in turn and knows it; says whether.
-    fn cursor(&mut self, at: usize, hash: u64, host: &str) -> Result<bool, Error> {
+    fn cursor(&mut self, at: usize, hash: HostHash, host: &str) -> Result<bool, Error> {
         let Some(active) = &mut self.buckets[at].active else { return Ok(false) };
         if !active.cursors.contains_key(host) {
             let Some((ordinal, meta)) = active.file.host_meta(hash, host)? else { return Ok(false) };
@@ -89,7 +89,7 @@ impl Veuni {
         at: usize,
         host: &str,
         now: Timestamp,
-    ) -> Option<(String, Slim, Option<BucketVersion>)> {
+    ) -> Option<(String, CompactRecord, Option<BucketVersion>)> {
         let bucket = &mut self.buckets[at];
         let version = (bucket.number, bucket.generation);
         let mut cursor = bucket.active.as_mut().and_then(|active| active.cursors.get_mut(host));
@@ -107,7 +107,7 @@ impl Veuni {
         match of_soon {
             Some((key, path)) if of_turn.is_none_or(|ready| key <= ready.key) => {
                 let record = self.due_queue.take(host, &path)?;
-                Some((path.to_string(), Slim::of(record), None))
+                Some((path.to_string(), CompactRecord::of(record), None))
             }
             _ => {
                 let first = cursor?.take_first(|first| (first.path().to_string(), first.take_known()))?;
@@ -123,13 +123,13 @@ impl Veuni {
         let from = in_flight.as_ref().and_then(|in_flight| in_flight.bucket);
         let before = in_flight
             .map(|in_flight| in_flight.known)
-            .or_else(|| self.due_queue.take(host, path).map(Slim::of));
+            .or_else(|| self.due_queue.take(host, path).map(CompactRecord::of));
         let is_kept = before.filter(|_| fits(visit)).is_some_and(|known| {
             let mut record = known.into_record();
             record.visit(visit);
             self.due_queue.try_insert(host, path, record, self.leased_hosts.contains(&url.host()))
         });
-        let at = self.bucket_of(hash64(host.as_bytes()));
+        let at = self.bucket_of(HostHash::of(host));
         let bucket = &mut self.buckets[at];
         if let Some(active) = &mut bucket.active
             && !is_kept
@@ -142,7 +142,7 @@ impl Veuni {
     pub(in crate::urls::veuni) fn release_url(&mut self, url: &CanonicalUrl) {
         let Some(in_flight) = self.in_flight.remove(url) else { return };
         let (host, path) = split(url);
-        let hash = hash64(host.as_bytes());
+        let hash = HostHash::of(host);
         let at = self.bucket_of(hash);
         let is_leased = self.leased_hosts.contains(&url.host());
         let Some(version) = in_flight.bucket else {
@@ -172,7 +172,7 @@ impl Veuni {
 /// Hands a URL out, unless it is out already.
 fn push_drawn(
     url: CanonicalUrl,
-    known: Slim,
+    known: CompactRecord,
     bucket: Option<BucketVersion>,
     in_flight: &mut InFlight,
     drawn: &mut Drawn,

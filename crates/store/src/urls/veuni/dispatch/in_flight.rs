@@ -4,9 +4,10 @@
 //! bits of a fingerprint under a key that is drawn at random, so that it need not be kept a second time: two that share it
 //! will not be met. Bounded by what the frontier holds: some 90 bytes per URL, and 130 more where it was visited before.
 
-use crate::urls::record::Slim;
+use crate::urls::record::CompactRecord;
 use farol_base::CanonicalUrl;
-use farol_base::fingerprint::{hash64, keyed128, random_key};
+use farol_base::HostHash;
+use farol_base::fingerprint::{keyed128, random_key};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
@@ -17,8 +18,8 @@ pub type BucketVersion = (u32, u64);
 pub struct InFlightUrl {
     fingerprint: u128,
     /// Hash of its host.
-    host: u64,
-    pub known: Slim,
+    host: HostHash,
+    pub known: CompactRecord,
     /// The bucket from which it was handed out; `None` where it was kept in memory.
     pub bucket: Option<BucketVersion>,
 }
@@ -54,7 +55,12 @@ impl InFlight {
     }
 
     /// Notes that a URL is out; says whether it was not before.
-    pub fn insert(&mut self, url: &CanonicalUrl, known: Slim, bucket: Option<BucketVersion>) -> bool {
+    pub fn insert(
+        &mut self,
+        url: &CanonicalUrl,
+        known: CompactRecord,
+        bucket: Option<BucketVersion>,
+    ) -> bool {
         let fingerprint = self.fingerprint(url.as_str());
         match self.urls.entry(
             fingerprint as u64,
@@ -63,7 +69,7 @@ impl InFlight {
         ) {
             Entry::Occupied(_) => false,
             Entry::Vacant(vacant) => {
-                let host = hash64(url.host_str().as_bytes());
+                let host = url.host_hash();
                 vacant.insert(InFlightUrl { fingerprint, host, known, bucket });
                 true
             }
@@ -80,7 +86,7 @@ impl InFlight {
 
     /// Drops the URLs of a host.
     pub fn delete_host(&mut self, host: &str) {
-        let host = hash64(host.as_bytes());
+        let host = HostHash::of(host);
         self.urls.retain(|out| out.host != host);
     }
 }
@@ -96,8 +102,8 @@ mod tests {
             (InFlight::default(), url("http://h/a"), url("http://h/b"), url("http://g/a"));
         for url in [&a, &b, &other] {
             assert!(!out.contains(url.as_str()));
-            assert!(out.insert(url, Slim::found_at(3), Some((1, 2))));
-            assert!(!out.insert(url, Slim::found_at(9), None));
+            assert!(out.insert(url, CompactRecord::found_at(3), Some((1, 2))));
+            assert!(!out.insert(url, CompactRecord::found_at(9), None));
         }
         assert_eq!(out.get(&a).map(|out| (out.known.depth(), out.bucket)), Some((3, Some((1, 2)))));
         assert!(out.remove(&a).is_some() && out.remove(&a).is_none() && out.contains("http://h/b"));

@@ -12,6 +12,7 @@ use crate::urls::Visit;
 use crate::urls::veuni::codec::{put_visit, visit_of};
 use crate::urls::veuni::memtable::chunk_pool::ChunkPool;
 use crate::urls::veuni::run::UrlDelta;
+use farol_base::HostHash;
 use farol_base::codec::{DecodeError, Decoder, put_varint};
 use farol_base::fingerprint::hash64;
 use farol_base::sync::Mutex;
@@ -58,7 +59,7 @@ pub struct Memtable {
     full: Vec<Vec<u8>>,
     chunk_pool: ChunkPool,
     /// The hash of a host's name.
-    hash: fn(&[u8]) -> u64,
+    hash: fn(&[u8]) -> HostHash,
     /// Where the notes of a URL are; made when the first is asked for.
     index: Mutex<UrlIndex>,
     event: Vec<u8>,
@@ -137,7 +138,7 @@ impl Memtable {
             head,
             full: Vec::new(),
             chunk_pool,
-            hash: hash64,
+            hash: |host| HostHash(hash64(host)),
             index: Mutex::default(),
             event: Vec::new(),
             visits: Vec::new(),
@@ -318,7 +319,7 @@ impl Memtable {
     }
 
     /// What came in for a URL, as a run would have it; and whether what is known of its host is void.
-    pub fn get(&self, hash: u64, host: &str, path: &str) -> (bool, Option<UrlDelta>) {
+    pub fn get(&self, hash: HostHash, host: &str, path: &str) -> (bool, Option<UrlDelta>) {
         let mut index = self.index.lock();
         let UrlIndex { ptrs, upto } = &mut *index;
         for (ptr, entry) in self.entries(*upto) {
@@ -378,11 +379,11 @@ impl Memtable {
 
     /// Deals everything out by host, in one pass: a memtable for those before the first of these hashes, then one for those
     /// from each of them on.
-    pub fn partition_at(mut self, froms: &[u64]) -> Vec<Memtable> {
-        if froms.is_empty() {
+    pub fn partition_at(mut self, splits: &[HostHash]) -> Vec<Memtable> {
+        if splits.is_empty() {
             return vec![self];
         }
-        let mut parts: Vec<Memtable> = (0..=froms.len()).map(|_| self.another()).collect();
+        let mut parts: Vec<Memtable> = (0..=splits.len()).map(|_| self.another()).collect();
         let open = self.take_open();
         // A chunk serves again as soon as its notes are dealt out: nothing stands in memory twice.
         for chunk in std::mem::take(&mut self.full).into_iter().chain([open]) {
@@ -390,7 +391,7 @@ impl Memtable {
             while (offset as usize) < chunk.len() {
                 let entry = entry_at(&chunk, offset);
                 let hash = (self.hash)(entry.host);
-                parts[froms.partition_point(|from| *from <= hash)].push_entry(&entry);
+                parts[splits.partition_point(|from| *from <= hash)].push_entry(&entry);
                 offset = entry.end;
             }
             self.chunk_pool.recycle([chunk]);
@@ -439,8 +440,8 @@ fn entry_at(chunk: &[u8], offset: u32) -> MemEntry<'_> {
     }
 }
 
-fn url_hash(host_hash: u64, path: &[u8]) -> u64 {
-    hash64(path) ^ host_hash.rotate_left(23)
+fn url_hash(host_hash: HostHash, path: &[u8]) -> u64 {
+    hash64(path) ^ host_hash.0.rotate_left(23)
 }
 
 #[cfg(test)]
@@ -451,25 +452,31 @@ mod tests {
     fn what_came_for_a_url_comes_together() {
         // Another host with the same hash, and another hash with the same path.
         let mut memtable = Memtable::default();
-        memtable.hash = |host| if host == b"http://f" { 2 } else { 1 };
+        memtable.hash = |host| HostHash(if host == b"http://f" { 2 } else { 1 });
         memtable.found("http://h", "/a", 3, None);
         memtable.found("http://h", "/a", 2, None);
         memtable.found("http://h", "/a", 9, Some(Timestamp::EPOCH));
         memtable.found("http://g", "/a", 1, None);
         memtable.found("http://f", "/a", 1, None);
         memtable.in_batch(4);
-        let (tombstone, item) = memtable.get(1, "http://h", "/a");
+        let (tombstone, item) = memtable.get(HostHash(1), "http://h", "/a");
         assert!(!tombstone);
         let hinted = UrlDelta { depth: 2, visit_first: false, events: vec![Event::Hint(Timestamp::EPOCH)] };
         assert_eq!(item, Some(hinted));
         memtable.delete_host("http://h");
-        assert_eq!(memtable.get(1, "http://h", "/a"), (true, None));
-        assert!(memtable.get(1, "http://g", "/a").1.is_some());
+        assert_eq!(memtable.get(HostHash(1), "http://h", "/a"), (true, None));
+        assert!(memtable.get(HostHash(1), "http://g", "/a").1.is_some());
         memtable.found("http://h", "/a", 7, None);
-        assert_eq!(memtable.get(1, "http://h", "/a").1.map(|item| item.depth), Some(7));
-        let [first, other, none] = &memtable.partition_at(&[2, 3])[..] else { panic!("three parts") };
+        assert_eq!(memtable.get(HostHash(1), "http://h", "/a").1.map(|item| item.depth), Some(7));
+        let [first, other, none] = &memtable.partition_at(&[2, 3].map(HostHash))[..] else {
+            panic!("three parts")
+        };
         assert_eq!((first.len(), other.len(), none.len()), (6, 1, 0));
-        assert!(first.get(1, "http://h", "/a").0 && first.blocks_activation() && !other.blocks_activation());
+        assert!(
+            first.get(HostHash(1), "http://h", "/a").0
+                && first.blocks_activation()
+                && !other.blocks_activation()
+        );
         assert_eq!((other.first_seqno(), none.first_seqno()), (4, u64::MAX));
     }
 }

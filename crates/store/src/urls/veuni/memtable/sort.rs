@@ -6,6 +6,7 @@ use crate::urls::veuni::compaction::delta::HostDelta;
 use crate::urls::veuni::memtable::chunk_pool::ChunkPool;
 use crate::urls::veuni::prefetch;
 use crate::urls::veuni::run::RunBuilder;
+use farol_base::HostHash;
 use farol_base::codec::DecodeError;
 use std::sync::Arc;
 
@@ -155,7 +156,7 @@ impl MemtableReader {
     }
 
     /// Hash and host of the next host.
-    pub fn peek(&self) -> Option<(u64, &str)> {
+    pub fn peek(&self) -> Option<(HostHash, &str)> {
         let first = self.sorted.entries.get(self.at)?;
         Some((first.hash(), self.memtable.host(first)))
     }
@@ -194,13 +195,13 @@ pub struct SortKey {
 }
 
 impl SortKey {
-    fn of(host_hash: u64, path: &[u8], ptr: EntryPtr) -> SortKey {
-        let key = u128::from(host_hash) << 64 | u128::from(head_of(path));
+    fn of(host_hash: HostHash, path: &[u8], ptr: EntryPtr) -> SortKey {
+        let key = u128::from(host_hash.0) << 64 | u128::from(head_of(path));
         SortKey { key, more: head_of(path.get(8..).unwrap_or_default()), ptr }
     }
 
-    fn hash(&self) -> u64 {
-        (self.key >> 64) as u64
+    fn hash(&self) -> HostHash {
+        HostHash((self.key >> 64) as u64)
     }
 
     /// Whether the paths begin alike, of one host.

@@ -16,9 +16,9 @@ use crate::urls::veuni::block_frame::{FrameReader, write_block};
 use crate::urls::veuni::codec::shared_bytes;
 use crate::urls::veuni::compaction::delta::{DELTA_SLOT_BYTES, HostDelta};
 use crate::urls::veuni::memtable::{Event, Memtable, MemtableReader};
+use farol_base::HostHash;
 use farol_base::codec::{DecodeError, Decoder, put_bytes, put_varint};
 use farol_base::disk::Disk;
-use farol_base::fingerprint::hash64;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct UrlDelta {
 #[derive(Default)]
 pub struct BlockBuffer {
     out: Vec<u8>,
-    index: Vec<(u64, u64)>,
+    index: Vec<(HostHash, u64)>,
     /// What the host that has most takes in memory when it is merged.
     largest: u64,
     /// The block that is open.
@@ -80,13 +80,13 @@ impl BlockColumns {
 /// Builds a run.
 pub struct RunBuilder<'a> {
     into: &'a mut BlockBuffer,
-    block_first: u64,
+    block_first: HostHash,
     /// URLs of the open host in the open block.
     count: u64,
     /// What the open host takes in memory when it is merged, with what stands in blocks before.
     bytes: u64,
     before: Vec<u8>,
-    hash: u64,
+    hash: HostHash,
     host: String,
     host_flags: u8,
 }
@@ -95,18 +95,18 @@ impl<'a> RunBuilder<'a> {
     pub fn new(into: &'a mut BlockBuffer) -> RunBuilder<'a> {
         RunBuilder {
             into,
-            block_first: 0,
+            block_first: HostHash(0),
             count: 0,
             bytes: 0,
             before: Vec::new(),
-            hash: 0,
+            hash: HostHash(0),
             host: String::new(),
             host_flags: 0,
         }
     }
 
     /// Begins a host; they come in the order of their hashes, then of their names.
-    pub fn begin(&mut self, hash: u64, host: &str, tombstone: bool) {
+    pub fn begin(&mut self, hash: HostHash, host: &str, tombstone: bool) {
         self.hash = hash;
         self.host.clear();
         self.host.push_str(host);
@@ -208,7 +208,7 @@ impl<'a> RunBuilder<'a> {
 pub struct Run {
     pub flushed_seqno: u64,
     /// First hash and offset in the file of each block.
-    pub index: Vec<(u64, u64)>,
+    pub index: Vec<(HostHash, u64)>,
     /// Behind its last byte.
     pub end: u64,
     /// What the host that has most takes in memory when it is merged, near enough.
@@ -219,7 +219,7 @@ pub struct Run {
 
 /// The same of a run that an earlier process wrote: a host that fills blocks is the first in each but one of them, and
 /// takes three times their bytes when its paths are whole.
-fn largest_of(index: &[(u64, u64)]) -> u64 {
+fn largest_of(index: &[(HostHash, u64)]) -> u64 {
     let first_in = index.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max().unwrap_or(0);
     (3 * (first_in + 1).min(index.len()) * RAW_BYTES) as u64
 }
@@ -257,7 +257,7 @@ pub fn append_run(
         head.extend_from_slice(&(out.len() as u64).to_le_bytes());
         head.extend_from_slice(&crc32fast::hash(&head).to_le_bytes());
         for (first, start) in &*index {
-            head.extend_from_slice(&first.to_le_bytes());
+            head.extend_from_slice(&first.0.to_le_bytes());
             head.extend_from_slice(&start.to_le_bytes());
         }
         head.extend_from_slice(&crc32fast::hash(&head[HEAD_BYTES..]).to_le_bytes());
@@ -338,7 +338,7 @@ fn read_run(disk: &Arc<dyn Disk>, file: &str, at: u64, len: u64) -> Result<Parse
     let mut index = Vec::with_capacity(count as usize);
     for _ in 0..count {
         let first = numbers.fixed().map(u64::from_le_bytes).unwrap_or(0);
-        index.push((first, blocks_at + numbers.fixed().map(u64::from_le_bytes).unwrap_or(0)));
+        index.push((HostHash(first), blocks_at + numbers.fixed().map(u64::from_le_bytes).unwrap_or(0)));
     }
     let largest = largest_of(&index);
     Ok(ParsedRun::Whole(Run { flushed_seqno, index, end, largest, blocks_activation: true }))
@@ -360,7 +360,7 @@ impl RunReader {
     }
 
     /// Hash and host of the next host.
-    pub fn peek(&self) -> Option<(u64, &str)> {
+    pub fn peek(&self) -> Option<(HostHash, &str)> {
         match self {
             RunReader::File(file) => file.next.as_ref().map(|next| (next.hash, &*next.host)),
             RunReader::Memtable(memtable) => memtable.peek(),
@@ -411,7 +411,7 @@ impl RunBlock {
         host.clear();
         host.push_str(bytes.text()?);
         let heading =
-            HostHeading { hash: hash64(host.as_bytes()), host, flags: bytes.byte()?, count: bytes.varint()? };
+            HostHeading { hash: HostHash::of(&host), host, flags: bytes.byte()?, count: bytes.varint()? };
         self.hosts.start = self.hosts.end - bytes.len();
         Ok(heading)
     }
@@ -432,7 +432,7 @@ pub struct RunFileReader {
 
 #[derive(Debug)]
 struct HostHeading {
-    hash: u64,
+    hash: HostHash,
     host: String,
     flags: u8,
     count: u64,
@@ -502,9 +502,9 @@ mod tests {
             let path = format!("/{}/{number}", "x".repeat(number % 60));
             memtable.found(host, &path, (number % 7) as u16, None);
         }
-        let mut hosts = ["http://small", "http://large"].map(|host| (hash64(host.as_bytes()), host));
+        let mut hosts = ["http://small", "http://large"].map(|host| (HostHash::of(host), host));
         hosts.sort_unstable();
-        let large = hash64(b"http://large");
+        let large = HostHash::of("http://large");
         memtable.found("http://large", "/a", 1, Some(Timestamp::from_secs(5)));
         let mem: Arc<dyn Disk> = Arc::new(Mem::new());
         let run = append_run(&*mem, "p", &memtable, 77, 0).unwrap();

@@ -94,7 +94,7 @@ fn spots(region: &Range<u64>) -> BTreeSet<u64> {
 }
 
 fn in_range(range: &Range<u64>, url: &CanonicalUrl) -> bool {
-    range.contains(&hash64(url.host_str().as_bytes()))
+    range.contains(&url.host_hash().0)
 }
 
 /// URLs of a naive store that wait, but for those of hosts in a range.
@@ -108,7 +108,7 @@ fn second_bucket(mem: &Mem) -> (String, String, Range<u64>, u64) {
     let store = open(&mem.fork(), small());
     let bucket = &store.buckets[1];
     let file = bucket.file.as_ref().unwrap();
-    (file.file.clone(), bucket.level0_file(), bucket.from..store.buckets[2].from, file.totals.hosts)
+    (file.file.clone(), bucket.level0_file(), bucket.from.0..store.buckets[2].from.0, file.totals.hosts)
 }
 
 /// Empties what is damaged, notes it again, and compares.
@@ -116,7 +116,7 @@ fn repair(mut store: Veuni, naive: &Naive, range: &Range<u64>, pages: u64) {
     assert_eq!(store.empty_damaged().unwrap(), [range.start..=range.end - 1]);
     assert!(store.check().is_empty());
     for host in 0..HOSTS {
-        if range.contains(&hash64(format!("http://h{host}.test").as_bytes())) {
+        if range.contains(&HostHash::of(&format!("http://h{host}.test")).0) {
             note(&mut store, host, 0..pages);
         }
     }

@@ -125,7 +125,7 @@ fn a_block_that_splits_leaves_the_others_alone() {
     let (from, upto) = (store.buckets[1].from, store.buckets[2].from);
     let (number, generation) = (store.buckets[1].number, store.buckets[1].generation);
     let is_inside = |found: &Found| {
-        let hash = hash64(found.url.host_str().as_bytes());
+        let hash = found.url.host_hash();
         from <= hash && hash < upto
     };
     let deep = |host| Found { depth: 7, ..found_url(host, 0) };
@@ -140,7 +140,7 @@ fn a_block_that_splits_leaves_the_others_alone() {
     let changed: Vec<&String> = before.difference(&after).collect();
     assert_eq!(changed, [&format!("block-{number:06}-{generation:08}")], "others were rewritten");
     // What is new lies between the borders of the bucket that split.
-    let borders: Vec<u64> = store.buckets.iter().map(|bucket| bucket.from).collect();
+    let borders: Vec<HostHash> = store.buckets.iter().map(|bucket| bucket.from).collect();
     assert!(borders.is_sorted() && borders.contains(&from) && borders.contains(&upto));
     let parts = store.buckets.iter().filter(|bucket| from <= bucket.from && bucket.from < upto).count();
     assert_eq!(after.len(), before.len() - 1 + parts);

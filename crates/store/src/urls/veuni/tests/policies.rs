@@ -1,11 +1,26 @@
 //! The policies in use: which hosts come first, and which of their URLs.
 
 use super::*;
-use crate::urls::veuni::dispatch::host_order::{HostOrder, Rank, Response, Size};
+use crate::urls::veuni::dispatch::host_order::{HostFacts, HostOrder};
 use crate::urls::veuni::dispatch::url_order::{Refresh, Shortest, UrlOrder};
 
-fn scheduled(schedule: impl HostOrder + 'static) -> Veuni {
-    open(&Mem::new(), VeuniOptions { schedule: Arc::new(schedule), ..options() })
+/// Orders hosts by a key of their facts.
+struct ByKey(fn(&HostFacts<'_>) -> Option<u64>);
+
+impl std::fmt::Debug for ByKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ByKey")
+    }
+}
+
+impl HostOrder for ByKey {
+    fn key(&self, host: &HostFacts<'_>) -> Option<u64> {
+        (self.0)(host)
+    }
+}
+
+fn ordered(key: fn(&HostFacts<'_>) -> Option<u64>) -> Veuni {
+    open(&Mem::new(), VeuniOptions { host_order: Arc::new(ByKey(key)), ..options() })
 }
 
 /// Hosts `h0` to `h11`, of which each has three URLs more than the one before.
@@ -20,8 +35,8 @@ fn names(hosts: &[Host]) -> Vec<&str> {
 }
 
 #[test]
-fn by_size_the_largest_servers_come_first() {
-    let mut store = scheduled(Size);
+fn by_size_the_largest_hosts_come_first() {
+    let mut store = ordered(|host| Some(u64::MAX - host.waiting));
     store.found(&staircase()).unwrap();
     store.flush().unwrap();
     assert_eq!(names(&store.hosts_due(NOW, 3).unwrap()), ["h11", "h10", "h9"]);
@@ -39,9 +54,11 @@ fn page_visit() -> Visit {
 }
 
 #[test]
-fn by_rank_low_servers_wait() {
-    let rank = |host: &str| host.trim_start_matches("http://h").parse().unwrap_or(0.0);
-    let mut store = scheduled(Rank { of: rank, least: 4.0 });
+fn by_rank_low_hosts_wait() {
+    let mut store = ordered(|host| {
+        let rank: u64 = host.host.trim_start_matches("http://h").parse().unwrap_or(0);
+        (rank >= 4).then_some(u64::MAX - rank)
+    });
     store.found(&staircase()).unwrap();
     store.flush().unwrap();
     let hosts = store.hosts_due(NOW, 99).unwrap();
@@ -50,34 +67,13 @@ fn by_rank_low_servers_wait() {
     assert_eq!(store.draw(&Host::parse("http://h1").unwrap(), 9, NOW).unwrap().urls.len(), 6);
 }
 
-#[test]
-fn by_response_time_slow_servers_have_their_share() {
-    let mut store = scheduled(Response::new(100, 2));
-    store.found(&staircase()).unwrap();
-    for host in 0..12 {
-        let millis = if host < 4 { 900 } else { 10 };
-        let visit = Visit { download: Duration::from_millis(millis), ..page_visit() };
-        store.visited(&url(&format!("http://h{host}/0")), &visit).unwrap();
-    }
-    store.flush().unwrap();
-    let hosts = store.hosts_due(NOW, 99).unwrap();
-    let is_slow = |host: &Host| ["h0", "h1", "h2", "h3"].contains(&host.name());
-    let slow: Vec<usize> = (0..12).filter(|at| is_slow(&hosts[*at])).collect();
-    assert_eq!(slow.len(), 4);
-    // Two fast ones for each slow one, give or take the one with the same number.
-    for (number, at) in slow.iter().enumerate() {
-        let fast = at - number;
-        assert!((2 * number + 2..=2 * number + 3).contains(&fast), "{slow:?}");
-    }
-}
-
-fn redistributed(policy: impl UrlOrder + 'static, prescheduled: usize) -> Veuni {
+fn with_url_order(policy: impl UrlOrder + 'static, prescheduled: usize) -> Veuni {
     open(&Mem::new(), VeuniOptions { url_order: Arc::new(policy), prescheduled, ..options() })
 }
 
 #[test]
 fn the_shortest_paths_are_pre_scheduled_and_come_first() {
-    let mut store = redistributed(Shortest, 3);
+    let mut store = with_url_order(Shortest, 3);
     let paths = ["/long/1", "/a", "/longer/2", "/bb", "/z", "/even/longer"];
     store.found(&paths.map(|path| found(&format!("http://h{path}"), 1))).unwrap();
     store.flush().unwrap();
@@ -95,8 +91,8 @@ fn the_shortest_paths_are_pre_scheduled_and_come_first() {
 #[test]
 fn refresh_brings_due_pages_before_new_ones_and_breadth_after() {
     for (mut store, expected) in [
-        (redistributed(Refresh, 2), ["http://h/old", "http://h/new"]),
-        (redistributed(Breadth, 2), ["http://h/new", "http://h/old"]),
+        (with_url_order(Refresh, 2), ["http://h/old", "http://h/new"]),
+        (with_url_order(Breadth, 2), ["http://h/new", "http://h/old"]),
     ] {
         store.visited(&url("http://h/old"), &page(Timestamp::from_secs(4))).unwrap();
         store.visited(&url("http://h/later"), &page(Timestamp::from_secs(9))).unwrap();

@@ -55,9 +55,9 @@ fn op() -> impl Strategy<Value = Op> {
     let found = (url.clone(), 0u16..4, proptest::option::of(0u8..60));
     prop_oneof![
         8 => proptest::collection::vec(found, 0..12).prop_map(Op::Found),
-        6 => (url.clone(), 0u8..7, proptest::option::of(0u8..60))
+        6 => (url.clone(), 0u8..6, proptest::option::of(0u8..60))
             .prop_map(|(url, outcome, due)| Op::Visited { url, outcome, due }),
-        8 => (0u8..20, 0u8..7, 0u8..12).prop_map(|(nth, outcome, due)| Op::Returned { nth, outcome, due }),
+        8 => (0u8..20, 0u8..6, 0u8..12).prop_map(|(nth, outcome, due)| Op::Returned { nth, outcome, due }),
         5 => (host.clone(), 0usize..5).prop_map(|(host, limit)| Op::Draw { host, limit }),
         3 => url.prop_map(Op::Release),
         5 => (0usize..4).prop_map(Op::HostsDue),
@@ -89,7 +89,7 @@ fn visit(outcome: u8, now: Timestamp, due: Option<u8>) -> Visit {
     use VisitOutcome::*;
     Visit {
         at: now,
-        outcome: [Page, Unchanged, Redirect, Gone, Refused, Duplicate, Failed][outcome as usize],
+        outcome: [Page, Unchanged, Redirect, Gone, Refused, Failed][outcome as usize],
         content_hash: ContentHash(u128::from(outcome) << 100),
         changed: outcome.is_multiple_of(2),
         position: (outcome < 2).then_some(PagePosition { file: 1, offset: now.as_millis() }),

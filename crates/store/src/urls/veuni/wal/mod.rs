@@ -13,7 +13,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"FAROLLOG";
-/// Version 1 knew no whole URLs. Its files are read, and not appended to.
 const VERSION: u32 = 2;
 /// Magic, version, first batch, watermark (file, offset), checksum of these.
 const HEADER_BYTES: usize = 8 + 4 + 8 + 4 + 8 + 4;
@@ -167,7 +166,6 @@ struct WalSegment {
     file: String,
     first: u64,
     len: u64,
-    version: u32,
 }
 
 /// The log.
@@ -210,12 +208,6 @@ impl Wal {
         for (at, file) in segment_files.iter().enumerate() {
             cut = wal.read(file, at + 1 == segment_files.len(), take)?;
         }
-        // A file is named after its first batch: the one that follows an old file without any needs another name.
-        if let Some(last) = wal.segments.last()
-            && last.version != VERSION
-        {
-            wal.next_seqno = wal.next_seqno.max(last.first + 1);
-        }
         Ok((wal, cut))
     }
 
@@ -234,11 +226,11 @@ impl Wal {
         let (mut good, mut head) = (0, [0; HEADER_BYTES]);
         let read = self.disk.read_at(file, 0, &mut head).map_err(Error::io("read", file))?;
         if read == HEADER_BYTES {
-            let (version, first, watermark) = read_header(file, &head)?;
+            let (first, watermark) = read_header(file, &head)?;
             self.next_seqno = self.next_seqno.max(first);
             self.watermark = self.watermark.max(watermark);
             good = HEADER_BYTES as u64;
-            self.segments.push(WalSegment { file: file.to_string(), first, len: good, version });
+            self.segments.push(WalSegment { file: file.to_string(), first, len: good });
         } else if !last {
             return Err(damaged(read as u64, "the file ends too early"));
         }
@@ -320,7 +312,7 @@ impl Wal {
 
     fn write_batch(&mut self) -> Result<Option<u64>, Error> {
         let number = self.next_seqno;
-        if self.segments.last().is_none_or(|segment| segment.version != VERSION) {
+        if self.segments.is_empty() {
             self.begin_segment();
         }
         let Some(segment) = self.segments.last_mut() else { return Ok(None) };
@@ -359,7 +351,6 @@ impl Wal {
             file: segment_name(self.next_seqno),
             first: self.next_seqno,
             len: 0,
-            version: VERSION,
         });
     }
 
@@ -433,12 +424,12 @@ fn header(first: u64, watermark: PagePosition) -> Vec<u8> {
     header
 }
 
-fn read_header(file: &str, head: &[u8; HEADER_BYTES]) -> Result<(u32, u64, PagePosition), Error> {
+fn read_header(file: &str, head: &[u8; HEADER_BYTES]) -> Result<(u64, PagePosition), Error> {
     if &head[..8] != MAGIC {
         return Err(Error::NotOurs { file: file.to_string() });
     }
     let version = u32::from_le_bytes(std::array::from_fn(|i| head[8 + i]));
-    if !(1..=VERSION).contains(&version) {
+    if version != VERSION {
         return Err(Error::Version { file: file.to_string(), found: version, known: VERSION });
     }
     if crc32fast::hash(&head[..HEADER_BYTES - 4]).to_le_bytes() != head[HEADER_BYTES - 4..] {
@@ -451,7 +442,7 @@ fn read_header(file: &str, head: &[u8; HEADER_BYTES]) -> Result<(u32, u64, PageP
     let first = u64::from_le_bytes(std::array::from_fn(|i| head[12 + i]));
     let file_number = u32::from_le_bytes(std::array::from_fn(|i| head[20 + i]));
     let offset = u64::from_le_bytes(std::array::from_fn(|i| head[24 + i]));
-    Ok((version, first, PagePosition { file: file_number, offset }))
+    Ok((first, PagePosition { file: file_number, offset }))
 }
 
 #[cfg(test)]
@@ -459,25 +450,10 @@ mod tests {
     use super::*;
     use farol_base::disk::Mem;
 
-    /// A file as version 1 wrote it: with a batch, or none.
-    fn old_file(first: u64, ops: &[u8]) -> Vec<u8> {
-        let mut file = header(first, PagePosition { file: 3, offset: 77 });
-        file[8..12].copy_from_slice(&1u32.to_le_bytes());
-        let crc = crc32fast::hash(&file[..HEADER_BYTES - 4]).to_le_bytes();
-        file[HEADER_BYTES - 4..].copy_from_slice(&crc);
-        if !ops.is_empty() {
-            let body = [&first.to_le_bytes(), ops].concat();
-            file.extend_from_slice(&(body.len() as u32).to_le_bytes());
-            file.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
-            file.extend_from_slice(&body);
-        }
-        file
-    }
-
     fn open(disk: &Arc<Mem>) -> (Wal, Vec<String>) {
         let mut ops = Vec::new();
-        let mut take = |number: u64, op: WalOp<'_>| {
-            ops.push(format!("{number} {op:?}"));
+        let mut take = |seqno: u64, op: WalOp<'_>| {
+            ops.push(format!("{seqno} {op:?}"));
             Ok(())
         };
         let (wal, cut) = Wal::open(disk.clone(), &mut take).unwrap();
@@ -486,25 +462,38 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_version_before_are_read_and_left_as_they_are() {
-        let old = [r#"5 Host("http://h")"#, r#"5 Found { path: "/a", depth: 2 }"#];
-        let new =
-            [r#"Host("http://g")"#, r#"Found { path: "/b", depth: 1 }"#, r#"Found { path: "/c", depth: 9 }"#];
-        for (ops, old) in [(&b"\x01\x08http://h\x02\x02/a\x02"[..], &old[..]), (&b""[..], &[][..])] {
-            let disk = Arc::new(Mem::new());
-            let before = old_file(5, ops);
-            disk.append(&segment_name(5), &before).unwrap();
-            let (mut wal, read) = open(&disk);
-            assert_eq!((read, wal.watermark.offset), (old.iter().map(|op| op.to_string()).collect(), 77));
-            for (url, depth) in [("http://g/b", 1), ("http://g/c", 9)] {
-                wal.batch.found(&CanonicalUrl::parse(url).unwrap(), depth, None);
-            }
-            assert_eq!(wal.write().unwrap(), Some(6));
-            assert_eq!(disk.len(&segment_name(5)).unwrap(), Some(before.len() as u64));
-            let (wal, read) = open(&disk);
-            let new = new.iter().map(|op| format!("6 {op}"));
-            assert_eq!(read, old.iter().map(|op| op.to_string()).chain(new).collect::<Vec<String>>());
-            assert_eq!((wal.watermark.offset, wal.next_seqno), (77, 7));
+    fn batches_are_replayed_in_their_order_with_their_sequence_numbers() {
+        let disk = Arc::new(Mem::new());
+        let (mut wal, _) = open(&disk);
+        for (url, depth) in [("http://g/b", 1), ("http://g/c", 9)] {
+            wal.batch.found(&CanonicalUrl::parse(url).unwrap(), depth, None);
         }
+        assert_eq!(wal.write().unwrap(), Some(1));
+        wal.roll();
+        wal.batch.delete_host("http://g");
+        wal.marked = Some(PagePosition { file: 3, offset: 77 });
+        assert_eq!(wal.write().unwrap(), Some(2));
+        let (wal, ops) = open(&disk);
+        let expected = [
+            r#"1 Host("http://g")"#,
+            r#"1 Found { path: "/b", depth: 1 }"#,
+            r#"1 Found { path: "/c", depth: 9 }"#,
+            r#"2 Host("http://g")"#,
+            "2 DeleteHost",
+        ];
+        assert_eq!(ops, expected);
+        assert_eq!((wal.watermark.offset, wal.next_seqno, wal.segment_files().len()), (77, 3, 2));
+    }
+
+    #[test]
+    fn a_segment_of_another_version_is_refused_by_name() {
+        let disk = Arc::new(Mem::new());
+        let mut segment = header(5, PagePosition::default());
+        segment[8..12].copy_from_slice(&1u32.to_le_bytes());
+        let crc = crc32fast::hash(&segment[..HEADER_BYTES - 4]).to_le_bytes();
+        segment[HEADER_BYTES - 4..].copy_from_slice(&crc);
+        disk.append(&segment_name(5), &segment).unwrap();
+        let error = Wal::open(disk, &mut |_, _| Ok(())).unwrap_err();
+        assert!(matches!(error, Error::Version { found: 1, known: VERSION, .. }), "{error}");
     }
 }

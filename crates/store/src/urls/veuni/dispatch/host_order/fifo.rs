@@ -1,4 +1,4 @@
-//! First in, first out: hosts in the order of their bucket, each in its turn.
+//! First in, first out: hosts in the order of their bucket's directory.
 
 use super::{HostFacts, HostOrder};
 

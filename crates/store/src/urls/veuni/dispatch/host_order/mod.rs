@@ -1,20 +1,14 @@
-//! Which hosts of the bucket in turn are handed out first.
+//! Which hosts of an active bucket are dispatched first: policies, one file each.
 //!
-//! One policy a file, those that the thesis names (ch. 2). Pure: numbers in, a key out.
+//! Pure: facts in, a key out.
 
 mod fifo;
-mod rank;
-mod response;
-mod size;
 
 use std::fmt;
 
 pub use fifo::Fifo;
-pub use rank::Rank;
-pub use response::Response;
-pub use size::Size;
 
-/// What is known of a host that has something to hand out.
+/// What is known of a host that has something to draw.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostFacts<'a> {
     pub host: &'a str,
@@ -27,9 +21,9 @@ pub struct HostFacts<'a> {
     pub download_millis: u64,
 }
 
-/// Orders hosts.
+/// Orders the hosts of a bucket.
 pub trait HostOrder: Send + Sync + fmt::Debug {
-    /// Hosts with small keys come first, those of one key in the order in which they stand in the bucket. `None`:
-    /// not in this turn.
+    /// Hosts with small keys come first, those with the same key in the order of the bucket's directory. `None`: not
+    /// before the bucket is activated again.
     fn key(&self, host: &HostFacts<'_>) -> Option<u64>;
 }

@@ -1,7 +1,6 @@
 //! Clicks on results, kept across restarts: the front notes them, the crawler plans by them.
 
-use super::crawler::keep::lock;
-use crate::fabric::{Fabric, Table};
+use crate::fabric::{Table, Tables};
 use anyhow::Result;
 use farol_base::sync::Mutex;
 use farol_base::{PageId, Timestamp};
@@ -14,21 +13,21 @@ use std::time::{Duration, Instant};
 const WRITE_EVERY: Duration = Duration::from_secs(10);
 
 /// The clicks of this engine.
-pub struct ClickBook {
-    fabric: Arc<dyn Fabric>,
-    inner: Mutex<Inner>,
+pub struct ClickCounts {
+    tables: Arc<dyn Tables>,
+    inner: Mutex<ClicksInMemory>,
 }
 
-struct Inner {
+struct ClicksInMemory {
     clicks: Clicks,
     unwritten: HashMap<PageId, Count>,
     written: Instant,
 }
 
-impl ClickBook {
-    pub fn open(fabric: Arc<dyn Fabric>, now: Timestamp) -> Result<ClickBook> {
+impl ClickCounts {
+    pub fn open(tables: Arc<dyn Tables>, now: Timestamp) -> Result<ClickCounts> {
         let (mut clicks, mut old) = (Clicks::default(), Vec::new());
-        for (key, value) in fabric.scan(Table::Clicks)? {
+        for (key, value) in tables.scan(Table::Clicks)? {
             // An entry that cannot be read is a few clicks less.
             match (u64::from_str_radix(&key, 16), read(&value)) {
                 (Ok(page), Some(count)) if !count.is_faded(now) => clicks.recall(PageId(page), count),
@@ -38,15 +37,15 @@ impl ClickBook {
         let old: Vec<(Table, &str, &[u8])> =
             old.iter().map(|key| (Table::Clicks, key.as_str(), &b""[..])).collect();
         if !old.is_empty() {
-            fabric.put(&old)?;
+            tables.put(&old)?;
         }
-        let inner = Inner { clicks, unwritten: HashMap::new(), written: Instant::now() };
-        Ok(ClickBook { fabric, inner: Mutex::new(inner) })
+        let inner = ClicksInMemory { clicks, unwritten: HashMap::new(), written: Instant::now() };
+        Ok(ClickCounts { tables, inner: Mutex::new(inner) })
     }
 
     /// Somebody opened a page from the results.
     pub fn note(&self, page: PageId, now: Timestamp) -> Result<()> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         let count = inner.clicks.note(page, now);
         inner.unwritten.insert(page, count);
         if inner.written.elapsed() < WRITE_EVERY {
@@ -60,12 +59,12 @@ impl ClickBook {
 
     /// How many times as much a page counts as one that nobody opens.
     pub fn factor(&self, page: PageId, now: Timestamp) -> f64 {
-        lock(&self.inner).clicks.factor(page, now)
+        self.inner.lock().clicks.factor(page, now)
     }
 
     /// Writes what is not written yet.
     pub fn flush(&self) -> Result<()> {
-        let unwritten = std::mem::take(&mut lock(&self.inner).unwritten);
+        let unwritten = std::mem::take(&mut self.inner.lock().unwritten);
         self.write(unwritten)
     }
 
@@ -77,7 +76,7 @@ impl ClickBook {
             counts.iter().map(|(page, count)| (format!("{:016x}", page.0), bytes(*count))).collect();
         let entries: Vec<(Table, &str, &[u8])> =
             texts.iter().map(|(key, value)| (Table::Clicks, key.as_str(), &value[..])).collect();
-        self.fabric.put(&entries)
+        self.tables.put(&entries)
     }
 }
 
@@ -98,25 +97,25 @@ fn read(bytes: &[u8]) -> Option<Count> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::Local;
+    use crate::fabric::LocalTables;
 
     #[test]
     fn clicks_survive_a_restart_and_nonsense_does_no_harm() {
         let folder = tempfile::tempdir().unwrap();
         let (page, now) = (PageId(7), Timestamp::from_secs(1_000));
         {
-            let fabric: Arc<dyn Fabric> = Arc::new(Local::open(&folder.path().join("t")).unwrap());
-            fabric
+            let tables: Arc<dyn Tables> = Arc::new(LocalTables::open(&folder.path().join("t")).unwrap());
+            tables
                 .put(&[(Table::Clicks, "zz", b"1"), (Table::Clicks, "0000000000000008", &[0xff; 12])])
                 .unwrap();
-            let book = ClickBook::open(fabric.clone(), now).unwrap();
-            assert_eq!(fabric.scan(Table::Clicks).unwrap().len(), 0);
-            (0..3).for_each(|_| book.note(page, now).unwrap());
-            book.flush().unwrap();
+            let counts = ClickCounts::open(tables.clone(), now).unwrap();
+            assert_eq!(tables.scan(Table::Clicks).unwrap().len(), 0);
+            (0..3).for_each(|_| counts.note(page, now).unwrap());
+            counts.flush().unwrap();
         }
-        let fabric: Arc<dyn Fabric> = Arc::new(Local::open(&folder.path().join("t")).unwrap());
-        let book = ClickBook::open(fabric, now).unwrap();
-        assert_eq!(book.factor(page, now), 2.0);
-        assert_eq!(book.factor(PageId(9), now), 1.0);
+        let tables: Arc<dyn Tables> = Arc::new(LocalTables::open(&folder.path().join("t")).unwrap());
+        let counts = ClickCounts::open(tables, now).unwrap();
+        assert_eq!(counts.factor(page, now), 2.0);
+        assert_eq!(counts.factor(PageId(9), now), 1.0);
     }
 }

@@ -15,9 +15,9 @@ const SITEMAP_BYTES_MAX: u64 = 50 << 20;
 
 /// What came of asking for a page.
 #[derive(Debug)]
-pub enum Meaning {
+pub enum PageOutcome {
     /// A page, to be indexed or not.
-    Page(Box<Page>),
+    Page(Box<PageContent>),
     /// A list of addresses: a sitemap or a feed.
     List,
     /// The page is somewhere else.
@@ -32,7 +32,7 @@ pub enum Meaning {
 
 /// A page as the index wants it, and whether it may be there.
 #[derive(Debug)]
-pub struct Page {
+pub struct PageContent {
     /// `None` where the page asks not to be indexed, names another as canonical, or has no text.
     pub document: Option<Document>,
     pub content_hash: ContentHash,
@@ -40,53 +40,53 @@ pub struct Page {
     pub modified: Option<Timestamp>,
 }
 
-/// An answer that has been read.
+/// An archived answer, interpreted.
 #[derive(Debug)]
-pub struct Reading {
-    pub meaning: Meaning,
+pub struct Interpreted {
+    pub outcome: PageOutcome,
     /// Links for the graph: what a reader of the page sees.
     pub links: Vec<Link>,
     /// Addresses to visit.
     pub found: Vec<Found>,
 }
 
-/// How to read.
+/// Turns archived answers into what follows from them.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct Interpreter {
     /// Our name in robots rules inside pages.
     pub agent: String,
     pub wants: Wants,
 }
 
-impl Reader {
+impl Interpreter {
     /// Reads an archived answer; `depth` is how many links lie between a seed and this page.
-    pub fn read(&self, exchange: &Exchange, depth: u16) -> Reading {
-        let plain = |meaning| Reading { meaning, links: Vec::new(), found: Vec::new() };
+    pub fn interpret(&self, exchange: &Exchange, depth: u16) -> Interpreted {
+        let plain = |outcome| Interpreted { outcome, links: Vec::new(), found: Vec::new() };
         if exchange.url.path_and_query() == "/robots.txt" {
-            return plain(Meaning::Robots);
+            return plain(PageOutcome::Robots);
         }
         if exchange.revisit_of.is_some() {
-            return plain(Meaning::NotModified);
+            return plain(PageOutcome::NotModified);
         }
         match exchange.status {
             200..=299 => self.read_page(exchange, depth),
-            304 => plain(Meaning::NotModified),
+            304 => plain(PageOutcome::NotModified),
             301 | 302 | 303 | 307 | 308 => {
                 let target =
                     header(&exchange.response_head, "location").and_then(|to| exchange.url.join(&to).ok());
                 match target {
-                    Some(to) if to != exchange.url => Reading {
+                    Some(to) if to != exchange.url => Interpreted {
                         found: vec![Found { url: to.clone(), depth, hint: None }],
-                        ..plain(Meaning::Redirect(to))
+                        ..plain(PageOutcome::Redirect(to))
                     },
-                    _ => plain(Meaning::Gone),
+                    _ => plain(PageOutcome::Gone),
                 }
             }
-            _ => plain(Meaning::Gone),
+            _ => plain(PageOutcome::Gone),
         }
     }
 
-    fn read_page(&self, exchange: &Exchange, depth: u16) -> Reading {
+    fn read_page(&self, exchange: &Exchange, depth: u16) -> Interpreted {
         let head = &exchange.response_head;
         let content_type = header(head, "content-type");
         let tags = headers(head, "x-robots-tag");
@@ -114,7 +114,7 @@ impl Reader {
         content_type: Option<&str>,
         body: &[u8],
         depth: u16,
-    ) -> Option<Reading> {
+    ) -> Option<Interpreted> {
         let path = exchange.url.path().to_ascii_lowercase();
         let sitemap_text = path.contains("sitemap") && path.ends_with(".txt");
         if !matches!(farol_parse::sniff(content_type, body), Kind::Xml) && !sitemap_text {
@@ -124,7 +124,11 @@ impl Reader {
         let depth = depth.saturating_add(1);
         if let Some(entries) = farol_parse::feed::parse(body, &exchange.url) {
             let found = entries.into_iter().map(|entry| Found { url: entry.url, depth, hint: entry.updated });
-            return Some(Reading { meaning: Meaning::List, links: Vec::new(), found: found.collect() });
+            return Some(Interpreted {
+                outcome: PageOutcome::List,
+                links: Vec::new(),
+                found: found.collect(),
+            });
         }
         let (sitemap, _) = farol_parse::sitemap::parse(body, &exchange.url);
         let (farol_parse::sitemap::Sitemap::Index(entries) | farol_parse::sitemap::Sitemap::Urls(entries)) =
@@ -133,11 +137,11 @@ impl Reader {
             return None;
         }
         let found = entries.into_iter().map(|entry| Found { url: entry.loc, depth, hint: entry.lastmod });
-        Some(Reading { meaning: Meaning::List, links: Vec::new(), found: found.collect() })
+        Some(Interpreted { outcome: PageOutcome::List, links: Vec::new(), found: found.collect() })
     }
 }
 
-fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>, depth: u16) -> Reading {
+fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>, depth: u16) -> Interpreted {
     let next = depth.saturating_add(1);
     let follow = !parsed.nofollow;
     let mut found: Vec<Found> = Vec::with_capacity(parsed.links.len() + 2);
@@ -174,7 +178,11 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         simhash: parsed.simhash,
         position: PagePosition::default(),
     });
-    Reading { meaning: Meaning::Page(Box::new(Page { document, content_hash, modified })), links, found }
+    Interpreted {
+        outcome: PageOutcome::Page(Box::new(PageContent { document, content_hash, modified })),
+        links,
+        found,
+    }
 }
 
 /// Undoes gzip that is part of the file itself, as in `sitemap.xml.gz`.
@@ -230,23 +238,23 @@ mod tests {
         }
     }
 
-    fn read(url: &str, status: u16, head: &str, body: &str) -> Reading {
-        let reader = Reader { agent: "farol".to_string(), wants: Wants::Everything };
-        reader.read(&exchange(url, status, head, body), 3)
+    fn read(url: &str, status: u16, head: &str, body: &str) -> Interpreted {
+        let interpreter = Interpreter { agent: "farol".to_string(), wants: Wants::Everything };
+        interpreter.interpret(&exchange(url, status, head, body), 3)
     }
 
-    fn found(reading: &Reading) -> Vec<(&str, u16)> {
-        reading.found.iter().map(|found| (found.url.as_str(), found.depth)).collect()
+    fn found(interpreted: &Interpreted) -> Vec<(&str, u16)> {
+        interpreted.found.iter().map(|found| (found.url.as_str(), found.depth)).collect()
     }
 
     #[test]
     fn a_redirect_names_its_target() {
-        let reading = read("http://h/a", 301, "Location: ../b", "");
-        assert!(matches!(&reading.meaning, Meaning::Redirect(to) if to.as_str() == "http://h/b"));
-        assert_eq!(found(&reading), [("http://h/b", 3)]);
+        let interpreted = read("http://h/a", 301, "Location: ../b", "");
+        assert!(matches!(&interpreted.outcome, PageOutcome::Redirect(to) if to.as_str() == "http://h/b"));
+        assert_eq!(found(&interpreted), [("http://h/b", 3)]);
         // A redirect to itself, to nowhere or to another scheme leads nowhere.
         for location in ["Location: /a", "Location: mailto:x@y", "X: y"] {
-            assert!(matches!(read("http://h/a", 302, location, "").meaning, Meaning::Gone), "{location}");
+            assert!(matches!(read("http://h/a", 302, location, "").outcome, PageOutcome::Gone), "{location}");
         }
     }
 
@@ -254,10 +262,10 @@ mod tests {
     fn a_page_gives_links_and_a_document() {
         let body = "<title>Hi</title><p>Some words here <a href=/x>next</a> <a rel=nofollow href=/y>ad</a>";
         let head = "Content-Type: text/html\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT";
-        let reading = read("http://h/", 200, head, body);
-        assert_eq!(found(&reading), [("http://h/x", 4)]);
-        assert_eq!(reading.links.len(), 2);
-        let Meaning::Page(page) = reading.meaning else { panic!("{:?}", reading.meaning) };
+        let interpreted = read("http://h/", 200, head, body);
+        assert_eq!(found(&interpreted), [("http://h/x", 4)]);
+        assert_eq!(interpreted.links.len(), 2);
+        let PageOutcome::Page(page) = interpreted.outcome else { panic!("{:?}", interpreted.outcome) };
         let document = page.document.unwrap();
         assert_eq!(document.title, "Hi");
         assert_eq!(document.dated, Timestamp::parse("1994-11-06T08:49:37Z"));
@@ -266,8 +274,8 @@ mod tests {
     #[test]
     fn a_page_that_asks_to_stay_out_stays_out() {
         let stays_out = |head: &str, body: &str| {
-            let reading = read("http://h/", 200, &format!("Content-Type: text/html\r\n{head}"), body);
-            matches!(&reading.meaning, Meaning::Page(page) if page.document.is_none())
+            let interpreted = read("http://h/", 200, &format!("Content-Type: text/html\r\n{head}"), body);
+            matches!(&interpreted.outcome, PageOutcome::Page(page) if page.document.is_none())
         };
         assert!(stays_out("X-Robots-Tag: noindex", "<title>a</title>words"));
         assert!(stays_out("", "<meta name=robots content=noindex><title>a</title>words"));
@@ -283,16 +291,16 @@ mod tests {
     fn lists_are_addresses_not_pages() {
         let map = "<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>\
                    <url><loc>http://h/p</loc><lastmod>2024-05-06</lastmod></url></urlset>";
-        let reading = read("http://h/sitemap.xml", 200, "Content-Type: application/xml", map);
-        assert!(matches!(reading.meaning, Meaning::List));
-        assert_eq!(found(&reading), [("http://h/p", 4)]);
-        assert_eq!(reading.found[0].hint, Timestamp::parse("2024-05-06"));
+        let interpreted = read("http://h/sitemap.xml", 200, "Content-Type: application/xml", map);
+        assert!(matches!(interpreted.outcome, PageOutcome::List));
+        assert_eq!(found(&interpreted), [("http://h/p", 4)]);
+        assert_eq!(interpreted.found[0].hint, Timestamp::parse("2024-05-06"));
     }
 
     #[test]
     fn other_answers() {
-        assert!(matches!(read("http://h/x", 404, "A: b", "").meaning, Meaning::Gone));
-        assert!(matches!(read("http://h/x", 304, "A: b", "").meaning, Meaning::NotModified));
-        assert!(matches!(read("http://h/robots.txt", 200, "A: b", "").meaning, Meaning::Robots));
+        assert!(matches!(read("http://h/x", 404, "A: b", "").outcome, PageOutcome::Gone));
+        assert!(matches!(read("http://h/x", 304, "A: b", "").outcome, PageOutcome::NotModified));
+        assert!(matches!(read("http://h/robots.txt", 200, "A: b", "").outcome, PageOutcome::Robots));
     }
 }

@@ -3,8 +3,10 @@
 //! Kept in memory for hosts that are being visited, in the fabric's tables for all. Writes are gathered and
 //! made every few seconds; what a crash takes is read again from the archive.
 
-use crate::fabric::{Fabric, Table};
+use super::position::{read_position, write_position};
+use crate::fabric::{Table, Tables};
 use anyhow::Result;
+use farol_base::status::RecentVisit;
 use farol_base::{Host, PagePosition, Timestamp};
 use farol_frontier::HostMemory;
 use farol_parse::robots::Robots;
@@ -21,9 +23,9 @@ pub const ROBOTS_VALID: Duration = Duration::from_secs(24 * 3600);
 /// Visits of a host that the dashboard shows.
 const RECENT_MAX: usize = 10;
 
-/// A host's line in the table.
+/// A host's row in the table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Note {
+pub struct HostRow {
     pub robots_status: u16,
     pub robots_fetched_ms: u64,
     pub crawl_delay_ms: Option<u64>,
@@ -32,17 +34,15 @@ pub struct Note {
     pub bytes_fetched: u64,
     pub errors: HashMap<String, u64>,
     /// Where it was last connected to.
-    #[serde(default)]
     pub address: Option<IpAddr>,
     /// Times of connections to that address: when (milliseconds), and microseconds; oldest first.
-    #[serde(default)]
     pub connects: Vec<(u64, u32)>,
 }
 
 /// Times of connections that are kept of a host; seven are enough for a median.
 const CONNECTS_MAX: usize = 15;
 
-impl Note {
+impl HostRow {
     /// Round-trip times to the host, as far as its connections tell.
     pub fn round_trips(&self) -> Samples {
         self.connects.iter().map(|(at, micros)| (Timestamp::from_millis(*at), *micros)).collect()
@@ -63,30 +63,19 @@ impl Note {
     }
 }
 
-/// One visit, for the dashboard.
-#[derive(Clone, Debug)]
-pub struct Recent {
-    pub at: Timestamp,
-    pub url: farol_base::CanonicalUrl,
-    pub status: Option<u16>,
-    pub outcome: String,
-    pub took: Duration,
-    pub bytes: u64,
-}
-
 /// A host that is being visited.
-struct Open {
-    note: Note,
+struct LoadedHost {
+    row: HostRow,
     robots: Option<Arc<Robots>>,
-    recent: VecDeque<Recent>,
+    recent: VecDeque<RecentVisit>,
 }
 
-/// All hosts' memories.
+/// The table of hosts, with those that are being visited in memory.
 pub struct Hosts {
-    fabric: Arc<dyn Fabric>,
+    tables: Arc<dyn Tables>,
     agent: String,
-    open: HashMap<Host, Open>,
-    /// Hosts whose line has changed since the last write, with robots.txt where that is new.
+    loaded: HashMap<Host, LoadedHost>,
+    /// Hosts whose row has changed since the last write, with robots.txt where that is new.
     changed: HashMap<Host, Option<Vec<u8>>>,
     watermark: PagePosition,
 }
@@ -94,15 +83,15 @@ pub struct Hosts {
 const MARK: &str = "hosts";
 
 impl Hosts {
-    pub fn open(fabric: Arc<dyn Fabric>, agent: &str) -> Result<Hosts> {
-        let watermark = match fabric.get(Table::Marks, MARK)? {
+    pub fn open(tables: Arc<dyn Tables>, agent: &str) -> Result<Hosts> {
+        let watermark = match tables.get(Table::Marks, MARK)? {
             Some(bytes) => read_position(&bytes),
             None => PagePosition::default(),
         };
         Ok(Hosts {
-            fabric,
+            tables,
             agent: agent.to_string(),
-            open: HashMap::new(),
+            loaded: HashMap::new(),
             changed: HashMap::new(),
             watermark,
         })
@@ -116,26 +105,26 @@ impl Hosts {
     /// Brings a host into memory and says what is remembered of it.
     pub fn enter(&mut self, host: &Host, pages_known: u64) -> Result<HostMemory> {
         self.load(host)?;
-        Ok(self.open.get(host).map(|open| open.note.memory(pages_known)).unwrap_or_default())
+        Ok(self.loaded.get(host).map(|loaded| loaded.row.memory(pages_known)).unwrap_or_default())
     }
 
-    /// Lets a host out of memory; its line stays in the table.
+    /// Lets a host out of memory; its row stays in the table.
     pub fn leave(&mut self, host: &Host) {
         if !self.changed.contains_key(host) {
-            self.open.remove(host);
+            self.loaded.remove(host);
         }
     }
 
     /// Forgets a host altogether.
     pub fn forget(&mut self, host: &Host) -> Result<()> {
-        self.open.remove(host);
+        self.loaded.remove(host);
         self.changed.remove(host);
-        self.fabric.put(&[(Table::Hosts, host.as_str(), b""), (Table::Robots, host.as_str(), b"")])
+        self.tables.put(&[(Table::Hosts, host.as_str(), b""), (Table::Robots, host.as_str(), b"")])
     }
 
     /// The rules of a host that is in memory.
     pub fn robots(&self, host: &Host) -> Option<Arc<Robots>> {
-        self.open.get(host)?.robots.clone()
+        self.loaded.get(host)?.robots.clone()
     }
 
     /// Takes in a robots.txt as a server sent it; answers what the host asks of us.
@@ -151,25 +140,25 @@ impl Hosts {
         self.load(host)?;
         let body: &[u8] = if (200..300).contains(&status) { body } else { b"" };
         let robots = Arc::new(Robots::parse(body, &self.agent));
-        if let Some(open) = self.open.get_mut(host) {
-            open.note.robots_status = status;
-            open.note.robots_fetched_ms = fetched.as_millis();
-            open.note.crawl_delay_ms = robots.crawl_delay().map(|delay| delay.as_millis() as u64);
-            open.note.failures = 0;
-            open.robots = Some(robots.clone());
+        if let Some(loaded) = self.loaded.get_mut(host) {
+            loaded.row.robots_status = status;
+            loaded.row.robots_fetched_ms = fetched.as_millis();
+            loaded.row.crawl_delay_ms = robots.crawl_delay().map(|delay| delay.as_millis() as u64);
+            loaded.row.failures = 0;
+            loaded.robots = Some(robots.clone());
         }
         self.changed.insert(host.clone(), Some(body.to_vec()));
         Ok(robots)
     }
 
     /// Notes a visit for the dashboard and the host's sums.
-    pub fn visited(&mut self, host: &Host, recent: Recent, error: Option<&str>) {
-        let Some(open) = self.open.get_mut(host) else { return };
-        open.note.bytes_fetched += recent.bytes;
-        open.recent.truncate(RECENT_MAX - 1);
-        open.recent.push_front(recent);
+    pub fn visited(&mut self, host: &Host, recent: RecentVisit, error: Option<&str>) {
+        let Some(loaded) = self.loaded.get_mut(host) else { return };
+        loaded.row.bytes_fetched += recent.bytes;
+        loaded.recent.truncate(RECENT_MAX - 1);
+        loaded.recent.push_front(recent);
         if let Some(error) = error {
-            *open.note.errors.entry(error.to_string()).or_default() += 1;
+            *loaded.row.errors.entry(error.to_string()).or_default() += 1;
             self.changed.entry(host.clone()).or_default();
         }
     }
@@ -178,16 +167,16 @@ impl Hosts {
     pub fn connected(&mut self, host: &Host, address: IpAddr, took: Duration, at: Timestamp) -> Result<()> {
         // A new host's first connection, for robots.txt, comes before the host itself.
         self.load(host)?;
-        let Some(open) = self.open.get_mut(host) else { return Ok(()) };
-        let note = &mut open.note;
-        if note.address != Some(address) {
-            note.address = Some(address);
-            note.connects.clear();
+        let Some(loaded) = self.loaded.get_mut(host) else { return Ok(()) };
+        let row = &mut loaded.row;
+        if row.address != Some(address) {
+            row.address = Some(address);
+            row.connects.clear();
         }
         let micros = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-        note.connects.push((at.as_millis(), micros));
-        if note.connects.len() > CONNECTS_MAX {
-            note.connects.remove(0);
+        row.connects.push((at.as_millis(), micros));
+        if row.connects.len() > CONNECTS_MAX {
+            row.connects.remove(0);
         }
         self.changed.entry(host.clone()).or_default();
         Ok(())
@@ -195,36 +184,36 @@ impl Hosts {
 
     /// Remembers when a host may be asked again and how often it failed, for the next run.
     pub fn remember(&mut self, host: &Host, memory: &HostMemory) {
-        let Some(open) = self.open.get_mut(host) else { return };
+        let Some(loaded) = self.loaded.get_mut(host) else { return };
         let not_before = memory.not_before.as_millis();
-        if open.note.not_before_ms != not_before || open.note.failures != memory.failures {
-            open.note.not_before_ms = not_before;
-            open.note.failures = memory.failures;
+        if loaded.row.not_before_ms != not_before || loaded.row.failures != memory.failures {
+            loaded.row.not_before_ms = not_before;
+            loaded.row.failures = memory.failures;
             self.changed.entry(host.clone()).or_default();
         }
     }
 
     /// What a host in memory asks for between two requests.
     pub fn crawl_delay(&self, host: &Host) -> Option<Duration> {
-        self.open.get(host)?.note.crawl_delay_ms.map(Duration::from_millis)
+        self.loaded.get(host)?.row.crawl_delay_ms.map(Duration::from_millis)
     }
 
-    pub fn note(&self, host: &Host) -> Option<Note> {
-        match self.open.get(host) {
-            Some(open) => Some(open.note.clone()),
+    pub fn row(&self, host: &Host) -> Option<HostRow> {
+        match self.loaded.get(host) {
+            Some(loaded) => Some(loaded.row.clone()),
             None => self.stored(host).ok().flatten(),
         }
     }
 
-    pub fn recent(&self, host: &Host) -> Vec<Recent> {
-        self.open.get(host).map(|open| open.recent.iter().cloned().collect()).unwrap_or_default()
+    pub fn recent(&self, host: &Host) -> Vec<RecentVisit> {
+        self.loaded.get(host).map(|loaded| loaded.recent.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// robots.txt as it was sent.
     pub fn robots_text(&self, host: &Host) -> Option<Vec<u8>> {
         match self.changed.get(host) {
             Some(Some(body)) => Some(body.clone()),
-            _ => self.fabric.get(Table::Robots, host.as_str()).ok().flatten(),
+            _ => self.tables.get(Table::Robots, host.as_str()).ok().flatten(),
         }
     }
 
@@ -234,71 +223,53 @@ impl Hosts {
             return Ok(());
         }
         let mark = write_position(upto);
-        let lines: Vec<(&Host, Vec<u8>)> = self
+        let rows: Vec<(&Host, Vec<u8>)> = self
             .changed
             .keys()
-            .filter_map(|host| Some((host, serde_json::to_vec(&self.open.get(host)?.note).ok()?)))
+            .filter_map(|host| Some((host, serde_json::to_vec(&self.loaded.get(host)?.row).ok()?)))
             .collect();
-        let mut entries: Vec<(Table, &str, &[u8])> = vec![(Table::Marks, MARK, &mark)];
-        for (host, line) in &lines {
-            entries.push((Table::Hosts, host.as_str(), line));
-        }
+        let mut entries: Vec<(Table, &str, &[u8])> =
+            rows.iter().map(|(host, row)| (Table::Hosts, host.as_str(), &row[..])).collect();
         for (host, robots) in &self.changed {
             if let Some(body) = robots {
                 entries.push((Table::Robots, host.as_str(), body));
             }
         }
-        self.fabric.put(&entries)?;
+        // The watermark speaks for the rest, so it comes last.
+        entries.push((Table::Marks, MARK, &mark));
+        self.tables.put(&entries)?;
         self.changed.clear();
         self.watermark = upto;
         Ok(())
     }
 
     fn load(&mut self, host: &Host) -> Result<()> {
-        if self.open.contains_key(host) {
+        if self.loaded.contains_key(host) {
             return Ok(());
         }
-        let note = self.stored(host)?.unwrap_or_default();
-        let robots = match note.robots_valid_until() {
+        let row = self.stored(host)?.unwrap_or_default();
+        let robots = match row.robots_valid_until() {
             Some(_) => {
-                let body = self.fabric.get(Table::Robots, host.as_str())?.unwrap_or_default();
+                let body = self.tables.get(Table::Robots, host.as_str())?.unwrap_or_default();
                 Some(Arc::new(Robots::parse(&body, &self.agent)))
             }
             None => None,
         };
-        self.open.insert(host.clone(), Open { note, robots, recent: VecDeque::new() });
+        self.loaded.insert(host.clone(), LoadedHost { row, robots, recent: VecDeque::new() });
         Ok(())
     }
 
-    fn stored(&self, host: &Host) -> Result<Option<Note>> {
-        let line = self.fabric.get(Table::Hosts, host.as_str())?;
-        // A line of another version is no line: robots.txt is then asked for again.
-        Ok(line.and_then(|line| serde_json::from_slice(&line).ok()))
-    }
-}
-
-/// Writes a position as 12 bytes, big end first.
-pub fn write_position(at: PagePosition) -> [u8; 12] {
-    let mut bytes = [0; 12];
-    bytes[..4].copy_from_slice(&at.file.to_be_bytes());
-    bytes[4..].copy_from_slice(&at.offset.to_be_bytes());
-    bytes
-}
-
-/// Reads what [`write_position`] wrote; anything else is the beginning.
-pub fn read_position(bytes: &[u8]) -> PagePosition {
-    match (bytes.get(..4).and_then(|b| b.try_into().ok()), bytes.get(4..12).and_then(|b| b.try_into().ok())) {
-        (Some(file), Some(offset)) => {
-            PagePosition { file: u32::from_be_bytes(file), offset: u64::from_be_bytes(offset) }
-        }
-        _ => PagePosition::default(),
+    fn stored(&self, host: &Host) -> Result<Option<HostRow>> {
+        let row = self.tables.get(Table::Hosts, host.as_str())?;
+        // A row that cannot be read is no row: robots.txt is then asked for again.
+        Ok(row.and_then(|row| serde_json::from_slice(&row).ok()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::Local;
+    use crate::fabric::LocalTables;
 
     #[test]
     fn rules_and_pauses_survive_a_restart() {
@@ -307,8 +278,8 @@ mod tests {
         let upto = PagePosition { file: 1, offset: 77 };
         let fetched = Timestamp::from_secs(1_700_000_000);
         {
-            let fabric = Arc::new(Local::open(&dir.path().join("t")).unwrap());
-            let mut hosts = Hosts::open(fabric, "farol").unwrap();
+            let tables = Arc::new(LocalTables::open(&dir.path().join("t")).unwrap());
+            let mut hosts = Hosts::open(tables, "farol").unwrap();
             hosts.enter(&host, 0).unwrap();
             hosts.set_robots(&host, 200, b"User-agent: *\nDisallow: /x\nCrawl-delay: 3", fetched).unwrap();
             hosts.remember(
@@ -317,8 +288,8 @@ mod tests {
             );
             hosts.write(upto).unwrap();
         }
-        let fabric = Arc::new(Local::open(&dir.path().join("t")).unwrap());
-        let mut hosts = Hosts::open(fabric, "farol").unwrap();
+        let tables = Arc::new(LocalTables::open(&dir.path().join("t")).unwrap());
+        let mut hosts = Hosts::open(tables, "farol").unwrap();
         assert_eq!(hosts.watermark(), upto);
         let memory = hosts.enter(&host, 5).unwrap();
         assert_eq!(memory.robots_valid_until, Some(fetched + ROBOTS_VALID));
@@ -333,37 +304,27 @@ mod tests {
     #[test]
     fn connections_are_measured_and_a_host_that_moves_is_measured_anew() {
         let dir = tempfile::tempdir().unwrap();
-        let fabric = Arc::new(Local::open(&dir.path().join("t")).unwrap());
+        let tables = Arc::new(LocalTables::open(&dir.path().join("t")).unwrap());
         let host = Host::parse("http://h/").unwrap();
         let address = |last: u8| IpAddr::from([192, 0, 2, last]);
         let at = Timestamp::from_secs(1_700_000_000);
-        let mut hosts = Hosts::open(fabric.clone(), "farol").unwrap();
+        let mut hosts = Hosts::open(tables.clone(), "farol").unwrap();
         hosts.enter(&host, 0).unwrap();
         (0..3).for_each(|_| hosts.connected(&host, address(1), Duration::from_millis(500), at).unwrap());
         (0..40).for_each(|_| hosts.connected(&host, address(2), Duration::from_millis(20), at).unwrap());
         hosts.write(PagePosition { file: 0, offset: 1 }).unwrap();
-        let note = Hosts::open(fabric, "farol").unwrap().note(&host).unwrap();
-        assert_eq!((note.address, note.connects.len()), (Some(address(2)), CONNECTS_MAX));
-        assert_eq!(note.round_trips().median(at, Duration::from_secs(60)), Some((20.0, true)));
-        // A line of a version that knew nothing of this.
-        let old = r#"{"robots_status":200,"robots_fetched_ms":1,"crawl_delay_ms":null,"not_before_ms":0,"failures":0,"bytes_fetched":0,"errors":{}}"#;
-        assert!(serde_json::from_str::<Note>(old).unwrap().round_trips().is_empty());
+        let row = Hosts::open(tables, "farol").unwrap().row(&host).unwrap();
+        assert_eq!((row.address, row.connects.len()), (Some(address(2)), CONNECTS_MAX));
+        assert_eq!(row.round_trips().median(at, Duration::from_secs(60)), Some((20.0, true)));
     }
 
     #[test]
     fn a_missing_robots_txt_allows_everything() {
         let dir = tempfile::tempdir().unwrap();
-        let fabric = Arc::new(Local::open(&dir.path().join("t")).unwrap());
-        let mut hosts = Hosts::open(fabric, "farol").unwrap();
+        let tables = Arc::new(LocalTables::open(&dir.path().join("t")).unwrap());
+        let mut hosts = Hosts::open(tables, "farol").unwrap();
         let host = Host::parse("http://h/").unwrap();
         let robots = hosts.set_robots(&host, 404, b"Disallow: /", Timestamp::from_secs(1)).unwrap();
         assert!(matches!(robots.verdict("/"), farol_parse::robots::Verdict::Allowed { .. }));
-    }
-
-    #[test]
-    fn positions_survive_writing() {
-        let at = PagePosition { file: 3, offset: 1 << 40 };
-        assert_eq!(read_position(&write_position(at)), at);
-        assert_eq!(read_position(b"short"), PagePosition::default());
     }
 }

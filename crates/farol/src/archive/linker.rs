@@ -3,7 +3,7 @@
 //! Everything is done in the order in which it was given, by one thread. The link graph follows the archive with a
 //! watermark of its own, so that it may be a little behind; what a crash takes of it is read again.
 
-use super::keep::{is_disk_full, lock};
+use super::followers::is_disk_full;
 use anyhow::{Result, anyhow};
 use farol_base::sync::Mutex;
 use farol_base::{HostHash, PageId, PagePosition};
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Pages that may wait for their links to be written: 4,096 × about 3 KB = 12 MB.
 const WAITING_MAX: usize = 4096;
 
-enum Job {
+enum LinkJob {
     Put {
         page: PageId,
         host: HostHash,
@@ -39,13 +39,13 @@ type Tell = Box<dyn Fn(&str) + Send>;
 /// The thread that writes links.
 pub struct Linker {
     pub links: Arc<Mutex<Links>>,
-    give: Option<SyncSender<Job>>,
+    give: Option<SyncSender<LinkJob>>,
     thread: Option<JoinHandle<()>>,
-    shared: Arc<Shared>,
+    shared: Arc<LinkerShared>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct LinkerShared {
     bytes: AtomicU64,
     ranks: Mutex<Arc<RankTable>>,
     /// What went wrong, until somebody hears of it.
@@ -56,13 +56,13 @@ struct Shared {
 impl Linker {
     pub fn start(links: Arc<Mutex<Links>>) -> Result<Linker> {
         let (give, jobs) = sync_channel(WAITING_MAX);
-        let shared = Arc::new(Shared::default());
-        shared.learn(&lock(&links));
+        let shared = Arc::new(LinkerShared::default());
+        shared.learn(&links.lock());
         let (on, with) = (links.clone(), shared.clone());
         let thread = std::thread::Builder::new().name("links".to_string()).spawn(move || {
             crate::process::be_nice();
             if let Err(error) = work(&on, &jobs, &with) {
-                *lock(&with.trouble) = Some(error);
+                *with.trouble.lock() = Some(error);
             }
         })?;
         Ok(Linker { links, give: Some(give), thread: Some(thread), shared })
@@ -70,31 +70,31 @@ impl Linker {
 
     /// Says whom to tell, about once a second, while the disk is full.
     pub fn on_full_disk(&self, tell: Tell) {
-        *lock(&self.shared.on_full_disk) = Some(tell);
+        *self.shared.on_full_disk.lock() = Some(tell);
     }
 
     /// Notes what a page links to.
     pub fn put(&self, page: PageId, host: HostHash, links: Vec<OutLink>, at: PagePosition) -> Result<()> {
-        self.give(Job::Put { page, host, links, at })
+        self.give(LinkJob::Put { page, host, links, at })
     }
 
     pub fn remove(&self, page: PageId) -> Result<()> {
-        self.give(Job::Remove(page))
+        self.give(LinkJob::Remove(page))
     }
 
     /// Says that everything up to this position of the archive was given.
     pub fn upto(&self, at: PagePosition) -> Result<()> {
-        self.give(Job::Upto(at))
+        self.give(LinkJob::Upto(at))
     }
 
     pub fn maintain(&self) -> Result<()> {
-        self.give(Job::Maintain)
+        self.give(LinkJob::Maintain)
     }
 
     /// Waits until everything that was given is written and would survive a power cut.
     pub fn sync(&self) -> Result<()> {
         let (reply, done) = sync_channel(1);
-        self.give(Job::Sync(reply))?;
+        self.give(LinkJob::Sync(reply))?;
         done.recv().map_err(|_| self.trouble())
     }
 
@@ -105,17 +105,17 @@ impl Linker {
 
     /// Ranks as of the last upkeep.
     pub fn ranks(&self) -> Arc<RankTable> {
-        lock(&self.shared.ranks).clone()
+        self.shared.ranks.lock().clone()
     }
 
-    fn give(&self, job: Job) -> Result<()> {
+    fn give(&self, job: LinkJob) -> Result<()> {
         let given = self.give.as_ref().map(|give| give.send(job));
         if matches!(given, Some(Ok(()))) { Ok(()) } else { Err(self.trouble()) }
     }
 
     /// Why the thread has ended.
     fn trouble(&self) -> anyhow::Error {
-        let told = lock(&self.shared.trouble).take();
+        let told = self.shared.trouble.lock().take();
         told.unwrap_or_else(|| anyhow!("the link graph has stopped; run `farol check`, then start again"))
     }
 }
@@ -130,14 +130,14 @@ impl Drop for Linker {
     }
 }
 
-impl Shared {
+impl LinkerShared {
     fn learn(&self, links: &Links) {
         self.bytes.store(links.counts().bytes, Ordering::Relaxed);
-        *lock(&self.ranks) = links.ranks();
+        *self.ranks.lock() = links.ranks();
     }
 }
 
-fn work(links: &Mutex<Links>, jobs: &Receiver<Job>, shared: &Shared) -> Result<()> {
+fn work(links: &Mutex<Links>, jobs: &Receiver<LinkJob>, shared: &LinkerShared) -> Result<()> {
     while let Ok(job) = jobs.recv() {
         while let Err(error) = once(links, &job, shared) {
             let error = anyhow::Error::from(error);
@@ -145,7 +145,7 @@ fn work(links: &Mutex<Links>, jobs: &Receiver<Job>, shared: &Shared) -> Result<(
                 return Err(error);
             }
             // Nothing that was given is lost: it is tried as often as it takes.
-            if let Some(tell) = &*lock(&shared.on_full_disk) {
+            if let Some(tell) = &*shared.on_full_disk.lock() {
                 tell(&format!("no room on the disk: {error:#}; make room and crawling goes on"));
             }
             std::thread::sleep(Duration::from_secs(1));
@@ -154,16 +154,16 @@ fn work(links: &Mutex<Links>, jobs: &Receiver<Job>, shared: &Shared) -> Result<(
     Ok(())
 }
 
-fn once(links: &Mutex<Links>, job: &Job, shared: &Shared) -> Result<(), farol_links::Error> {
-    let mut graph = lock(links);
+fn once(links: &Mutex<Links>, job: &LinkJob, shared: &LinkerShared) -> Result<(), farol_links::Error> {
+    let mut graph = links.lock();
     match job {
-        Job::Put { page, host, links, at } => graph.put(*page, *host, links, *at),
-        Job::Remove(page) => graph.remove(*page),
-        Job::Upto(at) => {
+        LinkJob::Put { page, host, links, at } => graph.put(*page, *host, links, *at),
+        LinkJob::Remove(page) => graph.remove(*page),
+        LinkJob::Upto(at) => {
             graph.advance(*at)?;
             graph.flush()
         }
-        Job::Maintain => {
+        LinkJob::Maintain => {
             // What fails now is tried again at the next turn.
             if let Err(error) = graph.maintain() {
                 tracing::warn!(error = %error, "the link graph waits for its upkeep");
@@ -171,7 +171,7 @@ fn once(links: &Mutex<Links>, job: &Job, shared: &Shared) -> Result<(), farol_li
             shared.learn(&graph);
             Ok(())
         }
-        Job::Sync(reply) => {
+        LinkJob::Sync(reply) => {
             graph.sync()?;
             // Whoever waited may have gone.
             let _ = reply.send(());

@@ -3,25 +3,22 @@
 //! After a clean stop there is nothing to do. After a crash the last few pages are in the archive but not yet
 //! everywhere else; they are read again, so that none is lost and none is fetched twice.
 
-use super::keep::{For, Keep, Kept, lock};
-use super::orders::Orders;
-use super::reading::Reader;
+use super::followers::{ArchivedVisit, FollowerSet, Followers};
+use super::interpret::Interpreter;
 use anyhow::{Context, Result};
 use farol_base::PagePosition;
 use farol_store::pages::{ArchiveReader, Exchange};
-use farol_store::urls::Found;
 use std::time::Duration;
 
 /// Applies what is missing; answers how many records that were.
 pub fn catch_up(
     archive: &ArchiveReader,
     end: PagePosition,
-    keep: &mut Keep,
-    reader: &Reader,
-    orders: &Orders,
+    followers: &mut Followers,
+    interpreter: &Interpreter,
 ) -> Result<u64> {
-    let (urls, hosts) = (keep.urls.watermark(), keep.hosts.watermark());
-    let links = lock(&keep.linker.links).watermark();
+    let (urls, hosts) = (followers.urls.watermark(), followers.hosts.watermark());
+    let links = followers.linker.links.lock().watermark();
     let from = urls.min(links).min(hosts);
     let mut count = 0;
     if from >= end {
@@ -36,17 +33,22 @@ pub fn catch_up(
             }
             Err(error) => return Err(error).context("cannot read the archive"),
         };
-        let wanted =
-            For { urls: position >= urls, links: position >= links, hosts: position >= hosts, index: false };
-        let removed = orders.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
+        let wanted = FollowerSet {
+            urls: position >= urls,
+            links: position >= links,
+            hosts: position >= hosts,
+            index: false,
+        };
+        let removed =
+            followers.operator().removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
         if !removed {
-            apply(keep, reader, &exchange, position, wanted)?;
+            apply(followers, interpreter, &exchange, position, wanted)?;
         }
         // What only the hosts' table had not noted yet is not worth a word to the operator.
         count += u64::from(wanted.urls || wanted.links);
     }
-    keep.flush(end)?;
-    keep.hosts.write(end)?;
+    followers.flush(end)?;
+    followers.hosts.write(end)?;
     Ok(count)
 }
 
@@ -54,14 +56,13 @@ pub fn catch_up(
 /// answers how many records were read.
 pub fn rebuild(
     archive: &ArchiveReader,
-    keep: &mut Keep,
-    reader: &Reader,
-    orders: &Orders,
+    followers: &mut Followers,
+    interpreter: &Interpreter,
     ranges: Vec<std::ops::RangeInclusive<u64>>,
 ) -> Result<u64> {
-    let end = keep.urls.watermark();
-    let wanted = For { urls: true, links: false, hosts: false, index: false };
-    keep.only = Some(ranges);
+    let end = followers.urls.watermark();
+    let wanted = FollowerSet { urls: true, links: false, hosts: false, index: false };
+    followers.only = Some(ranges);
     let mut count = 0;
     for record in archive.scan(PagePosition::default()) {
         let (position, _, exchange) = match record {
@@ -72,17 +73,17 @@ pub fn rebuild(
         if position >= end {
             break;
         }
-        let removed = orders.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
+        let removed =
+            followers.operator().removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
         if !removed {
-            apply(keep, reader, &exchange, position, wanted)?;
+            apply(followers, interpreter, &exchange, position, wanted)?;
         }
         count += 1;
     }
-    let seeds = orders.seeds().iter().map(|seed| Found { url: seed.clone(), depth: 0, hint: None }).collect();
-    keep.find(seeds)?;
-    keep.urls.compact_all()?;
-    keep.urls.rebuilt()?;
-    keep.only = None;
+    followers.find_seeds()?;
+    followers.urls.compact_all()?;
+    followers.urls.rebuilt()?;
+    followers.only = None;
     Ok(count)
 }
 
@@ -93,18 +94,18 @@ pub fn is_damage(error: &farol_store::Error) -> bool {
 
 /// Takes in one archived exchange as if it had just been fetched.
 pub fn apply(
-    keep: &mut Keep,
-    reader: &Reader,
+    followers: &mut Followers,
+    interpreter: &Interpreter,
     exchange: &Exchange,
     position: PagePosition,
-    wanted: For,
+    wanted: FollowerSet,
 ) -> Result<()> {
     let told = |name: &str| {
         exchange.metadata.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.parse::<u64>().ok())
     };
     let depth = u16::try_from(told("hopsFromSeed").unwrap_or(0)).unwrap_or(u16::MAX);
-    let reading = reader.read(exchange, depth);
-    let kept = Kept {
+    let interpreted = interpreter.interpret(exchange, depth);
+    let visit = ArchivedVisit {
         url: &exchange.url,
         status: exchange.status,
         fetched: exchange.fetched,
@@ -112,5 +113,5 @@ pub fn apply(
         position,
         robots: Some(&exchange.body),
     };
-    keep.apply(&kept, reading, wanted)
+    followers.apply(&visit, interpreted, wanted)
 }

@@ -1,8 +1,9 @@
 //! What the crawl knows of hosts, put together: pages from the URL store, links from the link store, addresses and
 //! round-trip times from the hosts' table.
 
-use super::hosts::Note;
-use crate::fabric::{Fabric, Local, Table};
+use crate::archive::hosts::HostRow;
+use crate::archive::open_urls;
+use crate::fabric::{LocalTables, Table, Tables};
 use crate::folder::Folder;
 use anyhow::{Context, Result};
 use farol_base::{Clock, HostHash, SystemClock};
@@ -18,29 +19,29 @@ const WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Reads the graph of a folder that nobody writes to. `agent` is what this crawler is called.
 pub fn read(folder: &Folder, agent: &str) -> Result<Exported> {
-    let mut urls = super::open_urls(folder)?;
+    let mut urls = open_urls(folder)?;
     urls.compact_all().context("cannot bring the URL store up to date")?;
     let hosts = urls.hosts(0, usize::MAX, "");
     let mut graph = Exported { agents: vec![Agent::named(agent)], ..Exported::default() };
-    let fabric = Local::open(&folder.tables())?;
-    let notes: HashMap<String, Note> = fabric
+    let tables = LocalTables::open(&folder.tables())?;
+    let rows: HashMap<String, HostRow> = tables
         .scan(Table::Hosts)?
         .into_iter()
-        .filter_map(|(host, line)| Some((host, serde_json::from_slice(&line).ok()?)))
+        .filter_map(|(host, row)| Some((host, serde_json::from_slice(&row).ok()?)))
         .collect();
     let now = SystemClock.now();
     let mut numbers: HashMap<HostHash, u32> = HashMap::new();
     for (host, counts) in &hosts {
         let number = graph.servers.len() as u32;
-        let note = notes.get(host.as_str());
+        let row = rows.get(host.as_str());
         numbers.insert(host.hash(), number);
         graph.servers.push(Server {
             name: host.to_string(),
-            address: note.and_then(|note| note.address),
+            address: row.and_then(|row| row.address),
             pages: counts.known,
             position: None,
         });
-        if let Some((millis, _)) = note.and_then(|note| note.round_trips().median(now, WINDOW)) {
+        if let Some((millis, _)) = row.and_then(|row| row.round_trips().median(now, WINDOW)) {
             graph.rtt.push((number, 0, millis));
         }
     }

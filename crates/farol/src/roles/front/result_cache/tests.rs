@@ -34,8 +34,8 @@ fn settings(toml: &str) -> config::Cache {
     config::Config::parse(toml).unwrap().cache
 }
 
-fn cacher() -> Cacher {
-    Cacher::new(&settings("")).unwrap()
+fn cache() -> ResultCache {
+    ResultCache::new(&settings("")).unwrap()
 }
 
 /// A shard of pages made of the words above, in two languages.
@@ -166,13 +166,13 @@ fn spellings_share_a_key_where_the_index_reads_them_alike() {
 
 #[test]
 fn a_repeated_question_is_answered_from_memory() {
-    let (cacher, asked) = (cacher(), AtomicUsize::new(0));
+    let (cache, asked) = (cache(), AtomicUsize::new(0));
     let ask = |text: &str, generation: u64| {
         let ask = || {
             asked.fetch_add(1, Ordering::SeqCst);
             Ok((Answer { total: 7, generation, ..Answer::default() }, generation))
         };
-        cacher.answer(&request(text), generation, ask).unwrap().total
+        cache.answer(&request(text), generation, ask).unwrap().total
     };
     assert_eq!([ask("ponte rio", 1), ask("RIO ponte", 1), ask("ponte rio", 1)], [7, 7, 7]);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
@@ -180,7 +180,7 @@ fn a_repeated_question_is_answered_from_memory() {
     ask("ponte rio", 2);
     ask("ponte", 2);
     assert_eq!(asked.load(Ordering::SeqCst), 3);
-    let status = cacher.status();
+    let status = cache.status();
     assert_eq!((status.hits, status.misses, status.expired, status.answers), (2, 3, 1, 2));
     assert!(status.bytes > 0 && status.bytes <= status.bytes_max);
     assert_eq!(status.hot[0], ("ponte rio".to_string(), 3));
@@ -188,42 +188,42 @@ fn a_repeated_question_is_answered_from_memory() {
 
 #[test]
 fn a_suggestion_is_for_those_who_spelt_it_so() {
-    let cacher = cacher();
+    let cache = cache();
     let ask = |text: &str| {
         let made = format!("{text}!");
         let ask = move || Ok((Answer { suggestion: Some(made), ..Answer::default() }, 1));
-        cacher.answer(&request(text), 1, ask).unwrap().suggestion.unwrap()
+        cache.answer(&request(text), 1, ask).unwrap().suggestion.unwrap()
     };
     assert_eq!(
         [ask("Pnote Rio"), ask("rio pnote"), ask("rio pnote")],
         ["Pnote Rio!", "rio pnote!", "rio pnote!"]
     );
-    assert_eq!((cacher.status().hits, cacher.status().misses), (1, 2));
+    assert_eq!((cache.status().hits, cache.status().misses), (1, 2));
 }
 
 #[test]
 fn an_error_is_not_kept_and_settings_can_turn_it_off() {
-    let cacher = cacher();
+    let cache = cache();
     let fails = || Err(EngineError::Busy);
-    assert_eq!(cacher.answer(&request("a"), 1, fails).unwrap_err(), EngineError::Busy);
-    assert!(cacher.answer(&request("a"), 1, || Ok((Answer::default(), 1))).is_ok());
-    assert!(Cacher::new(&settings("[cache]\nmemory = '0B'")).is_none());
+    assert_eq!(cache.answer(&request("a"), 1, fails).unwrap_err(), EngineError::Busy);
+    assert!(cache.answer(&request("a"), 1, || Ok((Answer::default(), 1))).is_ok());
+    assert!(ResultCache::new(&settings("[cache]\nmemory = '0B'")).is_none());
 }
 
 #[test]
 fn nothing_outlives_its_time() {
-    let cacher = Cacher::new(&settings("[cache]\nttl = '0s'\ngrace = '1h'")).unwrap();
+    let cache = ResultCache::new(&settings("[cache]\nttl = '0s'\ngrace = '1h'")).unwrap();
     let asked = AtomicUsize::new(0);
     for _ in 0..3 {
         let ask = || Ok((Answer { total: asked.fetch_add(1, Ordering::SeqCst), ..Answer::default() }, 1));
-        cacher.answer(&request("a"), 1, ask).unwrap();
+        cache.answer(&request("a"), 1, ask).unwrap();
     }
     assert_eq!(asked.load(Ordering::SeqCst), 3);
 }
 
 #[test]
 fn many_who_ask_at_once_cost_one_question_to_the_index() {
-    let (cacher, asked, gate) = (cacher(), AtomicUsize::new(0), Barrier::new(9));
+    let (cache, asked, gate) = (cache(), AtomicUsize::new(0), Barrier::new(9));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -231,27 +231,27 @@ fn many_who_ask_at_once_cost_one_question_to_the_index() {
                 let ask = || {
                     asked.fetch_add(1, Ordering::SeqCst);
                     // Until all others have joined the flight, or found the answer.
-                    while asked.load(Ordering::SeqCst) == 1 && cacher.status().misses < 8 {
+                    while asked.load(Ordering::SeqCst) == 1 && cache.status().misses < 8 {
                         std::thread::yield_now();
                     }
                     Ok((Answer { total: 5, ..Answer::default() }, 1))
                 };
-                assert_eq!(cacher.answer(&request("hot"), 1, ask).unwrap().total, 5);
+                assert_eq!(cache.answer(&request("hot"), 1, ask).unwrap().total, 5);
             });
         }
         gate.wait();
     });
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    assert_eq!(cacher.status().shared, 7);
+    assert_eq!(cache.status().shared, 7);
 }
 
 #[test]
 fn who_leads_and_breaks_down_leaves_nobody_waiting() {
-    let cacher = cacher();
+    let cache = cache();
     let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        cacher.answer(&request("a"), 1, || panic!("the index broke"))
+        cache.answer(&request("a"), 1, || panic!("the index broke"))
     }));
     assert!(broken.is_err());
-    assert!(cacher.answer(&request("a"), 1, || Ok((Answer::default(), 1))).is_ok());
-    assert!(cacher.lock().flights.is_empty());
+    assert!(cache.answer(&request("a"), 1, || Ok((Answer::default(), 1))).is_ok());
+    assert!(cache.lock().flights.is_empty());
 }

@@ -59,28 +59,28 @@ pub fn key_of(request: &Request) -> QueryKey {
 
 /// What is kept of an answer.
 #[derive(Clone)]
-struct Kept {
+struct CachedAnswer {
     answer: Arc<Answer>,
     /// The question as it was asked. A suggestion repeats its spelling, so it is for those who asked like this alone.
     asked: Arc<str>,
 }
 
-impl Kept {
+impl CachedAnswer {
     fn fits(&self, asked: &str) -> bool {
         self.answer.suggestion.is_none() || *self.asked == *asked
     }
 }
 
-type Waiter = SyncSender<Result<Kept, EngineError>>;
+type Waiter = SyncSender<Result<CachedAnswer, EngineError>>;
 
 /// The cache of this process.
-pub struct Cacher {
-    state: Mutex<State>,
+pub struct ResultCache {
+    state: Mutex<CacheState>,
     shared: AtomicU64,
 }
 
-struct State {
-    node: CacheNode<QueryKey, Kept>,
+struct CacheState {
+    node: CacheNode<QueryKey, CachedAnswer>,
     flights: Flights<QueryKey, Waiter>,
     router: Router<Arc<str>>,
     minute_ends: Timestamp,
@@ -90,15 +90,15 @@ struct State {
     hot: VecDeque<Vec<(Arc<str>, u32)>>,
 }
 
-impl Cacher {
+impl ResultCache {
     /// A cache by the settings; `None` where they give it no memory.
-    pub fn new(settings: &config::Cache) -> Option<Cacher> {
+    pub fn new(settings: &config::Cache) -> Option<ResultCache> {
         let limit = settings.memory.get();
         if limit == 0 {
             return None;
         }
         let expiry = Expiry { ttl: settings.ttl.get(), grace: settings.grace.get() };
-        // One node has nobody whose copies it could keep.
+        // One node has nobody whose copies it could followers.
         let node = CacheNode::new(&NodeOptions {
             limit,
             in_entries: false,
@@ -112,8 +112,8 @@ impl Cacher {
             balance: None,
             remembered: 0,
         };
-        Some(Cacher {
-            state: Mutex::new(State {
+        Some(ResultCache {
+            state: Mutex::new(CacheState {
                 node,
                 flights: Flights::new(WAITERS_MAX),
                 router: Router::new(Ring::equal(1), rules, 1.0),
@@ -176,12 +176,12 @@ impl Cacher {
         ask: impl FnOnce() -> Result<(Answer, u64), EngineError>,
     ) -> Result<Answer, EngineError> {
         // Lands however this ends, so that nobody waits in vain.
-        let mut landing = Landing { cacher: self, key, told: None };
+        let mut flight = FlightGuard { cache: self, key, told: None };
         let made = SystemClock.now();
         match ask() {
             Ok((answer, generation)) => {
-                let kept = Kept { answer: Arc::new(answer), asked: asked.into() };
-                landing.told = Some(Ok(kept.clone()));
+                let kept = CachedAnswer { answer: Arc::new(answer), asked: asked.into() };
+                flight.told = Some(Ok(kept.clone()));
                 let weight = weight(key, &kept);
                 let entry = Entry {
                     hash: key.hash(),
@@ -192,11 +192,11 @@ impl Cacher {
                     generation,
                 };
                 self.lock().node.insert(entry);
-                drop(landing);
+                drop(flight);
                 Ok(Arc::unwrap_or_clone(kept.answer))
             }
             Err(trouble) => {
-                landing.told = Some(Err(trouble.clone()));
+                flight.told = Some(Err(trouble.clone()));
                 Err(trouble)
             }
         }
@@ -219,12 +219,12 @@ impl Cacher {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock()
     }
 }
 
-impl State {
+impl CacheState {
     /// Counts a question for the dashboard.
     fn count(&mut self, asked: &str, now: Timestamp) {
         let text = farol_index::one_case(&asked[..asked.floor_char_boundary(HOT_BYTES_MAX)]);
@@ -267,15 +267,15 @@ impl State {
 }
 
 /// Ends a flight when it goes out of sight.
-struct Landing<'a> {
-    cacher: &'a Cacher,
+struct FlightGuard<'a> {
+    cache: &'a ResultCache,
     key: &'a QueryKey,
-    told: Option<Result<Kept, EngineError>>,
+    told: Option<Result<CachedAnswer, EngineError>>,
 }
 
-impl Drop for Landing<'_> {
+impl Drop for FlightGuard<'_> {
     fn drop(&mut self) {
-        let waiters = self.cacher.lock().flights.land(self.key);
+        let waiters = self.cache.lock().flights.land(self.key);
         for waiter in waiters {
             // Without an answer the waiter's channel closes, and they ask for themselves.
             if let Some(told) = &self.told {
@@ -286,14 +286,14 @@ impl Drop for Landing<'_> {
 }
 
 /// A kept answer, given again: it took as long as finding it took.
-fn again(kept: &Kept, begun: Instant) -> Answer {
+fn again(kept: &CachedAnswer, begun: Instant) -> Answer {
     let mut answer = Answer::clone(&kept.answer);
     answer.took = begun.elapsed();
     answer
 }
 
 /// Bytes of an answer in memory, about: texts with what their allocations cost.
-fn weight(key: &QueryKey, kept: &Kept) -> u32 {
+fn weight(key: &QueryKey, kept: &CachedAnswer) -> u32 {
     const ALLOCATION: usize = 32;
     let fragments = |list: &[Fragment]| -> usize {
         list.iter().map(|fragment| std::mem::size_of::<Fragment>() + fragment.text.len() + ALLOCATION).sum()

@@ -6,10 +6,11 @@
 
 use crate::config::{Config, RevisitKind};
 use anyhow::Result;
+use farol_base::status::Freshness;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use farol_frontier::revisit::estimate::signal;
 use farol_frontier::revisit::planner::{PageBelief, Planned, PlannerConfig, Reason, RevisitPlanner, Seen};
-use farol_frontier::revisit::{Freshness, History, Interval, RevisitPolicy, Visited};
+use farol_frontier::revisit::{Freshness as FreshnessSum, History, Interval, RevisitPolicy, Visited};
 use farol_store::urls::{Record, State, UrlStore, VisitOutcome, Walk};
 use std::time::{Duration, Instant};
 
@@ -188,16 +189,16 @@ impl Revisits {
     }
 
     /// How fresh everything is believed to be.
-    pub fn freshness(&self, now: Timestamp) -> Option<farol_front::Freshness> {
+    pub fn freshness(&self, now: Timestamp) -> Option<Freshness> {
         self.shown(self.planner.freshness(self.secs(now)))
     }
 
-    pub fn host_freshness(&self, host: &Host, now: Timestamp) -> Option<farol_front::Freshness> {
+    pub fn host_freshness(&self, host: &Host, now: Timestamp) -> Option<Freshness> {
         self.shown(self.planner.host_freshness(host.hash(), self.secs(now))?)
     }
 
-    fn shown(&self, (pages, sum): (u64, Freshness)) -> Option<farol_front::Freshness> {
-        (sum.weight > 0.0).then(|| farol_front::Freshness {
+    fn shown(&self, (pages, sum): (u64, FreshnessSum)) -> Option<Freshness> {
+        (sum.weight > 0.0).then(|| Freshness {
             pages,
             fresh: (sum.fresh / sum.weight).clamp(0.0, 1.0),
             age: Duration::try_from_secs_f64(sum.age / sum.weight / self.speed).unwrap_or_default(),

@@ -1,11 +1,13 @@
-//! What the crawler lets others see of itself.
+//! The crawl as others see it, and the way to talk to it.
 
-use crate::fabric::{Fabric, Table};
+use super::order::Order;
+use crate::fabric::{Table, Tables};
 use anyhow::Result;
+use farol_base::status::{EngineState, Freshness};
 use farol_base::sync::Mutex;
-use farol_front::State;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Sums since the data folder was made.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -23,16 +25,16 @@ const KEY: &str = "totals";
 impl Totals {
     /// Reads the sums as last written. A crash takes those of the last seconds; the URL store knows how many pages
     /// there are at least.
-    pub fn read(fabric: &dyn Fabric, collected: u64) -> Result<Totals> {
-        let bytes = fabric.get(Table::Marks, KEY)?;
+    pub fn read(tables: &dyn Tables, collected: u64) -> Result<Totals> {
+        let bytes = tables.get(Table::Marks, KEY)?;
         let mut totals: Totals =
             bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         totals.pages = totals.pages.max(collected);
         Ok(totals)
     }
 
-    pub fn write(&self, fabric: &dyn Fabric) -> Result<()> {
-        fabric.put(&[(Table::Marks, KEY, &serde_json::to_vec(self)?)])
+    pub fn write(&self, tables: &dyn Tables) -> Result<()> {
+        tables.put(&[(Table::Marks, KEY, &serde_json::to_vec(self)?)])
     }
 
     /// Answers by class (2xx, 3xx, 4xx, 5xx) and visits without one.
@@ -48,8 +50,8 @@ impl Totals {
 
 /// The crawler at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct View {
-    pub state: State,
+pub struct CrawlSnapshot {
+    pub state: EngineState,
     /// Why it is in that state, in one sentence; may be empty.
     pub message: String,
     pub totals: Totals,
@@ -62,14 +64,39 @@ pub struct View {
     pub urls_bytes: u64,
     pub links_bytes: u64,
     /// How fresh the index is believed to be.
-    pub freshness: Option<farol_front::Freshness>,
+    pub freshness: Option<Freshness>,
 }
 
-impl View {
-    /// Says that there is no room on the disk.
-    pub fn set_full(view: &Mutex<View>, message: &str) {
-        let mut view = view.lock();
-        view.state = State::DiskFull;
-        view.message = message.to_string();
+/// A way to talk to a running crawl, and to look at it.
+#[derive(Clone)]
+pub struct CrawlHandle {
+    snapshot: Arc<Mutex<CrawlSnapshot>>,
+    give: Arc<dyn Fn(Order) -> Result<()> + Send + Sync>,
+}
+
+impl CrawlHandle {
+    /// `give` hands an order to the crawl's thread; an error means that the crawl has ended.
+    pub fn new(
+        snapshot: Arc<Mutex<CrawlSnapshot>>,
+        give: impl Fn(Order) -> Result<()> + Send + Sync + 'static,
+    ) -> CrawlHandle {
+        CrawlHandle { snapshot, give: Arc::new(give) }
     }
+
+    /// The crawl at this moment.
+    pub fn snapshot(&self) -> CrawlSnapshot {
+        self.snapshot.lock().clone()
+    }
+
+    /// Gives an order; an error means that the crawl has ended.
+    pub fn order(&self, order: Order) -> Result<()> {
+        (self.give)(order)
+    }
+}
+
+/// Says on a snapshot that there is no room on the disk.
+pub fn set_full(snapshot: &Mutex<CrawlSnapshot>, message: &str) {
+    let mut snapshot = snapshot.lock();
+    snapshot.state = EngineState::DiskFull;
+    snapshot.message = message.to_string();
 }

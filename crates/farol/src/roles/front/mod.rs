@@ -1,19 +1,24 @@
 //! Answers people: the engine behind the pages of `farol_front`.
 
+mod result_cache;
+
+pub use result_cache::ResultCache;
+
+use crate::archive::interpret::header;
+use crate::clicks::ClickCounts;
 use crate::config::Config;
-use crate::roles::cacher::Cacher;
-use crate::roles::clicks::ClickBook;
-use crate::roles::control::{Queries, Ranks, Samples};
-use crate::roles::crawler::Line;
-use crate::roles::crawler::orders::{HostAnswer, HostLine, Order, PageAnswer, Question};
-use crate::roles::crawler::reading::header;
-use crate::roles::crawler::view::View;
-use crate::roles::indexer::Progress;
+use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
+use crate::handles::index::IndexProgress;
+use crate::handles::order::{HostAnswer, HostLine, Inspect, Order, PageAnswer};
+use crate::handles::queries::Queries;
+use crate::handles::ranks::Ranks;
+use crate::handles::samples::Samples;
+use crate::seed::read_seed;
 use farol_base::query::{Answer, Request};
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
     Command, CrawlStatus, DiskStatus, Engine, EngineError, History, HostDetail, HostList, HostRow,
-    IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status, StoredCopy, Visit,
+    IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status, StoredCopy,
 };
 use farol_parse::robots::{Robots, Verdict};
 use farol_parse::{PageInput, Wants};
@@ -26,22 +31,22 @@ use std::time::{Duration, Instant};
 /// How long a question to the crawl may wait for its turn.
 const ASK_MAX: Duration = Duration::from_secs(3);
 
-/// Everything that answers need.
-pub struct Desk {
+/// The engine that runs in this process, as the pages ask it.
+pub struct LiveEngine {
     pub config: Arc<Config>,
-    pub index: Arc<Progress>,
+    pub index: Arc<IndexProgress>,
     pub ranks: Arc<Ranks>,
     pub queries: Arc<Queries>,
     pub samples: Samples,
     /// `None` where answers are not kept.
-    pub cache: Option<Cacher>,
+    pub cache: Option<ResultCache>,
     pub archive: ArchiveReader,
-    pub clicks: Arc<ClickBook>,
+    pub clicks: Arc<ClickCounts>,
     /// `None` where no crawl runs in this process.
-    pub crawl: Option<Line>,
+    pub crawl: Option<CrawlHandle>,
     pub started: Timestamp,
     /// The crawl as it was before this process.
-    pub left: View,
+    pub last_snapshot: CrawlSnapshot,
     pub disk_path: PathBuf,
 }
 
@@ -64,32 +69,32 @@ pub fn settings(config: &Config, crawls: bool) -> Settings {
     }
 }
 
-impl Desk {
-    fn view(&self) -> View {
+impl LiveEngine {
+    fn snapshot(&self) -> CrawlSnapshot {
         match &self.crawl {
-            Some(crawl) => crawl.view(),
-            None => self.left.clone(),
+            Some(crawl) => crawl.snapshot(),
+            None => self.last_snapshot.clone(),
         }
     }
 
-    fn crawl(&self) -> Result<&Line, EngineError> {
+    fn crawl(&self) -> Result<&CrawlHandle, EngineError> {
         self.crawl
             .as_ref()
             .ok_or_else(|| EngineError::Unavailable("no crawler runs in this process".to_string()))
     }
 
-    fn ask<T>(&self, question: impl FnOnce(std::sync::mpsc::SyncSender<T>) -> Question) -> Option<T> {
+    fn ask<T>(&self, question: impl FnOnce(std::sync::mpsc::SyncSender<T>) -> Inspect) -> Option<T> {
         let (reply, answer) = sync_channel(1);
-        self.crawl.as_ref()?.order(Order::Ask(question(reply))).ok()?;
+        self.crawl.as_ref()?.order(Order::Inspect(question(reply))).ok()?;
         answer.recv_timeout(ASK_MAX).ok()
     }
 
     fn host_answer(&self, host: &Host) -> Option<HostAnswer> {
-        self.ask(|reply| Question::Host { host: host.clone(), reply })?
+        self.ask(|reply| Inspect::Host { host: host.clone(), reply })?
     }
 }
 
-impl Engine for Desk {
+impl Engine for LiveEngine {
     fn search(&self, request: &Request) -> Result<Answer, EngineError> {
         let begun = Instant::now();
         let searcher = self.index.searcher();
@@ -154,18 +159,18 @@ impl Engine for Desk {
     }
 
     fn status(&self) -> Status {
-        let view = self.view();
+        let snapshot = self.snapshot();
         let now = SystemClock.now();
         let uptime = now.since(self.started);
         let newest = self.samples.newest();
         let searcher = self.index.searcher();
         let (p50, p99) = self.queries.percentiles();
-        let since = view.totals.pages.saturating_sub(self.left.totals.pages) as f64;
+        let since = snapshot.totals.pages.saturating_sub(self.last_snapshot.totals.pages) as f64;
         let trouble = self.index.trouble.lock().clone();
         Status {
             version: env!("CARGO_PKG_VERSION").to_string(),
-            state: view.state,
-            message: [view.message, trouble]
+            state: snapshot.state,
+            message: [snapshot.message, trouble]
                 .into_iter()
                 .filter(|text| !text.is_empty())
                 .collect::<Vec<_>>()
@@ -173,15 +178,15 @@ impl Engine for Desk {
             now,
             uptime,
             crawl: CrawlStatus {
-                pages_fetched: view.totals.pages,
+                pages_fetched: snapshot.totals.pages,
                 pages_per_second: newest.pages_per_second,
                 pages_per_second_mean: since / uptime.as_secs_f64().max(1.0),
-                bytes_fetched: view.totals.bytes,
-                queue: view.queue,
-                urls_known: view.urls_known,
-                hosts: view.hosts,
-                status_codes: view.totals.codes.into_iter().collect(),
-                errors: view.totals.errors.into_iter().collect(),
+                bytes_fetched: snapshot.totals.bytes,
+                queue: snapshot.queue,
+                urls_known: snapshot.urls_known,
+                hosts: snapshot.hosts,
+                status_codes: snapshot.totals.codes.into_iter().collect(),
+                errors: snapshot.totals.errors.into_iter().collect(),
             },
             index: IndexStatus {
                 generation: searcher.generation(),
@@ -190,10 +195,10 @@ impl Engine for Desk {
                 languages: searcher.languages(),
             },
             disk: DiskStatus {
-                archive_bytes: view.archive_bytes,
+                archive_bytes: snapshot.archive_bytes,
                 index_bytes: searcher.bytes_on_disk(),
-                urls_bytes: view.urls_bytes,
-                links_bytes: view.links_bytes,
+                urls_bytes: snapshot.urls_bytes,
+                links_bytes: snapshot.links_bytes,
                 free_bytes: crate::disk::free_bytes(&self.disk_path),
             },
             queries: QueryStatus {
@@ -203,8 +208,8 @@ impl Engine for Desk {
                 p99,
             },
             memory_bytes: crate::process::memory_bytes(),
-            freshness: view.freshness,
-            cache: self.cache.as_ref().map(Cacher::status),
+            freshness: snapshot.freshness,
+            cache: self.cache.as_ref().map(ResultCache::status),
         }
     }
 
@@ -214,16 +219,16 @@ impl Engine for Desk {
 
     fn hosts(&self, filter: &str, state: Option<&str>, first: usize, count: usize) -> HostList {
         let (filter, state) = (filter.to_string(), state.map(String::from));
-        let answer = self.ask(|reply| Question::Hosts { filter, state, first, count, reply });
+        let answer = self.ask(|reply| Inspect::Hosts { filter, state, first, count, reply });
         let (total, lines) = answer.unwrap_or_default();
         HostList { total, rows: lines.iter().map(row).collect() }
     }
 
     fn host(&self, host: &Host) -> Option<HostDetail> {
-        let HostAnswer { line, note, recent, robots } = self.host_answer(host)?;
+        let HostAnswer { line, row: known, recent, robots } = self.host_answer(host)?;
         let row = row(&line);
-        let read = note.robots_fetched_ms > 0;
-        let verdict = match (read, note.robots_status) {
+        let read = known.robots_fetched_ms > 0;
+        let verdict = match (read, known.robots_status) {
             (false, _) => "robots.txt has not been read yet".to_string(),
             (true, 200..=299) => match Robots::parse(&robots, &self.config.crawl.agent).verdict("/") {
                 Verdict::Allowed { .. } => "robots.txt lets us in".to_string(),
@@ -239,36 +244,26 @@ impl Engine for Desk {
             host: host.clone(),
             state: row.state,
             robots_verdict: verdict,
-            robots_fetched: read.then(|| Timestamp::from_millis(note.robots_fetched_ms)),
+            robots_fetched: read.then(|| Timestamp::from_millis(known.robots_fetched_ms)),
             robots_rules: String::from_utf8_lossy(&robots).into_owned(),
             delay: row.delay,
-            crawl_delay: note.crawl_delay_ms.map(Duration::from_millis),
+            crawl_delay: known.crawl_delay_ms.map(Duration::from_millis),
             address: line.view.as_ref().and_then(|view| view.address),
             next_visit: row.next_visit,
             pages_known: line.counts.known,
             pages_fetched: line.counts.collected,
             pages_indexed: pages_indexed as u64,
             queue: row.queue,
-            bytes_fetched: note.bytes_fetched,
+            bytes_fetched: known.bytes_fetched,
             freshness: row.freshness,
-            errors: note.errors.into_iter().collect(),
-            visits: recent
-                .into_iter()
-                .map(|recent| Visit {
-                    at: recent.at,
-                    url: recent.url,
-                    status: recent.status,
-                    outcome: recent.outcome,
-                    took: recent.took,
-                    bytes: recent.bytes,
-                })
-                .collect(),
+            errors: known.errors.into_iter().collect(),
+            visits: recent,
         })
     }
 
     fn try_robots(&self, url: &CanonicalUrl) -> Option<RobotsTry> {
         let answer = self.host_answer(&url.host())?;
-        if answer.note.robots_fetched_ms == 0 {
+        if answer.row.robots_fetched_ms == 0 {
             return None;
         }
         let robots = Robots::parse(&answer.robots, &self.config.crawl.agent);
@@ -279,8 +274,7 @@ impl Engine for Desk {
     }
 
     fn explain(&self, url: &CanonicalUrl) -> Option<PageDetail> {
-        let PageAnswer { record, reason } =
-            self.ask(|reply| Question::Page { url: url.clone(), reply })??;
+        let PageAnswer { record, reason } = self.ask(|reply| Inspect::Page { url: url.clone(), reply })??;
         let secs = |secs: f64| Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX);
         let visited = record.visits > 0;
         Some(PageDetail {
@@ -326,20 +320,6 @@ fn state_of(generation: u64, ranks: u64) -> u64 {
     farol_base::random::mix(generation) ^ ranks
 }
 
-/// Reads a seed as people type it: the scheme may be missing.
-pub fn read_seed(text: &str) -> Result<CanonicalUrl, String> {
-    let text = text.trim();
-    let full = if text.contains("://") { text.to_string() } else { format!("https://{text}") };
-    let url = CanonicalUrl::parse(&full).map_err(|error| format!("{text:?} cannot be a seed: {error}"))?;
-    let name = url.host().name().to_string();
-    if !name.contains('.') && !name.starts_with('[') && name != "localhost" && !text.contains("://") {
-        return Err(format!(
-            "{text:?} cannot be a seed: write a whole address, such as https://docs.example.org"
-        ));
-    }
-    Ok(url)
-}
-
 fn row(line: &HostLine) -> HostRow {
     let counts = &line.counts;
     HostRow {
@@ -351,19 +331,5 @@ fn row(line: &HostLine) -> HostRow {
         delay: line.view.as_ref().map_or(Duration::ZERO, |view| view.delay),
         next_visit: line.view.as_ref().and_then(|view| view.wakes),
         freshness: line.freshness,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeds_as_people_type_them() {
-        assert_eq!(read_seed(" docs.example.org/x ").unwrap().as_str(), "https://docs.example.org/x");
-        assert_eq!(read_seed("http://h/").unwrap().as_str(), "http://h/");
-        assert!(read_seed("hello").unwrap_err().contains("https://docs.example.org"));
-        assert!(read_seed("ftp://x.org/").unwrap_err().contains("http and https"));
-        assert!(read_seed("").is_err());
     }
 }

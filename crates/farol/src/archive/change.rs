@@ -1,0 +1,17 @@
+//! What an archived answer means for the index.
+
+use super::interpret::PageOutcome;
+use crate::fabric::Change;
+use farol_base::{CanonicalUrl, Document, PagePosition};
+
+/// What an answer means for the index; an unchanged page is no news.
+pub fn change_of(url: &CanonicalUrl, position: PagePosition, outcome: PageOutcome) -> Option<Change> {
+    match outcome {
+        PageOutcome::Page(page) => Some(match page.document {
+            Some(document) => Change::Put(Box::new(Document { position, ..document })),
+            None => Change::Delete(url.clone()),
+        }),
+        PageOutcome::Gone | PageOutcome::Redirect(_) => Some(Change::Delete(url.clone())),
+        PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots => None,
+    }
+}

@@ -1,0 +1,415 @@
+//! The followers of the archive: URL store, link graph, hosts' table and index, written after it and in its order.
+//!
+//! The archive is the log. What stands here is applied after it, in its order, both live and when the log is
+//! read again after a crash; applying something twice changes nothing.
+
+use super::change::change_of;
+use super::hosts::Hosts;
+use super::interpret::{Interpreted, PageOutcome};
+use super::linker::Linker;
+use super::revisit::{Facts, Revisits};
+use super::scope::{Judged, Scope};
+use super::shapes::Shapes;
+use crate::clicks::ClickCounts;
+use crate::config::Config;
+use crate::fabric::{Change, Fabric};
+use crate::operator::OperatorState;
+use anyhow::Result;
+use farol_base::sync::Mutex;
+use farol_base::{CanonicalUrl, Clock, ContentHash, Host, PageId, PagePosition, SystemClock, Timestamp};
+use farol_frontier::trap::{TrapRules, TrapVerdict};
+use farol_links::{Links, OutLink};
+use farol_store::urls::{Found, Record, UrlStore, Visit, VisitOutcome};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Targets of redirects whose hops are counted at once: 100,000 × 24 bytes = 2.4 MB.
+const HOPS_KEPT_MAX: usize = 100_000;
+
+/// Everything that is written besides the archive.
+pub struct Followers {
+    pub urls: Box<dyn UrlStore>,
+    pub linker: Linker,
+    pub hosts: Hosts,
+    pub revisits: Revisits,
+    pub clicks: Arc<ClickCounts>,
+    pub fabric: Fabric,
+    /// Called about once a second while the disk is full.
+    pub on_full_disk: Box<dyn Fn(&str) + Send>,
+    /// The time, as far as judging links is concerned; set by the caller before it writes.
+    pub now: Timestamp,
+    /// While damaged parts of the URL store are built anew: only hosts with these hashes.
+    pub(super) only: Option<Vec<std::ops::RangeInclusive<u64>>>,
+    operator: OperatorState,
+    scope: Scope,
+    traps: TrapRules,
+    shapes: Shapes,
+    depth_max: u16,
+    redirects_max: u8,
+    /// How many redirects in a row led to a page that is still to be visited.
+    hops: HashMap<PageId, u8>,
+    /// Whether somebody takes documents in.
+    indexing: bool,
+}
+
+/// A visit as the archive tells it.
+pub struct ArchivedVisit<'a> {
+    pub url: &'a CanonicalUrl,
+    pub status: u16,
+    pub fetched: Timestamp,
+    pub download: Duration,
+    pub position: PagePosition,
+    /// The body, for a robots.txt.
+    pub robots: Option<&'a [u8]>,
+}
+
+/// Which followers of the archive still want a record; all of them while crawling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowerSet {
+    pub urls: bool,
+    pub links: bool,
+    pub hosts: bool,
+    pub index: bool,
+}
+
+impl FollowerSet {
+    pub const ALL: FollowerSet = FollowerSet { urls: true, links: true, hosts: true, index: true };
+}
+
+impl Followers {
+    /// Opens what is in the fabric's tables, beside a URL store and a link graph that are open. `indexing` says whether
+    /// documents are taken from the fabric.
+    pub fn open(
+        config: &Config,
+        urls: Box<dyn UrlStore>,
+        links: Arc<Mutex<Links>>,
+        fabric: Fabric,
+        indexing: bool,
+    ) -> Result<Followers> {
+        let now = SystemClock.now();
+        let operator = OperatorState::open(fabric.tables.clone())?;
+        let mut scope = Scope::new(config.crawl.scope);
+        operator.removed().keys().for_each(|host| scope.remove_host(host.clone()));
+        operator.seeds().iter().for_each(|seed| scope.add_seed(seed));
+        Ok(Followers {
+            urls,
+            linker: Linker::start(links)?,
+            hosts: Hosts::open(fabric.tables.clone(), &config.crawl.agent)?,
+            revisits: Revisits::new(config),
+            clicks: Arc::new(ClickCounts::open(fabric.tables.clone(), now)?),
+            fabric,
+            on_full_disk: Box::new(|message| tracing::warn!("{message}")),
+            now,
+            only: None,
+            operator,
+            scope,
+            traps: TrapRules {
+                path_depth_max: config.crawl.path_depth_max,
+                pages_per_host_max: config.crawl.pages_per_host_max,
+                ..TrapRules::default()
+            },
+            shapes: Shapes::default(),
+            depth_max: config.crawl.max_depth,
+            redirects_max: config.crawl.redirects_max,
+            hops: HashMap::new(),
+            indexing,
+        })
+    }
+
+    /// What the operator has said.
+    pub fn operator(&self) -> &OperatorState {
+        &self.operator
+    }
+
+    /// Pauses the crawl, or lets it go on; kept across restarts.
+    pub fn set_paused(&mut self, paused: bool) -> Result<()> {
+        self.operator.set_paused(paused)
+    }
+
+    /// Whether a page belongs to this crawl.
+    pub fn is_in_scope(&self, url: &CanonicalUrl) -> bool {
+        self.scope.contains(url)
+    }
+
+    /// Takes a seed in: the operator's table remembers it, the scope widens, and the URL store learns it.
+    pub fn add_seed(&mut self, seed: &CanonicalUrl) -> Result<()> {
+        self.operator.add_seed(seed)?;
+        self.scope.add_seed(seed);
+        self.find(vec![Found { url: seed.clone(), depth: 0, hint: None }])
+    }
+
+    /// Tells the URL store of the seeds of all runs so far, which it may not know when it was built anew.
+    pub fn find_seeds(&mut self) -> Result<()> {
+        let seeds = self.operator.seeds().iter();
+        let found = seeds.map(|seed| Found { url: seed.clone(), depth: 0, hint: None }).collect();
+        self.find(found)
+    }
+
+    /// Takes one archived answer in.
+    pub fn apply(
+        &mut self,
+        visit: &ArchivedVisit<'_>,
+        mut interpreted: Interpreted,
+        wanted: FollowerSet,
+    ) -> Result<()> {
+        if matches!(interpreted.outcome, PageOutcome::Robots) {
+            return self.apply_robots(visit, wanted);
+        }
+        if self.scope.is_removed(&visit.url.host()) {
+            return Ok(());
+        }
+        if wanted.links {
+            self.apply_links(visit, &mut interpreted)?;
+        }
+        if wanted.urls {
+            let before = self.urls.get(visit.url)?;
+            let hops = self.hops.remove(&visit.url.id()).unwrap_or(0);
+            match &interpreted.outcome {
+                PageOutcome::Redirect(_) if hops >= self.redirects_max => {}
+                PageOutcome::Redirect(to) => {
+                    if self.hops.len() < HOPS_KEPT_MAX {
+                        self.hops.insert(to.id(), hops + 1);
+                    }
+                    self.find(interpreted.found)?;
+                }
+                _ => {
+                    self.find(interpreted.found)?;
+                }
+            }
+            if let PageOutcome::Page(page) = &interpreted.outcome {
+                let repeated = self.shapes.is_repeated(page.content_hash);
+                let (urls, host) = (&self.urls, visit.url.host());
+                let known = || urls.host_counts(&host).map_or(0, |counts| counts.known);
+                self.shapes.of(&host, known).fetched(visit.url, repeated);
+            }
+            if self.wants(visit.url) {
+                let record = self.visit_of(visit, &interpreted.outcome, before.as_ref());
+                self.urls.visited(visit.url, &record)?;
+            }
+        }
+        match change_of(visit.url, visit.position, interpreted.outcome) {
+            Some(change) if wanted.index && self.indexing => self.fabric.changes.send(change),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes addresses to visit: those in scope that do not look like a trap.
+    pub fn find(&mut self, mut found: Vec<Found>) -> Result<()> {
+        let mut judged = Judged::default();
+        found.retain(|found| {
+            (self.depth_max == 0 || found.depth <= self.depth_max)
+                && self.scope.contains_too(&found.url, &mut judged)
+        });
+        if self.only.is_some() {
+            found.retain(|found| self.wants(&found.url));
+        }
+        // Only what is new can lead into a trap; what is known has passed before.
+        let mut fine = Vec::with_capacity(found.len());
+        for one in found {
+            if self.urls.knows(&one.url) || self.admits(&one.url) {
+                fine.push(one);
+            }
+        }
+        Ok(self.urls.found(&fine)?)
+    }
+
+    /// Whether the URL store is to note anything of this URL.
+    fn wants(&self, url: &CanonicalUrl) -> bool {
+        self.only.as_ref().is_none_or(|ranges| {
+            let hash = url.host_hash().0;
+            ranges.iter().any(|range| range.contains(&hash))
+        })
+    }
+
+    fn admits(&mut self, url: &CanonicalUrl) -> bool {
+        let host = url.host();
+        let urls = &self.urls;
+        let shape = self.shapes.of(&host, || urls.host_counts(&host).map_or(0, |counts| counts.known));
+        let fine = matches!(self.traps.verdict(self.now, url, shape), TrapVerdict::Fine);
+        if fine {
+            shape.pages_known += 1;
+            shape.admitted(url);
+        }
+        fine
+    }
+
+    /// Records a page that was not asked for because robots.txt forbids it.
+    pub fn refused(&mut self, url: &CanonicalUrl, now: Timestamp, again: Timestamp) -> Result<()> {
+        let known = self.urls.get(url)?;
+        let visit = self.missed(url, now, known.as_ref(), VisitOutcome::Refused);
+        self.urls.visited(url, &Visit { due: again, ..visit })?;
+        if self.indexing && known.is_some_and(|record| record.position.is_some()) {
+            self.fabric.changes.send(Change::Delete(url.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// Records a page that could not be had, however often it was tried.
+    pub fn failed(&mut self, url: &CanonicalUrl, now: Timestamp) -> Result<()> {
+        let before = self.urls.get(url)?;
+        let visit = self.missed(url, now, before.as_ref(), VisitOutcome::Failed);
+        Ok(self.urls.visited(url, &visit)?)
+    }
+
+    /// Forgets a host and its pages; those before this position of the archive stay out for good.
+    pub fn remove_host(&mut self, host: &Host, end: PagePosition) -> Result<u64> {
+        self.operator.remove_host(host, end)?;
+        self.scope.remove_host(host.clone());
+        let forgotten = self.urls.delete_host(host)?;
+        self.revisits.forget(host);
+        self.hosts.forget(host)?;
+        if self.indexing {
+            self.fabric.changes.send(Change::DeleteHost(host.clone()))?;
+        }
+        Ok(forgotten)
+    }
+
+    /// Makes what was applied survive a crash, as of this position of the archive.
+    pub fn flush(&mut self, upto: PagePosition) -> Result<()> {
+        self.urls.mark(upto)?;
+        self.patiently(|followers| Ok(followers.urls.flush()?))?;
+        self.linker.upto(upto)?;
+        if self.indexing {
+            self.fabric.changes.send(Change::Upto(upto))?;
+        }
+        Ok(())
+    }
+
+    /// Does something that needs room on the disk, as often as it takes: nothing that was fetched is lost.
+    fn patiently(&mut self, mut work: impl FnMut(&mut Followers) -> Result<()>) -> Result<()> {
+        loop {
+            match work(self) {
+                Err(error) if is_disk_full(&error) => {
+                    (self.on_full_disk)(&format!(
+                        "no room on the disk: {error:#}; make room and crawling goes on"
+                    ));
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, wanted: FollowerSet) -> Result<()> {
+        let Some(body) = visit.robots else { return Ok(()) };
+        let host = visit.url.host();
+        if !wanted.hosts && !wanted.urls {
+            return Ok(());
+        }
+        let robots = self.hosts.set_robots(&host, visit.status, body, visit.fetched)?;
+        if wanted.urls {
+            let maps = robots.sitemaps().iter().filter_map(|map| visit.url.join(map).ok());
+            let found = maps.map(|url| Found { url, depth: 0, hint: None }).collect();
+            self.find(found)?;
+        }
+        Ok(())
+    }
+
+    fn apply_links(&mut self, visit: &ArchivedVisit<'_>, interpreted: &mut Interpreted) -> Result<()> {
+        match &interpreted.outcome {
+            PageOutcome::Page(_) => {
+                let out: Vec<OutLink> = std::mem::take(&mut interpreted.links)
+                    .into_iter()
+                    .map(|link| OutLink {
+                        target: link.url.id(),
+                        target_host: link.url.host_hash(),
+                        anchor: link.anchor,
+                        nofollow: link.nofollow,
+                    })
+                    .collect();
+                let host = visit.url.host_hash();
+                self.linker.put(visit.url.id(), host, out, visit.position)
+            }
+            PageOutcome::Gone | PageOutcome::Redirect(_) => self.linker.remove(visit.url.id()),
+            PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots => Ok(()),
+        }
+    }
+
+    fn visit_of(&mut self, visit: &ArchivedVisit<'_>, page: &PageOutcome, before: Option<&Record>) -> Visit {
+        let (outcome, hash) = match page {
+            PageOutcome::Page(page) => (VisitOutcome::Page, page.content_hash),
+            PageOutcome::List | PageOutcome::Robots => (VisitOutcome::Page, ContentHash::default()),
+            PageOutcome::NotModified => {
+                (VisitOutcome::Unchanged, before.map_or(ContentHash::default(), |record| record.content_hash))
+            }
+            PageOutcome::Redirect(_) => (VisitOutcome::Redirect, ContentHash::default()),
+            PageOutcome::Gone => (VisitOutcome::Gone, ContentHash::default()),
+        };
+        let changed = match before {
+            Some(record) => outcome != VisitOutcome::Unchanged && record.content_hash != hash,
+            None => true,
+        };
+        let (memo, due) = self.revisits.visited(&Facts {
+            url: visit.url,
+            now: visit.fetched,
+            before,
+            outcome,
+            changed,
+            // A list has no text to compare.
+            is_page: hash != ContentHash::default(),
+            modified: match page {
+                PageOutcome::Page(page) => page.modified,
+                _ => None,
+            },
+            delay: self.hosts.crawl_delay(&visit.url.host()),
+            rank: self.linker.ranks().page(visit.url.id()),
+            clicks: self.clicks.factor(visit.url.id(), visit.fetched),
+        });
+        Visit {
+            content_hash: hash,
+            changed,
+            // An unchanged page is kept where its last full copy is.
+            position: (outcome != VisitOutcome::Unchanged).then_some(visit.position),
+            download: visit.download,
+            due,
+            memo,
+            ..blank(visit.fetched, outcome)
+        }
+    }
+
+    /// A visit that brought nothing: when to try again, and what to remember.
+    fn missed(
+        &mut self,
+        url: &CanonicalUrl,
+        now: Timestamp,
+        before: Option<&Record>,
+        outcome: VisitOutcome,
+    ) -> Visit {
+        let facts = Facts {
+            url,
+            now,
+            before,
+            outcome,
+            changed: false,
+            is_page: false,
+            modified: None,
+            delay: None,
+            rank: 0.0,
+            clicks: 1.0,
+        };
+        let (memo, due) = self.revisits.visited(&facts);
+        Visit { due, memo, ..blank(now, outcome) }
+    }
+}
+
+/// Whether room on the disk would help.
+pub fn is_disk_full(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|io| {
+        matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+    })
+}
+
+fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
+    Visit {
+        at,
+        outcome,
+        content_hash: ContentHash::default(),
+        changed: false,
+        position: None,
+        download: Duration::ZERO,
+        due: Timestamp::NEVER,
+        memo: Default::default(),
+    }
+}

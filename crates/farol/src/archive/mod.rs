@@ -1,0 +1,24 @@
+//! The archive is the log: what pages mean, and everything that is written because of them.
+//!
+//! An answer is archived first. [`interpret`] says what it means, from the archived bytes alone; [`followers`] writes
+//! what follows from that; [`change`] is what the index is told. Each follower remembers how far it has come, and
+//! [`replay`] brings it up to the archive's end after a crash. Nothing here fetches, and nothing here is a role: the
+//! crawler writes through it live, the indexer reads through it, and so do `farol import` and `farol check`.
+//!
+//! INVARIANT: reading an answer live and reading it again from the archive come to the same.
+
+pub mod change;
+pub mod followers;
+pub mod hosts;
+pub mod interpret;
+pub mod linker;
+mod open;
+pub mod position;
+pub mod replay;
+pub mod revisit;
+pub mod scope;
+mod shapes;
+
+pub use followers::{ArchivedVisit, FollowerSet, Followers};
+pub use interpret::{Interpreted, Interpreter, PageOutcome};
+pub use open::{Opened, open, open_urls};

@@ -1,0 +1,106 @@
+//! Opens a data folder: the archive, and all that follows it brought up to its end.
+
+use super::followers::Followers;
+use super::interpret::Interpreter;
+use super::replay;
+use crate::config::Config;
+use crate::fabric::Fabric;
+use crate::folder::Folder;
+use crate::handles::crawl::{CrawlSnapshot, Totals};
+use anyhow::{Context, Result};
+use farol_base::status::EngineState;
+use farol_base::sync::Mutex;
+use farol_links::{Links, LinksOptions};
+use farol_parse::Wants;
+use farol_store::pages::{Archive, ArchiveOptions, Recovery};
+use farol_store::urls::veuni::url_order::Refresh;
+use farol_store::urls::{Veuni, VeuniOptions};
+use std::sync::Arc;
+
+/// The disk side of a crawl, opened and brought up to date.
+pub struct Opened {
+    pub archive: Archive,
+    pub followers: Followers,
+    pub links: Arc<Mutex<Links>>,
+    pub interpreter: Interpreter,
+    /// What opening had to mend or read again, in sentences for the operator.
+    pub notes: Vec<String>,
+}
+
+impl Opened {
+    /// The crawl as it was left, for a process that does not crawl.
+    pub fn snapshot(&self) -> Result<CrawlSnapshot> {
+        let counts = self.followers.urls.counts();
+        Ok(CrawlSnapshot {
+            state: EngineState::Serving,
+            totals: Totals::read(&*self.followers.fabric.tables, counts.collected)?,
+            queue: counts.waiting,
+            urls_known: counts.known,
+            hosts_known: counts.hosts,
+            archive_bytes: self.archive.bytes(),
+            urls_bytes: counts.bytes_on_disk,
+            links_bytes: self.links.lock().counts().bytes,
+            ..CrawlSnapshot::default()
+        })
+    }
+}
+
+/// Opens everything in the folder. `indexing` says whether documents are taken from the fabric.
+///
+/// Parts of the URL store that cannot be opened are built anew from the archive.
+pub fn open(folder: &Folder, config: &Config, fabric: Fabric, indexing: bool) -> Result<Opened> {
+    let mut urls = open_urls(folder)?;
+    let mut notes = Vec::new();
+    let (archive, recovery) = open_archive(folder, config)?;
+    if let Some(cut) = &recovery.cut {
+        notes.push(format!(
+            "the last run ended in the middle of a write: cut {} bytes off the end of WARC file {} at byte {}",
+            cut.bytes, cut.file, cut.offset
+        ));
+    }
+    let damage = urls.damage();
+    let rebuilt = if damage.is_empty() { Vec::new() } else { urls.empty_damaged()? };
+    let links = Links::open(crate::disk::at(&folder.links())?, LinksOptions::default())
+        .with_context(|| format!("cannot open the link graph in {}", folder.links().display()))?;
+    let links = Arc::new(Mutex::new(links));
+    let interpreter = Interpreter {
+        agent: config.crawl.agent.clone(),
+        wants: if indexing { Wants::Everything } else { Wants::LinksOnly },
+    };
+    let mut followers = Followers::open(config, Box::new(urls), links.clone(), fabric, indexing)?;
+    if !rebuilt.is_empty() {
+        let count = replay::rebuild(&archive.reader(), &mut followers, &interpreter, rebuilt)?;
+        let files: Vec<String> = damage.into_iter().map(|damage| damage.file).collect();
+        notes.push(format!(
+            "{} of the URL store could not be read; read {count} pages of the archive to build it anew",
+            files.join(", ")
+        ));
+    }
+    let read_again = replay::catch_up(&archive.reader(), archive.end(), &mut followers, &interpreter)?;
+    if read_again > 0 {
+        notes.push(format!(
+            "read {read_again} pages of the archive again that the last run had not finished with"
+        ));
+    }
+    Ok(Opened { archive, followers, links, interpreter, notes })
+}
+
+/// Opens the URL store.
+pub fn open_urls(folder: &Folder) -> Result<Veuni> {
+    // What is due again comes before what is new: prices see to it that there is room for both.
+    let options = VeuniOptions { url_order: Arc::new(Refresh), ..VeuniOptions::default() };
+    let (urls, _) = Veuni::open(crate::disk::at(&folder.urls())?, options)
+        .with_context(|| format!("cannot open the URL store in {}", folder.urls().display()))?;
+    Ok(urls)
+}
+
+fn open_archive(folder: &Folder, config: &Config) -> Result<(Archive, Recovery)> {
+    let options = ArchiveOptions {
+        file_bytes_max: config.archive.file_max.get(),
+        software: format!("Farol/{}", env!("CARGO_PKG_VERSION")),
+        operator: config.identity.operator.clone(),
+        user_agent: config.user_agent(),
+    };
+    Archive::open(crate::disk::at(&folder.pages())?, options)
+        .with_context(|| format!("cannot open the archive in {}", folder.pages().display()))
+}

@@ -1,0 +1,11 @@
+//! Handles: what one role lets the others hold of it.
+//!
+//! Snapshots and counters to look at, and one channel on which a running crawl takes orders. They are made where the
+//! roles are put together, and handed to whom they concern: a role knows handles, never another role.
+
+pub mod crawl;
+pub mod index;
+pub mod order;
+pub mod queries;
+pub mod ranks;
+pub mod samples;
