@@ -49,7 +49,13 @@ enum Browser {
 }
 
 /// Examples that teach, each run once: what they claim they assert.
-const EXAMPLES: &[(&str, &str)] = &[];
+const EXAMPLES: &[(&str, &str)] = &[
+    ("farol-frontier", "host_life"),
+    ("farol-store", "known_urls"),
+    ("farol-parse", "page_to_text"),
+    ("farol-index", "put_and_search"),
+    ("farol-cache", "small_stream"),
+];
 
 /// Everything that must hold before a change lands; what CI runs.
 fn test(browser: Browser) -> Result<(), String> {

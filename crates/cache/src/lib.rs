@@ -24,6 +24,8 @@
 //! INVARIANT: memory is bounded everywhere: stores by their limit, the monitor by its counters, the hot table by its size.
 //!
 //! Not here: what an answer is (a type parameter), how words are analysed (handed to [`key`]), and the network.
+//!
+//! To see it at work: `examples/small_stream.rs` puts a node under a small stream of questions.
 
 pub mod balance;
 pub mod burst;

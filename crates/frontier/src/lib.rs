@@ -56,6 +56,8 @@
 //! The crate never reads the clock, the disk or the network, and never draws a random number: the same calls
 //! give the same steps. Whether robots.txt *allows* a page is not decided here; whoever holds the lease asks
 //! `farol_parse::robots` and answers [`Outcome::NotAsked`] where it does not.
+//!
+//! To see it at work: `examples/host_life.rs` plays a host's life through, without a network.
 
 mod addresses;
 mod frontier;

@@ -34,6 +34,8 @@
 //! assert_eq!(answer.hits[0].url, page.url);
 //! # Ok::<(), farol_index::Error>(())
 //! ```
+//!
+//! To see it at work: `examples/put_and_search.rs` indexes three pages and asks for them.
 
 #![warn(missing_docs)]
 

@@ -15,6 +15,8 @@
 //! about a page is told in [`Parsed::complaints`].
 //! INVARIANT: time grows linearly with the body, and memory with the body plus fixed limits; each limit is
 //! a documented constant.
+//!
+//! To see it at work: `examples/page_to_text.rs` reads a broken page.
 
 pub mod charset;
 pub mod feed;

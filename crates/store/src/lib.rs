@@ -14,6 +14,8 @@
 //! noted about a page lies at or before the archive's end.
 //!
 //! Does not decide what is fetched or when; that is the frontier's work.
+//!
+//! To see it at work: `examples/known_urls.rs` finds, draws and visits URLs on a disk in memory.
 
 mod error;
 pub mod pages;
