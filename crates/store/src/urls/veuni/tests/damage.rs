@@ -38,7 +38,7 @@ fn settled() -> (Mem, Naive) {
         }
         store.compact_all().unwrap();
     }
-    assert!(store.buckets.len() > 3 && store.check().is_empty());
+    assert!(store.engine.buckets.len() > 3 && store.check().is_empty());
     (mem, naive)
 }
 
@@ -106,9 +106,14 @@ fn waiting_outside(naive: &Naive, range: &Range<u64>) -> BTreeSet<CanonicalUrl> 
 /// Number, file and range of the second bucket.
 fn second_bucket(mem: &Mem) -> (String, String, Range<u64>, u64) {
     let store = open(&mem.fork(), small());
-    let bucket = &store.buckets[1];
-    let file = bucket.file.as_ref().unwrap();
-    (file.file.clone(), bucket.level0_file(), bucket.from.0..store.buckets[2].from.0, file.totals.hosts)
+    let bucket = &store.engine.buckets[1];
+    let file = bucket.file().unwrap();
+    (
+        file.file.clone(),
+        bucket.level0_file(),
+        bucket.from.0..store.engine.buckets[2].from.0,
+        file.totals.hosts,
+    )
 }
 
 /// Empties what is damaged, notes it again, and compares.
@@ -208,11 +213,11 @@ fn with_pending() -> (Mem, Naive) {
         // Takes in what the first one wrote.
         store.flush().unwrap();
     }
-    assert!(store.buckets.iter().all(|bucket| bucket.runs.len() == 2 && bucket.memtable.is_empty()));
+    assert!(store.engine.buckets.iter().all(|bucket| bucket.runs.len() == 2 && bucket.memtable.is_empty()));
     // As a log does that has grown: what stands in level-0 runs goes from it.
-    store.wal.roll();
+    store.engine.wal.roll();
     store.flush().unwrap();
-    assert_eq!(store.wal.segment_files().len(), 1);
+    assert_eq!(store.engine.wal.segment_files().len(), 1);
     (mem, naive)
 }
 
