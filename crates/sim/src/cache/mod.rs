@@ -89,7 +89,7 @@ pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
         ));
     }
     let policy = args.policy()?;
-    let mut report = report::Report::default();
+    let mut report = report::CacheReport::default();
     for table in &args.tables {
         match table.as_str() {
             "4.5" => tables::table_4_5(args, policy, &mut report),
