@@ -1,4 +1,4 @@
-//! Characterises a log of queries (thesis §1.7): how often queries repeat, how skewed they are, what a cache could gain.
+//! Characterises a log of queries [Gomez14 §1.7]: how often queries repeat, how skewed they are, what a cache could gain.
 //!
 //! Works on queries by number, in the order of time; reading files and naming queries is the caller's.
 

@@ -1,4 +1,4 @@
-//! The ring of nodes with movable borders (thesis §2.2, §5.1, §5.2).
+//! The ring of nodes with movable borders [Gomez14 §2.2, §5.1, §5.2].
 //!
 //! A key's hash is its point on the circle of 64-bit numbers. Each node owns one contiguous range, up to and with
 //! its end point; the owner of a point is the first end point clockwise, found by binary search.

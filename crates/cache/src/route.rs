@@ -1,7 +1,7 @@
 //! The front's part: counts each question, names its node, and runs hot-key replication, rebalancing and burst detection
 //! at their own pace.
 //!
-//! One router stands for the whole front (thesis §1.2); with several fronts each may count its own share, because
+//! One router stands for the whole front [Gomez14 §1.2]; with several fronts each may count its own share, because
 //! degrees do not change under sampling, and one of them publishes the ring.
 //!
 //! Two sets of rules: [`RouterRules::thesis`], and [`RouterRules::ours`], which differs in these. Hot queries are all
@@ -95,7 +95,7 @@ impl HotRules {
 }
 
 impl RouterRules {
-    /// All three as [Gomez14] has them.
+    /// All three as \[Gomez14\] has them.
     pub fn thesis() -> RouterRules {
         RouterRules {
             hot: Some(HotRules::thesis()),

@@ -33,7 +33,7 @@ const ANSWER_BYTES: u32 = 4096;
 
 impl Trace {
     /// Reads a log or a trace, whichever it looks like. Queries differ by letters and digits only: case, spaces and
-    /// other characters do not count (thesis §1.7).
+    /// other characters do not count [Gomez14 §1.7].
     pub fn read(text: &str) -> Trace {
         let first =
             text.lines().find(|line| !line.starts_with('#') && !line.trim().is_empty()).unwrap_or_default();

@@ -131,7 +131,7 @@ impl Controller {
     }
 }
 
-/// Shifts of end points where load is taken to be spread evenly over a range (thesis §5.3, §5.9).
+/// Shifts of end points where load is taken to be spread evenly over a range [Gomez14 §5.3, §5.9].
 fn assumed(ring: &Ring, moves: &[Move], owned: &[f64], range: RangeOf) -> Vec<f64> {
     let len = ring.len();
     let mut shifts = vec![0.0; len];

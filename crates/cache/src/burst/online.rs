@@ -1,4 +1,4 @@
-//! Early detection (thesis §6.4, Algorithm 4): three measurements are enough, five are remembered.
+//! Early detection [Gomez14 §6.4, Algorithm 4]: three measurements are enough, five are remembered.
 //!
 //! A query begins to burst when its count of this interval reaches the mean of the last ones plus `x` deviations,
 //! and these vary by more than `r` of their mean. It ends when its count falls below `c`; the two tests are a trigger

@@ -1,4 +1,4 @@
-//! On how many nodes a hot query is served (thesis §4.3.2, Algorithm 2).
+//! On how many nodes a hot query is served [Gomez14 §4.3.2, Algorithm 2].
 //!
 //! The capacity that is compared with is dynamic and of the top queries alone: `C_d = Σ f(q) / P`. A query above it
 //! needs `r(q) = ⌈f(q) / C_d⌉` nodes. Both sides are counts of one interval, so a sample of the stream gives the same.

@@ -1,4 +1,4 @@
-//! In which order nodes are taken for a hot query (thesis §4.3.2): `sec(q)`, of which `real(q)` is a prefix.
+//! In which order nodes are taken for a hot query [Gomez14 §4.3.2]: `sec(q)`, of which `real(q)` is a prefix.
 //!
 //! The order is the query's own and does not change, so a longer or shorter prefix changes few nodes, and a dead node
 //! is simply passed over. The owner always comes first.

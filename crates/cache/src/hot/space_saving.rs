@@ -1,4 +1,4 @@
-//! Space-Saving (Metwally, Agrawal and El Abbadi, 2005; thesis §4.2, Algorithm 1): the most frequent elements of a
+//! Space-Saving (Metwally, Agrawal and El Abbadi, 2005; [Gomez14 §4.2], Algorithm 1): the most frequent elements of a
 //! stream with a fixed number of counters.
 //!
 //! Counters of equal count hang in a bucket, buckets in a list by count, so every step is O(1): the *Stream-Summary*.

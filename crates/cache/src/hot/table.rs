@@ -1,4 +1,4 @@
-//! What is hot now, on which nodes, and whose turn it is (thesis §4.3.2, §4.3.3).
+//! What is hot now, on which nodes, and whose turn it is [Gomez14 §4.3.2, §4.3.3].
 //!
 //! A degree rises at once and falls one step at a time, each after it was not needed for a while (the thesis' `A`).
 //! INVARIANT: never more queries than the table has room for; the set of a query holds live nodes only.

@@ -1,4 +1,4 @@
-//! Servers with many pages rest less (partitioning spec, §2.12, eq. 5.4, "adjustable").
+//! Servers with many pages rest less [Exposto08 eq. 5.4] ("adjustable").
 //!
 //! ```text
 //! (5.4)  td = td_max − (ln pags / ln pags_max) · (td_max − td_least)

@@ -15,7 +15,7 @@ use farol_cache::replace::Policy;
 use farol_cache::store::{Entry, Expiry, Now, Ranked};
 use farol_cache::{NodeId, Ring};
 
-/// Six heartbeats of 1.2 s are missed before a node counts as gone (thesis §1.6).
+/// Six heartbeats of 1.2 s are missed before a node counts as gone [Gomez14 §1.6].
 const NOTICED_AFTER: f64 = 7.2;
 
 /// A change of the service.

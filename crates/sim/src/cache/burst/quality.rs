@@ -1,4 +1,4 @@
-//! How good a detector is: precision, recall, recall by frequency, and how early (thesis §6.5).
+//! How good a detector is: precision, recall, recall by frequency, and how early [Gomez14 §6.5].
 
 use std::collections::{HashMap, HashSet};
 

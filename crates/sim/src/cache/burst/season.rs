@@ -1,4 +1,4 @@
-//! Takes the daily or weekly course out of a series (thesis §6.4.1): an analysis tool, no part of the running system.
+//! Takes the daily or weekly course out of a series [Gomez14 §6.4.1]: an analysis tool, no part of the running system.
 
 /// The mean course of a period, as differences from the mean of all: one value per slot. Empty without a whole period.
 pub fn coefficients(series: &[f64], period: usize) -> Vec<f64> {

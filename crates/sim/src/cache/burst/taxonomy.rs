@@ -1,4 +1,4 @@
-//! Permanent queries, bursts and the rest (thesis §6.2, Table 6.1).
+//! Permanent queries, bursts and the rest [Gomez14 §6.2, Table 6.1].
 //!
 //! A permanent query is asked much in nearly every interval, and varies little from one to the next; a burst is asked
 //! much for a while only, far above what it is asked otherwise.

@@ -82,7 +82,11 @@ fn every_balancer_levels_what_hot_queries_leave() {
         let outcome = run(plan, stream.take_while(|asked| asked.at < 2400.0));
         outcome.node_loads.into_iter().fold(0.0, f64::max)
     };
-    let none = most_loaded(StrategyKind::Plain, Box::new(Direct));
+    // Hot-key replication alone (D) leaves 0.651 of plain hashing's 0.829: beside plain hashing it would pass for a
+    // balancer itself. So what counts is what a balancer takes off that: to 0.875 (GDE) to 0.923 (RID) of it.
+    let plain = most_loaded(StrategyKind::Plain, Box::new(Direct));
+    let alone = most_loaded(StrategyKind::D, Box::new(Direct));
+    assert!(alone < 0.85 * plain, "{alone} beside {plain}");
     let threshold = 0.02;
     let balancers: [Box<dyn Balancer>; 6] = [
         Box::new(Rid { threshold }),
@@ -95,7 +99,8 @@ fn every_balancer_levels_what_hot_queries_leave() {
     for balancer in balancers {
         let name = balancer.name();
         let most = most_loaded(StrategyKind::DB, balancer);
-        assert!(most < 0.85 * none, "{name}: {most} beside {none}");
+        assert!(most < 0.95 * alone, "{name}: {most} beside {alone} of hot-key replication alone");
+        assert!(most < 0.85 * plain, "{name}: {most} beside {plain} of plain hashing");
     }
 }
 
