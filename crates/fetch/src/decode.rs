@@ -56,11 +56,11 @@ pub(crate) enum Progress {
 /// Takes a body in pieces and gives it back decoded.
 pub(crate) struct Decoder {
     encoding: Encoding,
-    state: State,
+    state: DecoderState,
     bytes_max: usize,
 }
 
-enum State {
+enum DecoderState {
     /// The first bytes decide whether the body is encoded as announced.
     Start(Vec<u8>),
     Plain(Sink),
@@ -77,14 +77,14 @@ impl Decoder {
         // A server can announce any length; memory is set aside for at most 256 KiB of it.
         let hint = bytes_hint.min(bytes_max).min(256 << 10);
         let state = match encoding {
-            Encoding::Identity | Encoding::Other => State::Plain(Sink::new(bytes_max, hint)),
-            _ => State::Start(Vec::new()),
+            Encoding::Identity | Encoding::Other => DecoderState::Plain(Sink::new(bytes_max, hint)),
+            _ => DecoderState::Start(Vec::new()),
         };
         Decoder { encoding, state, bytes_max }
     }
 
     pub fn write(&mut self, piece: &[u8]) -> Progress {
-        if let State::Start(start) = &mut self.state {
+        if let DecoderState::Start(start) = &mut self.state {
             start.extend_from_slice(piece);
             if start.len() < 2 {
                 return Progress::More;
@@ -98,20 +98,20 @@ impl Decoder {
 
     /// Ends the body: the decoded bytes, whether they were decoded at all, and whether they are whole.
     pub fn finish(mut self) -> (Vec<u8>, bool, Progress) {
-        if let State::Start(start) = &mut self.state {
+        if let DecoderState::Start(start) = &mut self.state {
             let start = std::mem::take(start);
             self.state = open(self.encoding, &start, self.bytes_max);
             self.push(&start);
         }
         let ended = match &mut self.state {
-            State::Start(_) | State::Plain(_) => Ok(()),
-            State::Gzip(decoder) => decoder.try_finish(),
-            State::Zlib(decoder) => decoder.try_finish(),
-            State::Deflate(decoder) => decoder.try_finish(),
-            State::Brotli(decoder) => decoder.close(),
-            State::Zstd(decoder) => decoder.flush().and_then(|()| decoder.do_finish()),
+            DecoderState::Start(_) | DecoderState::Plain(_) => Ok(()),
+            DecoderState::Gzip(decoder) => decoder.try_finish(),
+            DecoderState::Zlib(decoder) => decoder.try_finish(),
+            DecoderState::Deflate(decoder) => decoder.try_finish(),
+            DecoderState::Brotli(decoder) => decoder.close(),
+            DecoderState::Zstd(decoder) => decoder.flush().and_then(|()| decoder.do_finish()),
         };
-        let decoded = !matches!(self.state, State::Plain(_));
+        let decoded = !matches!(self.state, DecoderState::Plain(_));
         let sink = self.sink();
         let progress = progress(ended, sink);
         (std::mem::take(&mut sink.bytes), decoded, progress)
@@ -120,13 +120,13 @@ impl Decoder {
     fn push(&mut self, mut piece: &[u8]) -> Progress {
         while !piece.is_empty() {
             let written = match &mut self.state {
-                State::Start(_) => return Progress::Damaged,
-                State::Plain(sink) => sink.write(piece),
-                State::Gzip(decoder) => decoder.write(piece),
-                State::Zlib(decoder) => decoder.write(piece),
-                State::Deflate(decoder) => decoder.write(piece),
-                State::Brotli(decoder) => decoder.write(piece),
-                State::Zstd(decoder) => decoder.write(piece),
+                DecoderState::Start(_) => return Progress::Damaged,
+                DecoderState::Plain(sink) => sink.write(piece),
+                DecoderState::Gzip(decoder) => decoder.write(piece),
+                DecoderState::Zlib(decoder) => decoder.write(piece),
+                DecoderState::Deflate(decoder) => decoder.write(piece),
+                DecoderState::Brotli(decoder) => decoder.write(piece),
+                DecoderState::Zstd(decoder) => decoder.write(piece),
             };
             match written {
                 // The compressed stream has ended. Bytes after it are ignored, as browsers do.
@@ -140,48 +140,48 @@ impl Decoder {
     }
 
     fn sink(&mut self) -> &mut Sink {
-        if let State::Start(_) = self.state {
-            self.state = State::Plain(Sink::new(self.bytes_max, 0));
+        if let DecoderState::Start(_) = self.state {
+            self.state = DecoderState::Plain(Sink::new(self.bytes_max, 0));
         }
         match &mut self.state {
-            State::Plain(sink) => sink,
-            State::Gzip(decoder) => decoder.get_mut(),
-            State::Zlib(decoder) => decoder.get_mut(),
-            State::Deflate(decoder) => decoder.get_mut(),
-            State::Brotli(decoder) => decoder.get_mut(),
-            State::Zstd(decoder) => decoder.get_mut(),
-            State::Start(_) => unreachable!("replaced above"),
+            DecoderState::Plain(sink) => sink,
+            DecoderState::Gzip(decoder) => decoder.get_mut(),
+            DecoderState::Zlib(decoder) => decoder.get_mut(),
+            DecoderState::Deflate(decoder) => decoder.get_mut(),
+            DecoderState::Brotli(decoder) => decoder.get_mut(),
+            DecoderState::Zstd(decoder) => decoder.get_mut(),
+            DecoderState::Start(_) => unreachable!("replaced above"),
         }
     }
 }
 
 /// Chooses the decoder by the announced encoding and the body's first two bytes, or all if it has fewer.
-fn open(encoding: Encoding, start: &[u8], bytes_max: usize) -> State {
+fn open(encoding: Encoding, start: &[u8], bytes_max: usize) -> DecoderState {
     // Text commonly shrinks to a quarter.
     let sink = Sink::new(bytes_max, (4 * start.len()).min(64 << 10));
     match (encoding, start) {
-        (Encoding::Gzip, [0x1f, 0x8b, ..]) => State::Gzip(Box::new(GzDecoder::new(sink))),
+        (Encoding::Gzip, [0x1f, 0x8b, ..]) => DecoderState::Gzip(Box::new(GzDecoder::new(sink))),
         // RFC 9110 §8.4.1.2: deflate means zlib, but some servers send it bare.
         (Encoding::Deflate, [a, b, ..])
             if a & 0x0f == 8 && (u16::from(*a) << 8 | u16::from(*b)).is_multiple_of(31) =>
         {
-            State::Zlib(Box::new(ZlibDecoder::new(sink)))
+            DecoderState::Zlib(Box::new(ZlibDecoder::new(sink)))
         }
-        (Encoding::Deflate, [_, _, ..]) => State::Deflate(Box::new(DeflateDecoder::new(sink))),
+        (Encoding::Deflate, [_, _, ..]) => DecoderState::Deflate(Box::new(DeflateDecoder::new(sink))),
         (Encoding::Brotli, [_, ..]) => {
-            State::Brotli(Box::new(brotli::DecompressorWriter::new(sink, 16 << 10)))
+            DecoderState::Brotli(Box::new(brotli::DecompressorWriter::new(sink, 16 << 10)))
         }
         (Encoding::Zstd, [0x28, 0xb5, ..]) => {
             let decoder = zstd::stream::write::Decoder::new(Sink::new(bytes_max, 0));
             match decoder
                 .and_then(|mut decoder| decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map(|()| decoder))
             {
-                Ok(decoder) => State::Zstd(Box::new(decoder)),
-                Err(_) => State::Plain(sink),
+                Ok(decoder) => DecoderState::Zstd(Box::new(decoder)),
+                Err(_) => DecoderState::Plain(sink),
             }
         }
         // Announced as compressed, yet plain: a common mistake of servers.
-        _ => State::Plain(sink),
+        _ => DecoderState::Plain(sink),
     }
 }
 

@@ -11,13 +11,28 @@ use std::net::{IpAddr, SocketAddr};
 pub enum Error {
     /// An override is not of the form `HOST=ADDR[:PORT]`.
     #[error("`{text}` is no override of the form HOST=ADDR[:PORT]: {reason}")]
-    Override { text: String, reason: &'static str },
+    Override {
+        /// The text as configured.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A configured text cannot be sent as a header.
     #[error("`{value}` cannot be sent as {header}: only printable ASCII characters are allowed")]
-    Header { header: &'static str, value: String },
+    Header {
+        /// The header.
+        header: &'static str,
+        /// The text as configured.
+        value: String,
+    },
     /// A limit of the configuration makes every fetch impossible.
     #[error("{key} must be at least {min}")]
-    Limit { key: &'static str, min: u64 },
+    Limit {
+        /// The key of the configuration.
+        key: &'static str,
+        /// Its least value.
+        min: u64,
+    },
     /// A root certificate is damaged, or TLS could not be set up.
     #[error("TLS could not be set up")]
     Tls(#[source] rustls::Error),
@@ -29,31 +44,80 @@ pub enum Error {
 pub enum FetchError {
     /// The host's name has no address, or nobody could say.
     #[error("no address found for {host}: {reason}")]
-    Dns { host: Host, transient: bool, reason: String },
+    Dns {
+        /// The host.
+        host: Host,
+        /// Whether asking again may succeed.
+        transient: bool,
+        /// Why there is none.
+        reason: String,
+    },
     /// The host's address is not one of the public Internet.
     #[error("{host} has address {address}, which is {reason}, not on the public Web")]
-    Guard { host: Host, address: IpAddr, reason: Reason },
+    Guard {
+        /// The host.
+        host: Host,
+        /// The address.
+        address: IpAddr,
+        /// Why it is refused.
+        reason: Reason,
+    },
     /// Nobody accepted the connection.
     #[error("cannot connect to {host} at {address}")]
-    Connect { host: Host, address: SocketAddr, source: std::io::Error },
+    Connect {
+        /// The host.
+        host: Host,
+        /// The address.
+        address: SocketAddr,
+        /// What was wrong.
+        source: std::io::Error,
+    },
     /// No secure connection could be agreed on.
     #[error("no secure connection to {host}")]
-    Tls { host: Host, source: std::io::Error },
+    Tls {
+        /// The host.
+        host: Host,
+        /// What was wrong.
+        source: std::io::Error,
+    },
     /// A stage took longer than its limit.
     #[error("{url} timed out while {stage}")]
-    Timeout { url: CanonicalUrl, stage: Stage },
+    Timeout {
+        /// The page.
+        url: CanonicalUrl,
+        /// The stage.
+        stage: Stage,
+    },
     /// The head of the answer is longer than its limit.
     #[error("the head of {url} is longer than {bytes_max} bytes or has too many lines")]
-    TooLarge { url: CanonicalUrl, bytes_max: usize },
+    TooLarge {
+        /// The page.
+        url: CanonicalUrl,
+        /// The limit.
+        bytes_max: usize,
+    },
     /// What came is not HTTP.
     #[error("{url} does not speak HTTP as agreed")]
-    Protocol { url: CanonicalUrl, source: hyper::Error },
+    Protocol {
+        /// The page.
+        url: CanonicalUrl,
+        /// What was wrong.
+        source: hyper::Error,
+    },
     /// The connection ended before the head of an answer.
     #[error("{url} closed the connection without an answer")]
-    Closed { url: CanonicalUrl, source: hyper::Error },
+    Closed {
+        /// The page.
+        url: CanonicalUrl,
+        /// What was wrong.
+        source: hyper::Error,
+    },
     /// The page's address cannot be written into a request.
     #[error("{url} cannot be asked for over HTTP")]
-    Unsendable { url: CanonicalUrl },
+    Unsendable {
+        /// The page.
+        url: CanonicalUrl,
+    },
 }
 
 impl FetchError {
@@ -104,7 +168,7 @@ impl FetchError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Waiting for an earlier request to the same host.
-    Turn,
+    Permit,
     /// Asking for the host's address.
     Dns,
     /// Opening the connection.
@@ -118,7 +182,7 @@ pub enum Stage {
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Stage::Turn => "waiting for an earlier request to its host",
+            Stage::Permit => "waiting for an earlier request to its host",
             Stage::Dns => "looking up its host's address",
             Stage::Connect => "connecting",
             Stage::Tls => "setting up TLS",

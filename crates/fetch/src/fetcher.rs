@@ -1,9 +1,9 @@
-//! A fetch from its turn to its answer; each stage with its limit of time.
+//! A fetch from its host's permit to its answer; each stage with its limit of time.
 
 use crate::connection::{Connection, Connector};
 use crate::decode::{Decoder, Encoding, Progress};
 use crate::names::Names;
-use crate::pool::{Pool, Turn};
+use crate::pool::{HostPermit, Pool};
 use crate::request::Template;
 use crate::response::{archive_head, is_redirect, retry_after};
 use crate::{Error, FetchConfig, FetchError, Headers, Request, Response, Stage, tls};
@@ -42,6 +42,7 @@ struct Inner {
 /// The last answer of a chain of redirects.
 #[derive(Clone, Debug)]
 pub struct Followed {
+    /// The answer.
     pub response: Response,
     /// The URL that gave this answer.
     pub url: CanonicalUrl,
@@ -100,16 +101,16 @@ impl Fetcher {
     pub async fn get(&self, request: Request) -> Result<Response, FetchError> {
         let inner = &*self.inner;
         let host = request.url.host();
-        let mut turn = self.turn(&request.url, &host).await?;
+        let mut permit = self.permit(&request.url, &host).await?;
         let start = Instant::now();
         let deadline = start + inner.config.total_timeout;
         let is_wanted = |kept: &Connection| request.address.is_none_or(|ip| ip == kept.address().ip());
-        if let Some(mut kept) = turn.take_kept().filter(is_wanted)
+        if let Some(mut kept) = permit.take_idle().filter(is_wanted)
             && kept.is_usable()
         {
             match inner.exchange(&mut kept, &request, None, start, deadline).await {
                 Ok(response) => {
-                    self.end(turn, kept, &response);
+                    self.end(permit, kept, &response);
                     return Ok(response);
                 }
                 // The server closed it just as we wrote. Asking again is safe: GET changes nothing.
@@ -119,7 +120,7 @@ impl Fetcher {
         }
         let (mut connection, connect) = inner.connect(&request, &host, deadline).await?;
         let response = inner.exchange(&mut connection, &request, Some(connect), start, deadline).await?;
-        self.end(turn, connection, &response);
+        self.end(permit, connection, &response);
         Ok(response)
     }
 
@@ -157,21 +158,21 @@ impl Fetcher {
         }
     }
 
-    async fn turn(&self, url: &CanonicalUrl, host: &Host) -> Result<Turn<Connection>, FetchError> {
+    async fn permit(&self, url: &CanonicalUrl, host: &Host) -> Result<HostPermit<Connection>, FetchError> {
         let pool = &self.inner.pool;
-        if let Some(turn) = pool.try_turn(host) {
-            return Ok(turn);
+        if let Some(permit) = pool.try_acquire(host) {
+            return Ok(permit);
         }
-        let waited = timeout(self.inner.config.total_timeout, pool.turn(host)).await;
-        waited.map_err(|_| FetchError::Timeout { url: url.clone(), stage: Stage::Turn })
+        let waited = timeout(self.inner.config.total_timeout, pool.acquire(host)).await;
+        waited.map_err(|_| FetchError::Timeout { url: url.clone(), stage: Stage::Permit })
     }
 
-    /// Ends a turn; keeps its connection where it is in good order.
-    fn end(&self, turn: Turn<Connection>, mut connection: Connection, response: &Response) {
+    /// Releases a permit; keeps its connection where it is in good order.
+    fn end(&self, permit: HostPermit<Connection>, mut connection: Connection, response: &Response) {
         if response.truncated.is_some() || !connection.is_usable() {
             return;
         }
-        turn.keep(connection);
+        permit.keep(connection);
         if !self.inner.reaper_runs.swap(true, Ordering::Relaxed) {
             let pool = Arc::downgrade(&self.inner.pool);
             let pause =

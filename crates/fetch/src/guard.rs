@@ -11,18 +11,29 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Why an address is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
+    /// The address of no host, 0.0.0.0 or ::.
     Unspecified,
+    /// Of a private network.
     Private,
+    /// Of the machine itself.
     Loopback,
+    /// Of the same link only.
     LinkLocal,
     /// Shared by customers of a provider, 100.64.0.0/10.
     Shared,
+    /// Of a private IPv6 network, fc00::/7.
     UniqueLocal,
+    /// Of a site, an IPv6 range that is no longer given out.
     SiteLocal,
+    /// Of a group of machines.
     Multicast,
+    /// Of all machines of a network.
     Broadcast,
+    /// For examples in documents.
     Documentation,
+    /// For measuring networks.
     Benchmarking,
+    /// Kept for later use.
     Reserved,
 }
 

@@ -45,6 +45,7 @@ impl Headers {
         self.ends.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -2,8 +2,8 @@
 //!
 //! # The life of a fetch
 //!
-//! A [`Request`] names one page. It first waits for its **turn**: a host is asked one thing at a time
-//! (`pool`). If the host's last connection was kept and still lives, the request goes out on it. Otherwise the
+//! A [`Request`] names one page. It first waits for its host's single **permit**: a host is asked one thing
+//! at a time (`pool`). If the host's last connection was kept and still lives, the request goes out on it. Otherwise the
 //! host's name becomes addresses, from the operator's own [`Override`]s or from DNS with a cache that honours
 //! time-to-live (`names`), every address passes the [`guard`], and the very address that passed is connected to
 //! (`connection`), with TLS for `https` (`tls`). What the server answers is read with a limit on everything: the
@@ -31,6 +31,8 @@
 //! # Ok(())
 //! # }
 //! ```
+
+#![warn(missing_docs)]
 
 mod config;
 mod connection;

@@ -109,31 +109,31 @@ impl Names {
     async fn addresses(&self, host: &Host) -> Result<Vec<IpAddr>, FetchError> {
         let name = host.name();
         if let Some(answer) = self.lock().get(name, Instant::now()) {
-            return answer.map_err(|trouble| unknown(host, trouble.transient, &trouble.reason));
+            return answer.map_err(|failure| unknown(host, failure.transient, &failure.reason));
         }
         // Whoever waited here may find that another request has asked in the meantime.
         let Ok(_permit) = self.lookups.acquire().await else {
             return Err(unknown(host, true, "the resolver is closed"));
         };
         if let Some(answer) = self.lock().get(name, Instant::now()) {
-            return answer.map_err(|trouble| unknown(host, trouble.transient, &trouble.reason));
+            return answer.map_err(|failure| unknown(host, failure.transient, &failure.reason));
         }
         let (answer, ttl) = match tokio::time::timeout(self.timeout, self.look_up(name)).await {
             Ok(found) => found,
-            Err(_) => (Err(cache::Trouble::new(true, "no name server answered in time")), TROUBLE_TTL),
+            Err(_) => (Err(cache::LookupError::new(true, "no name server answered in time")), TROUBLE_TTL),
         };
         self.lock().put(name, answer.clone(), Instant::now() + ttl);
-        answer.map_err(|trouble| unknown(host, trouble.transient, &trouble.reason))
+        answer.map_err(|failure| unknown(host, failure.transient, &failure.reason))
     }
 
     /// Asks for both families of addresses at once. IPv4 comes first in the list: nearly every host has it.
     async fn look_up(&self, name: &str) -> (Answer, Duration) {
         let resolver = match &self.resolver {
             Ok(resolver) => resolver,
-            Err(reason) => return (Err(cache::Trouble::new(true, reason)), TROUBLE_TTL),
+            Err(reason) => return (Err(cache::LookupError::new(true, reason)), TROUBLE_TTL),
         };
         if name.len() > NAME_BYTES_MAX {
-            return (Err(cache::Trouble::new(false, "its name is too long")), self.negative_ttl_max);
+            return (Err(cache::LookupError::new(false, "its name is too long")), self.negative_ttl_max);
         }
         // A name with a dot is looked up as it is; one without may be completed by the system's search list.
         let question = if name.contains('.') { format!("{name}.") } else { name.to_string() };
@@ -150,7 +150,7 @@ impl Names {
         }
         let mut addresses = Vec::new();
         let mut ttl = self.ttl_max;
-        let mut trouble: Option<(cache::Trouble, Duration)> = None;
+        let mut failure: Option<(cache::LookupError, Duration)> = None;
         for found in [v4, v6].into_iter().flatten() {
             match found {
                 Ok(found) => {
@@ -160,33 +160,33 @@ impl Names {
                     }
                 }
                 Err(error) => {
-                    let this = self.trouble(&error);
+                    let this = self.failure_of(&error);
                     // "Nobody could say" about one family leaves the question open.
-                    if trouble.as_ref().is_none_or(|(known, _)| !known.transient) {
-                        trouble = Some(this);
+                    if failure.as_ref().is_none_or(|(known, _)| !known.transient) {
+                        failure = Some(this);
                     }
                 }
             }
         }
         addresses.truncate(ADDRESSES_MAX);
-        match trouble {
+        match failure {
             _ if !addresses.is_empty() => (Ok(addresses), ttl.max(self.ttl_min)),
-            Some((trouble, ttl)) => (Err(trouble), ttl),
-            None => (Err(cache::Trouble::new(false, "it has no address")), self.ttl_min),
+            Some((failure, ttl)) => (Err(failure), ttl),
+            None => (Err(cache::LookupError::new(false, "it has no address")), self.ttl_min),
         }
     }
 
-    fn trouble(&self, error: &NetError) -> (cache::Trouble, Duration) {
+    fn failure_of(&self, error: &NetError) -> (cache::LookupError, Duration) {
         match error {
             NetError::Dns(DnsError::NoRecordsFound(none)) => {
                 let ttl = Duration::from_secs(u64::from(none.negative_ttl.unwrap_or(0)));
                 let reason =
                     if error.is_nx_domain() { "the name does not exist" } else { "it has no address" };
                 let ttl_min = self.ttl_min.min(self.negative_ttl_max);
-                (cache::Trouble::new(false, reason), ttl.clamp(ttl_min, self.negative_ttl_max))
+                (cache::LookupError::new(false, reason), ttl.clamp(ttl_min, self.negative_ttl_max))
             }
-            NetError::Proto(_) => (cache::Trouble::new(false, &error.to_string()), self.ttl_min),
-            _ => (cache::Trouble::new(true, &error.to_string()), TROUBLE_TTL),
+            NetError::Proto(_) => (cache::LookupError::new(false, &error.to_string()), self.ttl_min),
+            _ => (cache::LookupError::new(true, &error.to_string()), TROUBLE_TTL),
         }
     }
 

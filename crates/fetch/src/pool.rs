@@ -1,6 +1,6 @@
-//! Turns and kept connections: a host is asked one thing at a time, on one connection where possible.
+//! The connection pool: a single permit per host, and at most one idle keep-alive connection behind it.
 //!
-//! INVARIANT: of each host at most one [`Turn`] exists, and at most one connection is kept.
+//! INVARIANT: of each host at most one [`HostPermit`] exists, and at most one connection is kept.
 //! INVARIANT: at most `idle_max` connections are kept in all; the longest idle one goes first.
 //!
 //! Knows nothing of HTTP: a connection is whatever the caller hands in. Opens and closes nothing itself except
@@ -16,13 +16,13 @@ use tokio::sync::oneshot;
 pub(crate) struct Pool<C> {
     idle_max: usize,
     idle_timeout: Duration,
-    state: Mutex<State<C>>,
+    state: Mutex<PoolState<C>>,
 }
 
-struct State<C> {
+struct PoolState<C> {
     /// Hosts that are being asked, waited for, or have a kept connection; about 200 bytes each.
     hosts: HashMap<Host, Slot<C>>,
-    /// Kept connections, longest idle first. An entry whose mark is not its slot's is out of date.
+    /// IdleConnection connections, longest idle first. An entry whose mark is not its slot's is out of date.
     order: VecDeque<(Host, u64)>,
     idle: usize,
     next_mark: u64,
@@ -30,43 +30,43 @@ struct State<C> {
 
 struct Slot<C> {
     busy: bool,
-    waiting: VecDeque<oneshot::Sender<Turn<C>>>,
-    kept: Option<Kept<C>>,
+    waiting: VecDeque<oneshot::Sender<HostPermit<C>>>,
+    kept: Option<IdleConnection<C>>,
 }
 
-struct Kept<C> {
+struct IdleConnection<C> {
     connection: C,
     since: Instant,
     mark: u64,
 }
 
-/// The right to ask a host; given back when dropped.
-pub(crate) struct Turn<C> {
+/// The single permit to ask a host; released when dropped.
+pub(crate) struct HostPermit<C> {
     pool: Arc<Pool<C>>,
-    /// `None` once given back.
+    /// `None` once released.
     host: Option<Host>,
     kept: Option<C>,
 }
 
 impl<C> Pool<C> {
     pub fn new(idle_max: usize, idle_timeout: Duration) -> Arc<Pool<C>> {
-        let state = State { hosts: HashMap::new(), order: VecDeque::new(), idle: 0, next_mark: 0 };
+        let state = PoolState { hosts: HashMap::new(), order: VecDeque::new(), idle: 0, next_mark: 0 };
         Arc::new(Pool { idle_max, idle_timeout, state: Mutex::new(state) })
     }
 
-    /// Takes the host's turn if nobody has it.
-    pub fn try_turn(self: &Arc<Self>, host: &Host) -> Option<Turn<C>> {
-        self.turn_or_wait(host, false).ok()
+    /// Takes the host's permit if it is free.
+    pub fn try_acquire(self: &Arc<Self>, host: &Host) -> Option<HostPermit<C>> {
+        self.acquire_or_wait(host, false).ok()
     }
 
-    /// Waits for the host's turn, first come first served.
-    pub async fn turn(self: &Arc<Self>, host: &Host) -> Turn<C> {
+    /// Waits for the host's permit, first come first served.
+    pub async fn acquire(self: &Arc<Self>, host: &Host) -> HostPermit<C> {
         loop {
-            match self.turn_or_wait(host, true) {
-                Ok(turn) => return turn,
+            match self.acquire_or_wait(host, true) {
+                Ok(permit) => return permit,
                 Err(Some(waiting)) => {
-                    if let Ok(turn) = waiting.await {
-                        return turn;
+                    if let Ok(permit) = waiting.await {
+                        return permit;
                     }
                 }
                 Err(None) => {}
@@ -74,11 +74,11 @@ impl<C> Pool<C> {
         }
     }
 
-    fn turn_or_wait(
+    fn acquire_or_wait(
         self: &Arc<Self>,
         host: &Host,
         wait: bool,
-    ) -> Result<Turn<C>, Option<oneshot::Receiver<Turn<C>>>> {
+    ) -> Result<HostPermit<C>, Option<oneshot::Receiver<HostPermit<C>>>> {
         let mut state = self.lock();
         let kept = match state.hosts.get_mut(host) {
             Some(slot) if slot.busy => {
@@ -101,7 +101,7 @@ impl<C> Pool<C> {
         drop(state);
         // One that has been idle for too long is dropped here rather than tried.
         let kept = kept.filter(|kept| kept.since.elapsed() < self.idle_timeout).map(|kept| kept.connection);
-        Ok(Turn { pool: self.clone(), host: Some(host.clone()), kept })
+        Ok(HostPermit { pool: self.clone(), host: Some(host.clone()), kept })
     }
 
     /// Drops connections that have been idle for too long, and tells how many are left.
@@ -109,7 +109,7 @@ impl<C> Pool<C> {
         let mut dropped = Vec::new();
         let mut state = self.lock();
         while let Some(mark) = state.order.front().map(|(_, mark)| *mark) {
-            let State { hosts, order, .. } = &mut *state;
+            let PoolState { hosts, order, .. } = &mut *state;
             let kept = hosts.get(&order[0].0).and_then(|slot| slot.kept.as_ref());
             let is_current = kept.is_some_and(|kept| kept.mark == mark);
             if is_current && kept.is_some_and(|kept| now.duration_since(kept.since) < self.idle_timeout) {
@@ -131,16 +131,16 @@ impl<C> Pool<C> {
         drop(state);
     }
 
-    /// Gives a turn back, with the connection if it can be used again.
-    fn give_back(mut turn: Turn<C>, mut connection: Option<C>) {
-        let pool = turn.pool.clone();
-        let Some(host) = turn.host.clone() else { return };
+    /// Releases a permit, with the connection if it can be used again.
+    fn release(mut permit: HostPermit<C>, mut connection: Option<C>) {
+        let pool = permit.pool.clone();
+        let Some(host) = permit.host.clone() else { return };
         loop {
             let mut state = pool.lock();
             let Some(slot) = state.hosts.get_mut(&host) else { break };
             let Some(waiting) = slot.waiting.pop_front() else {
                 slot.busy = false;
-                turn.host = None;
+                permit.host = None;
                 let mut dropped = Vec::new();
                 match connection.take() {
                     Some(connection) if pool.idle_max > 0 => {
@@ -155,31 +155,31 @@ impl<C> Pool<C> {
                 return;
             };
             drop(state);
-            // The next in line gets turn and connection at once. If it has gone away, the one after it.
-            turn.kept = connection.take();
-            match waiting.send(turn) {
+            // The next in line gets permit and connection at once. If it has gone away, the one after it.
+            permit.kept = connection.take();
+            match waiting.send(permit) {
                 Ok(()) => return,
                 Err(mut back) => {
                     connection = back.kept.take();
-                    turn = back;
+                    permit = back;
                 }
             }
         }
-        turn.host = None;
+        permit.host = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<C>> {
+    fn lock(&self) -> MutexGuard<'_, PoolState<C>> {
         // Nothing under the lock can panic half-way through a change.
         self.state.lock()
     }
 }
 
-impl<C> State<C> {
+impl<C> PoolState<C> {
     fn keep(&mut self, host: &Host, connection: C, idle_max: usize, dropped: &mut Vec<C>) {
         let mark = self.next_mark;
         self.next_mark += 1;
         if let Some(slot) = self.hosts.get_mut(host) {
-            slot.kept = Some(Kept { connection, since: Instant::now(), mark });
+            slot.kept = Some(IdleConnection { connection, since: Instant::now(), mark });
             self.order.push_back((host.clone(), mark));
             self.idle += 1;
         }
@@ -188,7 +188,7 @@ impl<C> State<C> {
         }
         // Out-of-date entries are at most as many as current ones, plus a few: 2 × idle_max × 80 bytes.
         if self.order.len() > 2 * self.idle + 64 {
-            let State { hosts, order, .. } = self;
+            let PoolState { hosts, order, .. } = self;
             order.retain(|(host, mark)| {
                 hosts.get(host).and_then(|slot| slot.kept.as_ref()).is_some_and(|kept| kept.mark == *mark)
             });
@@ -208,24 +208,24 @@ impl<C> State<C> {
     }
 }
 
-impl<C> Turn<C> {
-    /// Takes the connection that was kept from the last turn.
-    pub fn take_kept(&mut self) -> Option<C> {
+impl<C> HostPermit<C> {
+    /// Takes the idle connection of the host, where there is one.
+    pub fn take_idle(&mut self) -> Option<C> {
         self.kept.take()
     }
 
-    /// Ends the turn and keeps its connection for the next one.
+    /// Releases the permit and keeps its connection for the next one.
     pub fn keep(self, connection: C) {
-        Pool::give_back(self, Some(connection));
+        Pool::release(self, Some(connection));
     }
 }
 
-impl<C> Drop for Turn<C> {
+impl<C> Drop for HostPermit<C> {
     fn drop(&mut self) {
         if let Some(host) = self.host.take() {
             // The connection, if it was never taken, is as good as it was.
             let connection = self.kept.take();
-            Pool::give_back(Turn { pool: self.pool.clone(), host: Some(host), kept: None }, connection);
+            Pool::release(HostPermit { pool: self.pool.clone(), host: Some(host), kept: None }, connection);
         }
     }
 }
@@ -247,22 +247,22 @@ mod tests {
     #[tokio::test]
     async fn a_host_is_asked_one_thing_at_a_time_in_order() {
         let pool = Pool::<u32>::new(8, Duration::from_secs(60));
-        let first = pool.turn(&host(1)).await;
-        assert!(pool.try_turn(&host(1)).is_none());
-        assert!(pool.try_turn(&host(2)).is_some(), "another host is free");
+        let first = pool.acquire(&host(1)).await;
+        assert!(pool.try_acquire(&host(1)).is_none());
+        assert!(pool.try_acquire(&host(2)).is_some(), "another host is free");
         let log = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
         for i in 0..3 {
             let (pool, log) = (pool.clone(), log.clone());
             tasks.push(tokio::spawn(async move {
-                let mut turn = pool.turn(&host(1)).await;
-                let kept = turn.take_kept();
+                let mut permit = pool.acquire(&host(1)).await;
+                let kept = permit.take_idle();
                 log.lock().push((i, kept));
-                turn.keep(10 + i);
+                permit.keep(10 + i);
             }));
             tokio::task::yield_now().await;
         }
-        // The second in line gives up; its turn goes to the next.
+        // The second in line gives up; its permit goes to the next.
         tasks.remove(1).abort();
         tokio::task::yield_now().await;
         first.keep(9);
@@ -270,37 +270,37 @@ mod tests {
             task.await.unwrap();
         }
         assert_eq!(*log.lock(), [(0, Some(9)), (2, Some(10))]);
-        assert_eq!(pool.turn(&host(1)).await.take_kept(), Some(12));
+        assert_eq!(pool.acquire(&host(1)).await.take_idle(), Some(12));
     }
 
     #[tokio::test]
     async fn a_turn_that_was_granted_but_never_taken_is_not_lost() {
         let pool = Pool::<u32>::new(8, Duration::from_secs(60));
-        let first = pool.turn(&host(1)).await;
-        let Err(Some(granted)) = pool.turn_or_wait(&host(1), true) else { panic!("the host is busy") };
+        let first = pool.acquire(&host(1)).await;
+        let Err(Some(granted)) = pool.acquire_or_wait(&host(1), true) else { panic!("the host is busy") };
         first.keep(5);
         drop(granted);
-        assert_eq!(pool.try_turn(&host(1)).unwrap().take_kept(), Some(5));
+        assert_eq!(pool.try_acquire(&host(1)).unwrap().take_idle(), Some(5));
     }
 
     #[tokio::test]
     async fn idle_connections_are_bounded_and_reaped() {
         let pool = Pool::<u32>::new(3, Duration::from_millis(20));
         for i in 0..10 {
-            pool.turn(&host(i)).await.keep(i);
+            pool.acquire(&host(i)).await.keep(i);
         }
         assert_eq!(counts(&pool).1, 3);
-        assert!(pool.turn(&host(0)).await.take_kept().is_none());
-        assert_eq!(pool.turn(&host(9)).await.take_kept(), Some(9));
+        assert!(pool.acquire(&host(0)).await.take_idle().is_none());
+        assert_eq!(pool.acquire(&host(9)).await.take_idle(), Some(9));
         assert_eq!(pool.reap(Instant::now() + Duration::from_secs(1)), 0);
         assert_eq!(counts(&pool), (0, 0, 0));
         for i in 0..3 {
-            pool.turn(&host(i)).await.keep(i);
+            pool.acquire(&host(i)).await.keep(i);
         }
         pool.halve();
         assert_eq!(counts(&pool).1, 1);
         tokio::time::sleep(Duration::from_millis(30)).await;
-        assert!(pool.turn(&host(2)).await.take_kept().is_none(), "idle for too long");
+        assert!(pool.acquire(&host(2)).await.take_idle().is_none(), "idle for too long");
     }
 
     #[derive(Clone, Debug)]
@@ -321,34 +321,34 @@ mod tests {
     }
 
     proptest! {
-        /// Races a plain list: who holds a turn, and which connections are kept in which order.
+        /// Races a plain list: who holds a permit, and which connections are kept in which order.
         #[test]
         fn agrees_with_a_plain_list(ops in proptest::collection::vec(op(), 0..200), idle_max in 0usize..5) {
             let pool = Pool::<u32>::new(idle_max, Duration::from_secs(600));
-            let mut turns: HashMap<u32, Turn<u32>> = HashMap::new();
+            let mut permits: HashMap<u32, HostPermit<u32>> = HashMap::new();
             let mut kept: Vec<u32> = Vec::new();
             for op in ops {
                 match op {
-                    Op::Take(i) => match pool.try_turn(&host(i)) {
-                        Some(mut turn) => {
-                            prop_assert!(!turns.contains_key(&i));
-                            prop_assert_eq!(turn.take_kept(), kept.iter().find(|k| **k == i).copied());
+                    Op::Take(i) => match pool.try_acquire(&host(i)) {
+                        Some(mut permit) => {
+                            prop_assert!(!permits.contains_key(&i));
+                            prop_assert_eq!(permit.take_idle(), kept.iter().find(|k| **k == i).copied());
                             kept.retain(|k| *k != i);
-                            turns.insert(i, turn);
+                            permits.insert(i, permit);
                         }
-                        None => prop_assert!(turns.contains_key(&i)),
+                        None => prop_assert!(permits.contains_key(&i)),
                     },
-                    Op::Keep(i) => if let Some(turn) = turns.remove(&i) {
-                        turn.keep(i);
+                    Op::Keep(i) => if let Some(permit) = permits.remove(&i) {
+                        permit.keep(i);
                         kept.push(i);
                         if kept.len() > idle_max { kept.remove(0); }
                     },
-                    Op::Drop(i) => drop(turns.remove(&i)),
+                    Op::Drop(i) => drop(permits.remove(&i)),
                     Op::Reap => { pool.reap(Instant::now()); }
                 }
                 let (hosts, idle, order) = counts(&pool);
                 prop_assert_eq!(idle, kept.len());
-                prop_assert_eq!(hosts, kept.len() + turns.len());
+                prop_assert_eq!(hosts, kept.len() + permits.len());
                 prop_assert!(order <= 2 * idle + 65);
             }
         }

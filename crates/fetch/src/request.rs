@@ -15,6 +15,7 @@ const ACCEPT_ENCODING: &str = "gzip, br, zstd";
 /// A page to fetch.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// The page.
     pub url: CanonicalUrl,
     /// The `ETag` of the copy at hand: the answer is 304 if the page still has it.
     pub etag: Option<String>,

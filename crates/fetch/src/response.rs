@@ -14,7 +14,9 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// An answer to a request: one hop, whatever its status.
 #[derive(Clone, Debug)]
 pub struct Response {
+    /// The HTTP status code.
     pub status: u16,
+    /// The headers of the answer.
     pub headers: Headers,
     /// The body, decompressed. Where the compression is unknown: as received.
     pub body: Bytes,

@@ -1,4 +1,4 @@
-//! What the reader of a question noticed and wants to tell the person who typed it.
+//! What the query parser noticed and wants to tell the person who typed it.
 //!
 //! A complaint is advice: the question has been read all the same. English is written here; other languages
 //! translate by [`Complaint::code`] and put [`Complaint::subject`] in.
@@ -14,7 +14,12 @@ pub enum Complaint {
     /// `allintitle:x`: looks like a filter, is none of ours, and was read as a word.
     UnknownFilter(String),
     /// `before:yesterday`: no date, read as a word.
-    BadDate { field: &'static str, value: String },
+    BadDate {
+        /// The filter: `before` or `after`.
+        field: &'static str,
+        /// What followed the colon.
+        value: String,
+    },
     /// `lang:klingonese`: no language that we know, read as a word.
     BadLanguage(String),
     /// `site:a/b@c`: no host name, read as a word.
@@ -29,8 +34,11 @@ pub enum Complaint {
     OnlyExclusions,
     /// A pasted address was read as `site:` with this value.
     AddressAsSite(String),
-    /// The question is too long; only so many of its terms and filters were read.
-    TooLong { kept: usize },
+    /// The question is too long; only some of its terms and filters were read.
+    TooLong {
+        /// How many terms and filters were read.
+        kept: usize,
+    },
 }
 
 impl Complaint {

@@ -25,6 +25,8 @@
 //! INVARIANT: `read(&write(&query)).query == query` for every query that came from `read`.
 //! This crate does no I/O, reads no clock, and knows nothing about stems, accents or stop words: words stay as typed.
 
+#![warn(missing_docs)]
+
 mod complaint;
 mod dates;
 mod languages;

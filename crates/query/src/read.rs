@@ -35,6 +35,7 @@ const OURS: [&str; 9] =
 /// A question as it was understood, and what should be said about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
+    /// The query.
     pub query: Query,
     /// In the order in which they were noticed, each once, at most 8.
     pub complaints: Vec<Complaint>,
@@ -49,18 +50,18 @@ pub struct Reading {
 /// ```
 pub fn read(text: &str) -> Reading {
     let line = first_bytes(text);
-    let mut reader = Reader { cut: line.len() < text.trim_end_matches(is_space).len(), ..Reader::default() };
+    let mut parser = Parser { cut: line.len() < text.trim_end_matches(is_space).len(), ..Parser::default() };
     let mut scanner = Scanner::new(line);
     for piece in scanner.by_ref() {
-        reader.piece(&piece);
-        if reader.full {
+        parser.piece(&piece);
+        if parser.full {
             break;
         }
     }
     if scanner.unclosed_quote {
-        reader.complain(Complaint::UnclosedQuote);
+        parser.complain(Complaint::UnclosedQuote);
     }
-    reader.finish()
+    parser.finish()
 }
 
 /// What fits the limit, cut between words where there is a gap at all.
@@ -77,7 +78,7 @@ fn first_bytes(text: &str) -> &str {
 }
 
 #[derive(Default)]
-struct Reader {
+struct Parser {
     query: Query,
     complaints: Vec<Complaint>,
     /// Terms and filter values so far.
@@ -95,7 +96,7 @@ struct Reader {
 /// Whether a filter was taken, or has to be read as a word.
 type Taken = Result<(), Complaint>;
 
-impl Reader {
+impl Parser {
     fn piece(&mut self, piece: &Piece<'_>) {
         let value = match &piece.value {
             Value::Word { value, .. } => value,

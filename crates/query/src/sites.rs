@@ -16,8 +16,6 @@ pub(crate) fn read_site(value: &str) -> Option<String> {
         return None;
     }
     let url = CanonicalUrl::parse(&format!("http://{rest}")).ok()?;
-    // Twice: where a session id was cut off, a dot segment can be left (`/.;sid=1`), which the second reading takes.
-    let url = CanonicalUrl::parse(url.as_str()).ok()?;
     let host = url.host();
     let name = host.name();
     is_host_name(name).then(|| match url.path() {

@@ -1,8 +1,8 @@
 //! Spells a query in its one canonical way.
 //!
 //! Wanted terms, unwanted terms, then filters, each kind in the order it was typed in. Order is kept because the
-//! nearness of words counts. Queries that [`crate::read`](fn@crate::read) did not make may hold what no text can say (a quotation mark
-//! inside a word, a millisecond): such a thing is written as near as it can be.
+//! proximity of words counts. Queries that [`crate::read`](fn@crate::read) did not make may hold what no text can
+//! say (a quotation mark inside a word, a millisecond): such a thing is written as near as it can be.
 
 use crate::dates::write_date;
 use farol_base::query::{Field, Query, Term};

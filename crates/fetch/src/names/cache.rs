@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Addresses in the order in which to try them, or why there are none.
-pub(super) type Answer = Result<Vec<IpAddr>, Trouble>;
+pub(super) type Answer = Result<Vec<IpAddr>, LookupError>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct LookupError {
     pub transient: bool,
     pub reason: Arc<str>,
 }
 
-impl Trouble {
-    pub fn new(transient: bool, reason: &str) -> Trouble {
-        Trouble { transient, reason: reason.into() }
+impl LookupError {
+    pub fn new(transient: bool, reason: &str) -> LookupError {
+        LookupError { transient, reason: reason.into() }
     }
 }
 
