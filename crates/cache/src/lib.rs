@@ -8,7 +8,7 @@
 //!
 //! Around this, at their own pace, work the four mechanisms of [Gomez14]:
 //!
-//! | mechanism (the thesis' letter) | against | where | [Gomez14] |
+//! | mechanism ([Gomez14]'s letter) | against | where | [Gomez14] |
 //! |---|---|---|---|
 //! | hot-key replication (D) | queries that are asked far more than others | [`hot`] | ch. 4 |
 //! | rebalancing by moving borders (B) | drift, nodes that come and go | [`balance`] | ch. 5 |

@@ -10,7 +10,7 @@
 //!   urls/          every known URL
 //!   links/         link graph and ranks
 //!   index/         the searchable shard
-//!   tables.redb    hosts, commands of the operator, history of the dashboard
+//!   tables.redb    hosts and their robots.txt, orders of the operator, clicks, watermarks
 //! ```
 
 use anyhow::{Context, Result, bail};

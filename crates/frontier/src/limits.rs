@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_and_then_the_host_is_set_aside() {
+    fn pauses_double_and_then_the_host_is_quarantined() {
         let retry = Limits::default().robots_retry;
         let minutes = |failures| retry.pause(failures).as_secs() / 60;
         let pauses: Vec<u64> = (1..=7).map(minutes).collect();

@@ -5,7 +5,7 @@
 
 use crate::Error;
 
-/// Greatest sum of the weights of all edges, or of all pulls of agents.
+/// Greatest sum of the weights of all edges, or of all affinities of agents.
 pub const WEIGHT_SUM_MAX: u64 = 1 << 30;
 
 /// One end of an edge, as seen from the other.

@@ -21,11 +21,11 @@ pub mod exported;
 pub mod geo;
 pub mod graph;
 pub mod objective;
-pub mod picture;
 pub mod rtt;
 pub mod sample;
 pub mod space;
 pub mod split;
+pub mod svg;
 pub mod table;
 pub mod tree;
 

@@ -1,4 +1,4 @@
-//! How many probes are enough (partitioning spec §2.7, eqs. 4.3 to 4.7 of the thesis).
+//! How many probes are enough [Exposto08 §4.4, eqs. 4.3 to 4.7].
 
 /// Probes per destination from which on the median hardly moves (thesis §4.4: mean error 0.08).
 pub const PROBES: usize = 7;

@@ -1,6 +1,6 @@
 //! What is split: servers with their pages, links between them, agents, and round-trip times from agents to servers.
 //!
-//! A server is a host, or an address with all its hosts ([`Unit`], partitioning spec §2.1).
+//! A server is a host, or an address with all its hosts ([`Unit`]) [Exposto08 §5.1].
 
 use crate::geo::Position;
 use crate::split::{Balance, Loads};

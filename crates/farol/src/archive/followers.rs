@@ -12,6 +12,7 @@ use super::scope::{Judged, Scope};
 use super::shapes::Shapes;
 use crate::clicks::ClickCounts;
 use crate::config::Config;
+use crate::disk::until_room;
 use crate::fabric::{Change, Fabric};
 use crate::operator::OperatorState;
 use anyhow::Result;
@@ -19,6 +20,7 @@ use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, ContentHash, Host, PageId, PagePosition, SystemClock, Timestamp};
 use farol_frontier::trap::{TrapRules, TrapVerdict};
 use farol_links::{Links, OutLink};
+use farol_parse::robots::Verdict;
 use farol_store::urls::{Found, Record, UrlStore, Visit, VisitOutcome};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -77,6 +79,25 @@ impl FollowerSet {
     pub const ALL: FollowerSet = FollowerSet { urls: true, links: true, hosts: true, index: true };
 }
 
+/// Why a page is not asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAsked {
+    /// robots.txt forbids it.
+    Robots,
+    /// It no longer belongs to this crawl: the settings changed, or its host was taken out.
+    OutOfScope,
+}
+
+impl NotAsked {
+    /// Its name among the kinds of visits without an answer.
+    pub fn code(self) -> &'static str {
+        match self {
+            NotAsked::Robots => "refused_by_robots",
+            NotAsked::OutOfScope => "out_of_scope",
+        }
+    }
+}
+
 impl Followers {
     /// Opens what is in the fabric's tables, beside a URL store and a link graph that are open. `indexing` says whether
     /// documents are taken from the fabric.
@@ -125,11 +146,6 @@ impl Followers {
     /// Pauses the crawl, or lets it go on; kept across restarts.
     pub fn set_paused(&mut self, paused: bool) -> Result<()> {
         self.operator.set_paused(paused)
-    }
-
-    /// Whether a page belongs to this crawl.
-    pub fn is_in_scope(&self, url: &CanonicalUrl) -> bool {
-        self.scope.contains(url)
     }
 
     /// Takes a seed in: the operator's table remembers it, the scope widens, and the URL store learns it.
@@ -234,7 +250,16 @@ impl Followers {
         fine
     }
 
-    /// Records a page that was not asked for because robots.txt forbids it.
+    /// Why a page must not be asked for; `None` where it may be.
+    pub fn not_asked(&self, url: &CanonicalUrl) -> Option<NotAsked> {
+        if !self.scope.contains(url) {
+            return Some(NotAsked::OutOfScope);
+        }
+        let robots = self.hosts.robots(&url.host())?;
+        matches!(robots.verdict(url.path_and_query()), Verdict::Refused { .. }).then_some(NotAsked::Robots)
+    }
+
+    /// Records that a page was not asked for. It leaves the index, and is thought of again later.
     pub fn refused(&mut self, url: &CanonicalUrl, now: Timestamp, again: Timestamp) -> Result<()> {
         let known = self.urls.get(url)?;
         let visit = self.missed(url, now, known.as_ref(), VisitOutcome::Refused);
@@ -268,27 +293,12 @@ impl Followers {
     /// Makes what was applied survive a crash, as of this position of the archive.
     pub fn flush(&mut self, upto: PagePosition) -> Result<()> {
         self.urls.mark(upto)?;
-        self.patiently(|followers| Ok(followers.urls.flush()?))?;
+        until_room("what was found", &*self.on_full_disk, || Ok(self.urls.flush()?))?;
         self.linker.upto(upto)?;
         if self.indexing {
             self.fabric.changes.send(Change::Upto(upto))?;
         }
         Ok(())
-    }
-
-    /// Does something that needs room on the disk, as often as it takes: nothing that was fetched is lost.
-    fn patiently(&mut self, mut work: impl FnMut(&mut Followers) -> Result<()>) -> Result<()> {
-        loop {
-            match work(self) {
-                Err(error) if is_disk_full(&error) => {
-                    (self.on_full_disk)(&format!(
-                        "no room on the disk: {error:#}; make room and crawling goes on"
-                    ));
-                    std::thread::sleep(Duration::from_secs(1));
-                }
-                result => return result,
-            }
-        }
     }
 
     fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, wanted: FollowerSet) -> Result<()> {
@@ -393,14 +403,6 @@ impl Followers {
     }
 }
 
-/// Whether room on the disk would help.
-pub fn is_disk_full(error: &anyhow::Error) -> bool {
-    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
-    io.is_some_and(|io| {
-        matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
-    })
-}
-
 fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
     Visit {
         at,
@@ -411,5 +413,34 @@ fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
         download: Duration::ZERO,
         due: Timestamp::NEVER,
         memo: Default::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::Folder;
+
+    #[test]
+    fn a_page_out_of_scope_is_not_one_that_robots_txt_forbids() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+        let fabric = Fabric::local(&folder.tables()).unwrap();
+        let mut followers =
+            crate::archive::open(&folder, &Config::default(), fabric, false).unwrap().followers;
+        let url = |text: &str| CanonicalUrl::parse(text).unwrap();
+        let seed = url("http://a.org/");
+        followers.add_seed(&seed).unwrap();
+        let rules = b"User-agent: *\nDisallow: /x";
+        followers.hosts.set_robots(&seed.host(), 200, rules, Timestamp::from_secs(1)).unwrap();
+        for (text, want) in [
+            ("http://a.org/y", None),
+            ("http://a.org/x", Some(NotAsked::Robots)),
+            ("http://b.org/x", Some(NotAsked::OutOfScope)),
+        ] {
+            assert_eq!(followers.not_asked(&url(text)), want, "{text}");
+        }
+        followers.remove_host(&seed.host(), PagePosition::default()).unwrap();
+        assert_eq!(followers.not_asked(&url("http://a.org/y")), Some(NotAsked::OutOfScope));
     }
 }

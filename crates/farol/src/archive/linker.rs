@@ -3,7 +3,7 @@
 //! Everything is done in the order in which it was given, by one thread. The link graph follows the archive with a
 //! watermark of its own, so that it may be a little behind; what a crash takes of it is read again.
 
-use super::followers::is_disk_full;
+use crate::disk::until_room;
 use anyhow::{Result, anyhow};
 use farol_base::sync::Mutex;
 use farol_base::{HostHash, PageId, PagePosition};
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Pages that may wait for their links to be written: 4,096 × about 3 KB = 12 MB.
 const WAITING_MAX: usize = 4096;
@@ -138,18 +137,13 @@ impl LinkerShared {
 }
 
 fn work(links: &Mutex<Links>, jobs: &Receiver<LinkJob>, shared: &LinkerShared) -> Result<()> {
-    while let Ok(job) = jobs.recv() {
-        while let Err(error) = once(links, &job, shared) {
-            let error = anyhow::Error::from(error);
-            if !is_disk_full(&error) {
-                return Err(error);
-            }
-            // Nothing that was given is lost: it is tried as often as it takes.
-            if let Some(tell) = &*shared.on_full_disk.lock() {
-                tell(&format!("no room on the disk: {error:#}; make room and crawling goes on"));
-            }
-            std::thread::sleep(Duration::from_secs(1));
+    let tell = |message: &str| {
+        if let Some(tell) = &*shared.on_full_disk.lock() {
+            tell(message);
         }
+    };
+    while let Ok(job) = jobs.recv() {
+        until_room("links", tell, || Ok(once(links, &job, shared)?))?;
     }
     Ok(())
 }

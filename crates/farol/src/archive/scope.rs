@@ -3,6 +3,7 @@
 use crate::config::ScopeKind;
 use farol_base::{CanonicalUrl, Host};
 use std::collections::{BTreeSet, HashSet};
+use std::ops::Bound;
 
 /// The part of the Web that is crawled: around the seeds, without removed hosts.
 #[derive(Clone, Debug)]
@@ -10,6 +11,7 @@ pub struct Scope {
     kind: ScopeKind,
     hosts: HashSet<String>,
     domains: HashSet<String>,
+    /// None of them begins with another.
     prefixes: BTreeSet<String>,
     removed: HashSet<Host>,
 }
@@ -46,10 +48,29 @@ impl Scope {
             ScopeKind::Prefix => {
                 let text = seed.as_str().split('?').next().unwrap_or_default();
                 let end = text.rfind('/').map_or(text.len(), |at| at + 1);
-                self.prefixes.insert(text[..end].to_string());
+                self.add_prefix(&text[..end]);
             }
             ScopeKind::Web => {}
         }
+    }
+
+    /// Adds a prefix, unless a shorter one does already; those that it covers are dropped.
+    fn add_prefix(&mut self, prefix: &str) {
+        if self.has_prefix_of(prefix) {
+            return;
+        }
+        let after = self.prefixes.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        let covered: Vec<String> = after.take_while(|other| other.starts_with(prefix)).cloned().collect();
+        for other in covered {
+            self.prefixes.remove(&other);
+        }
+        self.prefixes.insert(prefix.to_string());
+    }
+
+    /// Prefixes do not nest, so only the greatest that is not after the text can begin it.
+    fn has_prefix_of(&self, text: &str) -> bool {
+        let mut upto = self.prefixes.range::<str, _>((Bound::Unbounded, Bound::Included(text)));
+        upto.next_back().is_some_and(|prefix| text.starts_with(prefix))
     }
 
     /// Takes a host out, whatever the seeds say, until it is named as a seed again.
@@ -76,12 +97,7 @@ impl Scope {
     pub fn contains(&self, url: &CanonicalUrl) -> bool {
         let inside = match self.kind {
             ScopeKind::Web => true,
-            ScopeKind::Prefix => {
-                let text = url.as_str();
-                // The greatest prefix not after the text is the only one that can begin it, unless prefixes
-                // nest; then a shorter one does as well, and walking back finds it.
-                self.prefixes.range(..=text.to_string()).rev().take(64).any(|prefix| text.starts_with(prefix))
-            }
+            ScopeKind::Prefix => self.has_prefix_of(url.as_str()),
             ScopeKind::Host => self.hosts.contains(&host_name(&url.host())),
             ScopeKind::Domain => self.domains.contains(url.host().registrable_domain()),
         };
@@ -147,10 +163,13 @@ mod tests {
     #[test]
     fn prefixes_may_nest() {
         let mut scope = Scope::new(ScopeKind::Prefix);
-        for seed in ["http://a/x/", "http://a/x/b/"] {
+        for seed in ["http://a/x/b/", "http://a/x/", "http://a/x/c/", "http://a/w/"] {
             scope.add_seed(&CanonicalUrl::parse(seed).unwrap());
         }
-        assert!(scope.contains(&CanonicalUrl::parse("http://a/x/c").unwrap()));
+        assert_eq!(scope.prefixes.len(), 2);
+        for (url, want) in [("http://a/x/c", true), ("http://a/x/b/d", true), ("http://a/y/", false)] {
+            assert_eq!(scope.contains(&CanonicalUrl::parse(url).unwrap()), want, "{url}");
+        }
     }
 
     #[test]

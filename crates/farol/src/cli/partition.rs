@@ -11,7 +11,7 @@ use farol_partition::objective::{Geography, Links, Objective, Plan, Planner, Rou
 use farol_partition::rtt::{Routes, read_traces};
 use farol_partition::split::{FREE, Incremental, Multilevel, hash};
 use farol_partition::table::{Builder, Placed, Route, Router, RoutingTable, Unknown, binary};
-use farol_partition::{Agent, Block, Exported, Measure, Space, Unit, picture};
+use farol_partition::{Agent, Block, Exported, Measure, Space, Unit, svg};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -127,7 +127,7 @@ pub fn run(args: &PartitionArgs) -> Result<ExitCode> {
         write(path, &binary::write(&planned.table))?;
     }
     if let Some(path) = &args.svg {
-        write(path, picture::svg(&planned.space, &planned.part).as_bytes())?;
+        write(path, svg::draw(&planned.space, &planned.part).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -206,6 +206,11 @@ impl IndexWorker {
         self.upto = self.upto.max(from);
         self.committed_upto = from;
         let operator = OperatorState::open(self.sources.fabric.tables.clone())?;
+        // A removal is not in the archive: where the shard may have missed one, it is done again.
+        for (host, end) in operator.removed().iter().filter(|(_, end)| **end >= from) {
+            tracing::debug!(%host, position = ?end, "removed again");
+            self.take(Change::DeleteHost(host.clone()))?;
+        }
         let archive = self.sources.archive.clone();
         for record in archive.scan(from) {
             let (position, next, exchange) = match record {

@@ -1,6 +1,6 @@
 //! The frontier itself: decides who is resolved, leased, refilled, rested and quarantined.
 //!
-//! Every host is in exactly one place: a queue (`to_resolve`, `to_refill`), its address's line, the timers, or
+//! Every host is in exactly one place: a queue (`to_resolve`, `to_refill`), its address's line, behind a timer, or
 //! in somebody's hands (asked or leased).
 //! Costs O(log n) per call, and O(1) where the delay is 0; nothing scans the hosts.
 

@@ -125,7 +125,7 @@ impl Frontier {
     }
 
     /// Counts a failure, and lets the host pause or quarantines it. The first pause is the one that the server asked
-    /// for; after that it is at least ours, lest a server that says "in a second" each time uses our patience up in
+    /// for; after that it is at least ours, lest a server that says "in a second" each time uses our tries up in
     /// seconds. None is shorter than the usual rest.
     fn back_off(&mut self, now: Timestamp, id: HostId, retry: RetryPolicy, asked_for: Option<Duration>) {
         let Some(entry) = self.hosts.get_mut(id) else { return };

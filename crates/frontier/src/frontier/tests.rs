@@ -244,7 +244,7 @@ fn a_throttled_page_comes_first_again_when_the_server_says() {
 }
 
 #[test]
-fn a_dead_host_is_set_aside_with_its_pages() {
+fn a_dead_host_is_quarantined_with_its_pages() {
     let mut scene = Scene::default();
     scene.add("a", ip(1), &["1", "2", "3"]);
     let mut given_up = 0;

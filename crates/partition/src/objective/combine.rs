@@ -1,4 +1,4 @@
-//! Several objectives in one graph (Schloegel, Karypis, Kumar 1999; partitioning spec §2.6).
+//! Several objectives in one graph (Schloegel, Karypis, Kumar 1999) [Exposto08 §5.1].
 //!
 //! ```text
 //! w(e) = Σ p_i · w_i(e) / norm_i
@@ -34,8 +34,8 @@ pub enum Normalisation {
 #[derive(Clone, Debug)]
 pub struct Combined {
     pub graph: Graph,
-    /// Server by server; empty where no objective has pulls.
-    pub pulls: Vec<u32>,
+    /// Server by server; empty where no objective has affinities.
+    pub affinities: Vec<u32>,
 }
 
 /// How to plan.
@@ -110,8 +110,8 @@ impl Planner {
 }
 
 fn problem<'a>(combined: &'a Combined, loads: &'a Loads, balance: &'a Balance) -> Problem<'a> {
-    let pulls = (!combined.pulls.is_empty()).then_some(&combined.pulls[..]);
-    Problem { pulls, ..Problem::new(&combined.graph, loads, balance) }
+    let affinities = (!combined.affinities.is_empty()).then_some(&combined.affinities[..]);
+    Problem { affinities, ..Problem::new(&combined.graph, loads, balance) }
 }
 
 /// Combines objectives; each is first split on its own to learn its norm. Where only one has a preference above 0 and
@@ -156,22 +156,23 @@ pub fn combine(
     whole_numbers(space.servers.len(), &sum)
 }
 
-/// Edges and pulls at one scale, as large as whole numbers allow.
+/// Edges and affinities at one scale, as large as whole numbers allow.
 fn whole_numbers(servers: usize, terms: &Terms) -> Result<Combined, Error> {
-    let k = terms.pulls.len().checked_div(servers).unwrap_or(1).max(1);
+    let k = terms.affinities.len().checked_div(servers).unwrap_or(1).max(1);
     let edges: f64 = terms.edges.iter().filter(|(a, b, _)| a != b).map(|edge| edge.2.max(0.0)).sum();
     // Only differences between agents matter; without what all have in common, more digits are left for them.
-    let rows = terms.pulls.chunks_exact(k);
+    let rows = terms.affinities.chunks_exact(k);
     let least: Vec<f64> = rows.clone().map(|row| row.iter().copied().fold(f64::INFINITY, f64::min)).collect();
-    let span = |row: &[f64], least: f64| row.iter().map(|pull| pull - least).fold(0.0, f64::max);
-    let pulls: f64 = rows.clone().zip(&least).map(|(row, least)| span(row, *least)).sum();
-    // Edges are seen from both ends when they become pulls of fixed vertices.
-    let most = (2.0 * edges).max(pulls).max(f64::MIN_POSITIVE);
+    let span = |row: &[f64], least: f64| row.iter().map(|affinity| affinity - least).fold(0.0, f64::max);
+    let affinities: f64 = rows.clone().zip(&least).map(|(row, least)| span(row, *least)).sum();
+    // Edges are seen from both ends when they become affinities of fixed vertices.
+    let most = (2.0 * edges).max(affinities).max(f64::MIN_POSITIVE);
     let scale = 0.9 * WEIGHT_SUM_MAX as f64 / most;
     let graph = Graph::scaled(servers, &terms.edges, edges * scale / WEIGHT_SUM_MAX as f64)?;
-    let whole = |pull: f64, least: f64| ((pull - least) * scale).round() as u32;
-    let pulls = rows.zip(&least).flat_map(|(row, least)| row.iter().map(|pull| whole(*pull, *least)));
-    Ok(Combined { graph, pulls: pulls.collect() })
+    let whole = |affinity: f64, least: f64| ((affinity - least) * scale).round() as u32;
+    let affinities =
+        rows.zip(&least).flat_map(|(row, least)| row.iter().map(|affinity| whole(*affinity, *least)));
+    Ok(Combined { graph, affinities: affinities.collect() })
 }
 
 #[cfg(test)]
@@ -241,7 +242,7 @@ mod tests {
         space.agents[1].position = None;
         let rtt = RoundTrips::default();
         let terms = rtt.terms(&space).unwrap();
-        assert!(terms.pulls.iter().all(|pull| *pull == 0.0));
+        assert!(terms.affinities.iter().all(|affinity| *affinity == 0.0));
         // Nobody knows anything: still an answer, and a fair one.
         space.rtt.fill(f32::NAN);
         let plan = Planner::default().plan(

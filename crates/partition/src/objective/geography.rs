@@ -1,6 +1,6 @@
 //! Short ways: servers near to their agents on the globe, where nothing was measured.
 
-use super::{Objective, Sense, Terms, pulls_by_distance};
+use super::{Objective, Sense, Terms, affinities_by_distance};
 use crate::{Error, Space};
 
 /// Geodesic distances, by pages.
@@ -23,6 +23,9 @@ impl Objective for Geography {
             Some(there.distance_km(here))
         };
         let weight = |s: usize| if self.per_server { 1.0 } else { space.servers[s].pages.max(1) as f64 };
-        Ok(Terms { edges: Vec::new(), pulls: pulls_by_distance(space, self.sense, distance, weight) })
+        Ok(Terms {
+            edges: Vec::new(),
+            affinities: affinities_by_distance(space, self.sense, distance, weight),
+        })
     }
 }

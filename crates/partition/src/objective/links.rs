@@ -22,6 +22,6 @@ impl Objective for Links {
                 Err(Error::NoVertex { vertex: u64::from(most), vertices })
             }
         };
-        Ok(Terms { edges: space.links.iter().map(edge).collect::<Result<_, _>>()?, pulls: Vec::new() })
+        Ok(Terms { edges: space.links.iter().map(edge).collect::<Result<_, _>>()?, affinities: Vec::new() })
     }
 }

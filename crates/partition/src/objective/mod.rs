@@ -1,6 +1,6 @@
 //! What a split should be good at: one small trait, one file per objective.
 //!
-//! An objective draws its own graph of the space: edges that should not be cut, and pulls of agents on servers (edges
+//! An objective draws its own graph of the space: edges that should not be cut, and affinities of agents on servers (edges
 //! to the fixed vertices). [`combine`] puts several together, each as important as its preference says.
 
 mod combine;
@@ -18,7 +18,7 @@ use crate::{Error, Space};
 /// The sense of distances (decision D-1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sense {
-    /// A server is pulled by agents in the measure of how much nearer they are than the farthest.
+    /// A server has an affinity to each agent in the measure of how much nearer they are than the farthest.
     #[default]
     Affinity,
     /// Edges weigh what the distance is, as the thesis has it. Least cut then means farthest agent; for comparison only.
@@ -30,37 +30,40 @@ pub enum Sense {
 pub struct Terms {
     /// Edges between servers.
     pub edges: Vec<(u32, u32, f64)>,
-    /// How strongly each agent pulls each server, server by server; empty where no agent does.
-    pub pulls: Vec<f64>,
+    /// Affinity of each server to each agent, server by server; empty where no agent does.
+    pub affinities: Vec<f64>,
 }
 
 impl Terms {
     /// Whether it is the same wherever a server goes.
     pub fn says_nothing(&self) -> bool {
-        self.edges.iter().all(|edge| edge.2 <= 0.0) && self.pulls.iter().all(|pull| *pull == 0.0)
+        self.edges.iter().all(|edge| edge.2 <= 0.0) && self.affinities.iter().all(|affinity| *affinity == 0.0)
     }
 
     /// Adds another objective's graph, so many times as strong.
     pub fn add(&mut self, other: &Terms, factor: f64) {
         self.edges.extend(other.edges.iter().map(|(a, b, weight)| (*a, *b, weight * factor)));
-        if !other.pulls.is_empty() {
-            self.pulls.resize(other.pulls.len(), 0.0);
-            self.pulls.iter_mut().zip(&other.pulls).for_each(|(sum, pull)| *sum += pull * factor);
+        if !other.affinities.is_empty() {
+            self.affinities.resize(other.affinities.len(), 0.0);
+            self.affinities
+                .iter_mut()
+                .zip(&other.affinities)
+                .for_each(|(sum, affinity)| *sum += affinity * factor);
         }
     }
 
     /// Weight of what an assignment to `k` parts cuts.
     pub fn cut(&self, part: &[u32], k: usize) -> f64 {
         let edges = self.edges.iter().filter(|(a, b, _)| part[*a as usize] != part[*b as usize]);
-        let pulls = self.pulls.chunks_exact(k.max(1)).zip(part);
-        let away = pulls.map(|(row, own)| row.iter().sum::<f64>() - row[*own as usize]);
+        let affinities = self.affinities.chunks_exact(k.max(1)).zip(part);
+        let away = affinities.map(|(row, own)| row.iter().sum::<f64>() - row[*own as usize]);
         edges.map(|edge| edge.2).sum::<f64>() + away.sum::<f64>()
     }
 
     /// What an assignment that knows nothing cuts in the mean.
     pub fn cut_blindly(&self, k: usize) -> f64 {
         let all: f64 = self.edges.iter().filter(|(a, b, _)| a != b).map(|edge| edge.2).sum();
-        (all + self.pulls.iter().sum::<f64>()) * (1.0 - 1.0 / k.max(1) as f64)
+        (all + self.affinities.iter().sum::<f64>()) * (1.0 - 1.0 / k.max(1) as f64)
     }
 }
 
@@ -75,11 +78,11 @@ pub trait Objective {
     fn terms(&self, space: &Space) -> Result<Terms, Error>;
 }
 
-/// Pulls by distance: for each server, distances to all agents where known.
+/// Affinities by distance: for each server, distances to all agents where known.
 ///
 /// An unknown distance is taken as the mean of the server's known ones, so that it neither draws nor repels.
 /// An agent that reports the same distance for all servers says nothing, and is taken as unknown.
-fn pulls_by_distance(
+fn affinities_by_distance(
     space: &Space,
     sense: Sense,
     distance: impl Fn(usize, usize) -> Option<f64>,
@@ -92,9 +95,9 @@ fn pulls_by_distance(
         let first = seen.next();
         *nothing = n > 1 && first.is_none_or(|first| seen.all(|other| other == first));
     }
-    let mut pulls = vec![0.0; n * k];
+    let mut affinities = vec![0.0; n * k];
     for s in 0..n {
-        let row = &mut pulls[s * k..(s + 1) * k];
+        let row = &mut affinities[s * k..(s + 1) * k];
         let known: Vec<Option<f64>> = (0..k).map(|j| distance(s, j).filter(|_| !says_nothing[j])).collect();
         let count = known.iter().flatten().count();
         if count == 0 {
@@ -102,10 +105,10 @@ fn pulls_by_distance(
         }
         let mean = known.iter().flatten().sum::<f64>() / count as f64;
         let most = known.iter().flatten().fold(0.0, |a: f64, b| a.max(*b));
-        for (pull, known) in row.iter_mut().zip(known) {
+        for (affinity, known) in row.iter_mut().zip(known) {
             let distance = known.unwrap_or(mean);
-            *pull = weight(s) * if sense == Sense::Literal { distance } else { most - distance };
+            *affinity = weight(s) * if sense == Sense::Literal { distance } else { most - distance };
         }
     }
-    pulls
+    affinities
 }

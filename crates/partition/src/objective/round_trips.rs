@@ -1,6 +1,6 @@
 //! Short round trips: servers near to their agents, as measured.
 
-use super::{Objective, Sense, Terms, pulls_by_distance};
+use super::{Objective, Sense, Terms, affinities_by_distance};
 use crate::{Error, Space};
 
 /// Round-trip times, by pages: each page costs its server's round trip again.
@@ -19,7 +19,7 @@ impl Objective for RoundTrips {
     fn terms(&self, space: &Space) -> Result<Terms, Error> {
         space.check()?;
         let weight = |s: usize| if self.per_server { 1.0 } else { space.servers[s].pages.max(1) as f64 };
-        let pulls = pulls_by_distance(space, self.sense, |s, j| space.rtt(s, j), weight);
-        Ok(Terms { edges: Vec::new(), pulls })
+        let affinities = affinities_by_distance(space, self.sense, |s, j| space.rtt(s, j), weight);
+        Ok(Terms { edges: Vec::new(), affinities })
     }
 }

@@ -1,7 +1,7 @@
 //! Network coordinates: machines placed in a space in which distances are round-trip times.
 //!
 //! After Vivaldi (Dabek, Cox, Kaashoek, Morris 2004), with a *height* for the way to the first router. Each sample
-//! pulls or pushes a machine a little along the line to the other; both sides' confidence says how much. A few
+//! affinities or pushes a machine a little along the line to the other; both sides' confidence says how much. A few
 //! samples per machine then predict the times of all pairs. Our own addition to the thesis.
 
 use farol_base::{Random, Seeded};

@@ -1,7 +1,7 @@
 //! Round-trip times: from samples, from routes, from coordinates.
 //!
-//! [`Samples`] keeps what was measured. For pairs that never were, [`Routes`] adds up segments of known routes (spec
-//! §2.8), and [`Coordinates`] places machines in a space in which distances are times, as our own addition.
+//! [`Samples`] keeps what was measured. For pairs that never were, [`Routes`] adds up segments of known routes [Exposto08
+//! §4.5], and [`Coordinates`] places machines in a space in which distances are times, as our own addition.
 
 mod coordinates;
 mod routes;

@@ -1,4 +1,4 @@
-//! The route graph: segments of traceroutes, and times between machines that were never measured (spec §2.8).
+//! The route graph: segments of traceroutes, and times between machines that were never measured [Exposto08 §4.5].
 //!
 //! Each traceroute gives hops with their times from the source. A segment between two hops gets the difference of
 //! their times, never below 0; several samples of a segment count by their median. An unknown time is that of the

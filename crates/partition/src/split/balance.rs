@@ -1,4 +1,4 @@
-//! What vertices weigh and what parts bear (constraints C3 to C5 of the partitioning spec, §2.4).
+//! What vertices weigh and what parts bear [Exposto08 §5.1].
 //!
 //! Weights come in kinds. The first is pages; a second may count the servers that are too dense for one agent to have
 //! many of them. A part's fair share of each kind goes by the agent's capacity.

@@ -1,5 +1,6 @@
-//! Consistent hashing with bounded loads: the stronger baseline (spec §2.2, decision D-13), and what routes URLs that
-//! no table knows.
+//! Consistent hashing with bounded loads: the stronger baseline for experiments [Exposto08 §2.2.4], decision D-13.
+//!
+//! Routing tables do not use it: hosts that no entry names go by [`super::hash`].
 //!
 //! Each agent stands at many points of a ring; a key belongs to the next agent on it that has room (Karger et al. 1997;
 //! bounds after Mirrokni, Thorup, Zadimoghaddam 2018). When an agent comes or goes only its neighbours' keys move.

@@ -1,7 +1,7 @@
-//! Fixed vertices become pulls: what is left is a smaller problem in which everything may move.
+//! Fixed vertices become affinities: what is left is a smaller problem in which everything may move.
 //!
 //! An edge between a free vertex and a fixed one is cut unless the free one goes to the fixed one's part. That is the
-//! same as a pull of that part, so the answer of the smaller problem is the answer of the whole one.
+//! same as an affinity of that part, so the answer of the smaller problem is the answer of the whole one.
 
 use super::{Balance, FREE, Loads, Problem, Split};
 use crate::graph::Arc;
@@ -12,7 +12,7 @@ pub(super) struct Reduced {
     pub graph: Graph,
     pub loads: Loads,
     pub balance: Balance,
-    pub pulls: Vec<u32>,
+    pub affinities: Vec<u32>,
     /// The free vertices, by their numbers in the whole problem.
     pub free: Vec<u32>,
     /// Parts of all vertices; [`FREE`] where that is to be found.
@@ -25,7 +25,7 @@ impl Reduced {
             graph: &self.graph,
             loads: &self.loads,
             balance: &self.balance,
-            pulls: Some(&self.pulls),
+            affinities: Some(&self.affinities),
             fixed: None,
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn split_free(
 }
 
 /// Takes out fixed vertices, and *giants*: vertices heavier than what any part bears. A giant gets a part that has no
-/// other yet, the one that bears most and then the one that pulls most, and the rest is shared fairly among the others.
+/// other yet, the one that bears most and then the one of greatest affinity, and the rest is shared fairly among the others.
 /// `None` where there are neither.
 pub(super) fn reduce(problem: &Problem<'_>) -> Option<Reduced> {
     let (n, k) = (problem.graph.vertices(), problem.parts());
@@ -69,14 +69,14 @@ pub(super) fn reduce(problem: &Problem<'_>) -> Option<Reduced> {
     let free: Vec<u32> = (0..n as u32).filter(|v| fixed[*v as usize] == FREE).collect();
     let mut number = vec![FREE; n];
     free.iter().enumerate().for_each(|(new, old)| number[*old as usize] = new as u32);
-    let mut pulls = vec![0u32; free.len() * k];
+    let mut affinities = vec![0u32; free.len() * k];
     let (mut offsets, mut arcs) = (vec![0], Vec::new());
     let (kinds, mut weights) =
         (problem.loads.kinds(), Vec::with_capacity(free.len() * problem.loads.kinds()));
     for (new, old) in free.iter().enumerate() {
-        let row = &mut pulls[new * k..(new + 1) * k];
-        if let Some(pulls) = problem.pulls {
-            row.copy_from_slice(&pulls[*old as usize * k..(*old as usize + 1) * k]);
+        let row = &mut affinities[new * k..(new + 1) * k];
+        if let Some(affinities) = problem.affinities {
+            row.copy_from_slice(&affinities[*old as usize * k..(*old as usize + 1) * k]);
         }
         for arc in problem.graph.arcs(*old as usize) {
             match fixed[arc.to as usize] {
@@ -99,7 +99,7 @@ pub(super) fn reduce(problem: &Problem<'_>) -> Option<Reduced> {
         graph: Graph::from_rows(offsets, arcs),
         loads: Loads::from_rows(kinds, weights),
         balance: balance.with_limits(limits),
-        pulls,
+        affinities,
         free,
         fixed,
     })
@@ -118,8 +118,8 @@ fn place_giants(problem: &Problem<'_>, fixed: &mut [u32]) -> Balance {
     giants.truncate(k - 1);
     let mut taken = vec![false; k];
     for v in &giants {
-        let pull = |j: usize| problem.pulls.map_or(0, |pulls| pulls[v * k + j]);
-        let best = (0..k).filter(|j| !taken[*j]).max_by_key(|j| (balance.limits()[*j], pull(*j)));
+        let affinity = |j: usize| problem.affinities.map_or(0, |affinities| affinities[v * k + j]);
+        let best = (0..k).filter(|j| !taken[*j]).max_by_key(|j| (balance.limits()[*j], affinity(*j)));
         if let Some(best) = best {
             taken[best] = true;
             fixed[*v] = best as u32;

@@ -1,4 +1,4 @@
-//! The thesis' method: one graph, no levels, Kernighan and Lin's passes over the whole border (spec §2.5).
+//! The thesis' method: one graph, no levels, Kernighan and Lin's passes over the whole border [Exposto08 §5.1].
 //!
 //! What the thesis leaves open is ours (decisions D-2, D-3): servers in falling order of pages, each to the part that it
 //! has most to do with and that has room; then passes until none helps.

@@ -1,4 +1,4 @@
-//! The usual answer: a hash of a URL, a host name or an address, modulo the number of agents (spec §2.2).
+//! The usual answer: a hash of a URL, a host name or an address, modulo the number of agents [Exposto08 §2.2.4].
 //!
 //! The hash is XXH3-64, published and the same everywhere (decision D-13).
 

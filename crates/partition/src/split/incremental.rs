@@ -148,8 +148,11 @@ fn settle(level: &Level<'_>, home: &[u32], problem: &Problem<'_>) -> Vec<u32> {
     for v in homeless {
         let v = v as usize;
         let mut attached = vec![0u64; k];
-        if let Some(pulls) = &level.pulls {
-            attached.iter_mut().zip(&pulls[v * k..]).for_each(|(sum, pull)| *sum += u64::from(*pull));
+        if let Some(affinities) = &level.affinities {
+            attached
+                .iter_mut()
+                .zip(&affinities[v * k..])
+                .for_each(|(sum, affinity)| *sum += u64::from(*affinity));
         }
         for arc in level.graph.arcs(v) {
             if let Some(sum) = attached.get_mut(part[arc.to as usize] as usize) {

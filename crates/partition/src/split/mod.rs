@@ -1,12 +1,12 @@
 //! Splitting: which part each vertex goes to.
 //!
 //! A [`Problem`] is a graph whose edges should not be cut, what each vertex weighs, how much each part bears, and how
-//! strongly each agent pulls each vertex. [`Multilevel`] answers well; [`Flat`] is the thesis' method, [`hash`] and
+//! strongly each vertex belongs to each agent (its *affinities*). [`Multilevel`] answers well; [`Flat`] is the thesis' method, [`hash`] and
 //! [`consistent`] are what everybody else does. A [`Split`] tells what an answer is worth.
 //!
-//! Agents are fixed vertices, one in each part, joined to every other vertex (partitioning spec, §2.4). An edge to an
+//! Agents are fixed vertices, one in each part, joined to every other vertex [Exposto08 §5.1]. An edge to an
 //! agent is therefore cut unless the vertex is in the agent's part, and a vertex needs no more of all those edges than
-//! one number per part: its *pulls*. So agents never stand in the way of coarsening, and they never move.
+//! one number per part: its *affinities*. So agents never stand in the way of coarsening, and they never move.
 
 mod balance;
 pub mod consistent;
@@ -34,9 +34,9 @@ pub struct Problem<'a> {
     pub graph: &'a Graph,
     pub loads: &'a Loads,
     pub balance: &'a Balance,
-    /// How strongly the agent of each part pulls each vertex, vertex by vertex; `None` where no agent has a wish. The
-    /// greatest pulls of all vertices together stay below [`crate::graph::WEIGHT_SUM_MAX`].
-    pub pulls: Option<&'a [u32]>,
+    /// Affinity of each vertex to the agent of each part, vertex by vertex; `None` where no agent has a wish. The
+    /// greatest affinities of all vertices together stay below [`crate::graph::WEIGHT_SUM_MAX`].
+    pub affinities: Option<&'a [u32]>,
     /// Parts of vertices that must not move; [`FREE`] for others.
     pub fixed: Option<&'a [u32]>,
 }
@@ -44,7 +44,7 @@ pub struct Problem<'a> {
 impl<'a> Problem<'a> {
     /// Edges and balance only.
     pub fn new(graph: &'a Graph, loads: &'a Loads, balance: &'a Balance) -> Problem<'a> {
-        Problem { graph, loads, balance, pulls: None, fixed: None }
+        Problem { graph, loads, balance, affinities: None, fixed: None }
     }
 
     pub fn parts(&self) -> usize {
@@ -65,8 +65,8 @@ impl<'a> Problem<'a> {
         }
         count("weight", self.loads.vertices(), n)?;
         count("balance", self.balance.kinds(), self.loads.kinds())?;
-        if let Some(pulls) = self.pulls {
-            count("pull", pulls.len(), n * self.parts())?;
+        if let Some(affinities) = self.affinities {
+            count("affinity", affinities.len(), n * self.parts())?;
         }
         if let Some(fixed) = self.fixed {
             count("fixed part", fixed.len(), n)?;
@@ -81,16 +81,16 @@ impl<'a> Problem<'a> {
     pub fn judge(&self, part: Vec<u32>) -> Split {
         let k = self.parts();
         let cut = self.graph.cut(&part);
-        let pulled_away = self.pulls.map_or(0, |pulls| {
-            let rows = pulls.chunks_exact(k).zip(&part);
+        let affinity_cut = self.affinities.map_or(0, |affinities| {
+            let rows = affinities.chunks_exact(k).zip(&part);
             rows.map(|(row, own)| {
-                row.iter().map(|pull| u64::from(*pull)).sum::<u64>() - u64::from(row[*own as usize])
+                row.iter().map(|affinity| u64::from(*affinity)).sum::<u64>() - u64::from(row[*own as usize])
             })
             .sum()
         });
         let loads = self.loads.by_part(&part, k);
         let overload = self.balance.overload(&loads);
-        Split { part, cut, pulled_away, loads, overload }
+        Split { part, cut, affinity_cut, loads, overload }
     }
 }
 
@@ -102,7 +102,7 @@ pub struct Split {
     /// Weight of the edges between parts.
     pub cut: u64,
     /// Weight of the edges to agents of other parts.
-    pub pulled_away: u64,
+    pub affinity_cut: u64,
     /// Load of each part, by kind.
     pub loads: Vec<Vec<u64>>,
     /// Greatest load of a part as a share of its fair share: 1.03 is 3 % too much.
@@ -112,6 +112,6 @@ pub struct Split {
 impl Split {
     /// Everything that is cut.
     pub fn cost(&self) -> u64 {
-        self.cut + self.pulled_away
+        self.cut + self.affinity_cut
     }
 }

@@ -3,7 +3,7 @@
 //! Searches are local: from a few border vertices at a time, always the best move next, even one that makes things
 //! worse for a while; what came after the best point is undone. A vertex moves once per pass.
 //!
-//! For each vertex the weight towards each part is kept up to date, agents' pulls included, so that a vertex joined to
+//! For each vertex the weight towards each part is kept up to date, agents' affinities included, so that a vertex joined to
 //! every agent costs no more than any other. Memory: 4 bytes per vertex and part.
 
 use super::heap::Heap;
@@ -78,8 +78,8 @@ impl<'a> Refiner<'a> {
         budget: Option<Budget>,
     ) -> Refiner<'a> {
         let (n, k) = (level.vertices(), balance.parts());
-        let mut towards = match &level.pulls {
-            Some(pulls) => pulls.to_vec(),
+        let mut towards = match &level.affinities {
+            Some(affinities) => affinities.to_vec(),
             None => vec![0; n * k],
         };
         let mut loads = vec![0; level.loads.kinds() * k];
@@ -117,15 +117,15 @@ impl<'a> Refiner<'a> {
         self.loads.iter().zip(self.limits).map(|(load, limit)| load.saturating_sub(*limit)).sum()
     }
 
-    /// A number that falls as the cut and what is pulled away do.
+    /// A number that falls as the cut and affinities that are cut do.
     pub fn cost(&self) -> i64 {
         let own: i64 =
             (0..self.part.len()).map(|v| i64::from(self.towards[v * self.k + self.part[v] as usize])).sum();
-        // An edge inside a part is seen from both ends, a pull from one.
-        let pulled: i64 = self.level.pulls.as_ref().map_or(0, |pulls| {
-            (0..self.part.len()).map(|v| i64::from(pulls[v * self.k + self.part[v] as usize])).sum()
+        // An edge inside a part is seen from both ends, an affinity from one.
+        let affinity_kept: i64 = self.level.affinities.as_ref().map_or(0, |affinities| {
+            (0..self.part.len()).map(|v| i64::from(affinities[v * self.k + self.part[v] as usize])).sum()
         });
-        -(own - pulled) / 2 - pulled
+        -(own - affinity_kept) / 2 - affinity_kept
     }
 
     /// Makes passes as long as they help.

@@ -1,4 +1,4 @@
-//! Making a table of a split: hosts to addresses, addresses to blocks, blocks to owners (spec §2.10).
+//! Making a table of a split: hosts to addresses, addresses to blocks, blocks to owners [Exposto08 §3.4.2].
 //!
 //! A block goes to whoever has most of its pages; what lies in it and belongs to others becomes an exception: a narrower
 //! block where all hosts of an address agree, the host where they do not. Where a block would need too many exceptions

@@ -1,4 +1,4 @@
-//! The routing table: who owns what is behind a URL (partitioning spec §2.10, §2.11).
+//! The routing table: who owns what is behind a URL [Exposto08 §3.4.2].
 //!
 //! A table maps blocks of addresses to owners, with exceptions for single hosts, and filters of the operator above
 //! everything. [`build`] makes it of a split; [`RoutingTable::condense`] makes a parent's table of its children's;
@@ -23,7 +23,7 @@ use std::net::IpAddr;
 /// A destination of a table: its number in [`RoutingTable::destinations`].
 pub type Owner = u32;
 
-/// What becomes of URLs that no entry knows (spec §1.8.3).
+/// What becomes of URLs that no entry knows [Exposto08 §5].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unknown {
     /// They wait for the next table.
@@ -41,7 +41,7 @@ pub struct Exception {
     pub address: Option<IpAddr>,
 }
 
-/// A rule of the operator, which overrides whatever the partitioner says (spec §3.2.2 of the thesis).
+/// A rule of the operator, which overrides whatever the partitioner says [Exposto08 §3.2.2].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// A host name and everything below it: `example.org`.

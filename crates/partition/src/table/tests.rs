@@ -1,4 +1,4 @@
-//! The thesis' own tables (spec §2.10, §2.11), and random ones beside a naive look-up.
+//! The thesis' own tables [Exposto08 §3.4.2], and random ones beside a naive look-up.
 
 use super::*;
 use farol_base::{CanonicalUrl, Random, Seeded};

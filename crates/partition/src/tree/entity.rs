@@ -3,19 +3,19 @@
 /// What an entity is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A SIR that crawls: one or more machines that look like one.
+    /// A node that crawls: one or more machines that look like one.
     Robot,
-    /// A SIR that splits its SIRe's part of the Web among the SIRe's children.
+    /// A node that splits its group's part of the Web among the group's children.
     Partitioner,
     /// Agents of one network with one link to the Internet.
-    LocalSire,
-    /// SIRes in different places.
-    WideSire,
+    LocalGroup,
+    /// groups in different places.
+    WideGroup,
 }
 
 impl Kind {
     /// Whether it is made of machines, not of other entities.
-    pub fn is_sir(self) -> bool {
+    pub fn is_node(self) -> bool {
         matches!(self, Kind::Robot | Kind::Partitioner)
     }
 }
@@ -26,9 +26,9 @@ pub struct Entity {
     pub name: String,
     pub kind: Kind,
     pub parent: Option<String>,
-    /// Addresses of machines; of other SIRs only some.
-    pub nodes: Vec<String>,
-    /// SIRs that answer for a SIRe.
+    /// Addresses of machines; of other nodes only some.
+    pub machines: Vec<String>,
+    /// nodes that answer for a group.
     pub representatives: Vec<String>,
     /// Grows with each change (decision D-18).
     pub epoch: u64,
@@ -38,8 +38,8 @@ pub struct Entity {
     pub burden: u32,
 }
 
-/// Machines of another SIR that are worth knowing.
-const NODES_KNOWN_MAX: usize = 3;
+/// Machines of another node that are worth knowing.
+const MACHINES_KNOWN_MAX: usize = 3;
 
 impl Entity {
     pub fn new(name: &str, kind: Kind) -> Entity {
@@ -47,7 +47,7 @@ impl Entity {
             name: name.to_string(),
             kind,
             parent: None,
-            nodes: Vec::new(),
+            machines: Vec::new(),
             representatives: Vec::new(),
             epoch: 1,
             gone: false,
@@ -63,14 +63,14 @@ impl Entity {
     /// As others are told of it.
     pub fn for_others(&self) -> Entity {
         let mut told = self.clone();
-        told.nodes.truncate(NODES_KNOWN_MAX);
+        told.machines.truncate(MACHINES_KNOWN_MAX);
         told
     }
 }
 
-/// Representatives that a SIRe of so many SIRs should have (decision D-17): ceil(log2 n) + 1.
-pub fn representatives_wanted(sirs: usize) -> usize {
-    (sirs.max(1) as f64).log2().ceil() as usize + 1
+/// Representatives that a group of so many nodes should have (decision D-17): ceil(log2 n) + 1.
+pub fn representatives_wanted(nodes: usize) -> usize {
+    (nodes.max(1) as f64).log2().ceil() as usize + 1
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_later_account_counts_whatever_comes_first() {
-        let old = Entity::new("SIR 1", Kind::Robot);
+        let old = Entity::new("Node 1", Kind::Robot);
         let left = Entity { epoch: 2, gone: true, ..old.clone() };
         let back = Entity { epoch: 3, ..old.clone() };
         let twin = Entity { burden: 7, ..old.clone() };
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn representatives_grow_with_the_logarithm() {
-        for (sirs, wanted) in [(0, 1), (1, 1), (2, 2), (3, 3), (8, 4), (1000, 11)] {
-            assert_eq!(representatives_wanted(sirs), wanted);
+        for (nodes, wanted) in [(0, 1), (1, 1), (2, 2), (3, 3), (8, 4), (1000, 11)] {
+            assert_eq!(representatives_wanted(nodes), wanted);
         }
     }
 }

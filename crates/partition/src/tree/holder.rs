@@ -1,9 +1,9 @@
 //! Who may crawl what, on the agent's side: tokens, hand-overs, leases (decisions D-18 to D-20).
 //!
 //! Each thing that has an owner (a host, or an address with all its hosts) has one *token*. Only whoever holds the token,
-//! is named by the newest assignment he knows, and has a lease, may crawl it. A token changes hands in a *parcel*,
-//! with the pending URLs and the visit history of the thing. Parcels are sent until they are acknowledged; a token counts
-//! its hops, so that a parcel that comes twice is recognised. When a holder dies the coordinator makes the token void by
+//! is named by the newest assignment he knows, and has a lease, may crawl it. A token changes hands in a *handover*,
+//! with the pending URLs and the visit history of the thing. Handovers are sent until they are acknowledged; a token counts
+//! its hops, so that a handover that comes twice is recognised. When a holder dies the coordinator makes the token void by
 //! raising its *generation*, and once nobody alive can hold the old one any more the new owner makes it anew.
 
 use super::coordinator::{Assignment, Lease};
@@ -22,15 +22,15 @@ pub struct Token {
 
 /// What goes with a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Luggage {
+pub struct HandoverState {
     /// URLs that wait to be visited.
     pub pending: Vec<String>,
     /// URLs that were visited, and when last.
     pub history: BTreeMap<String, Timestamp>,
 }
 
-impl Luggage {
-    fn add(&mut self, other: Luggage) {
+impl HandoverState {
+    fn add(&mut self, other: HandoverState) {
         for (url, visited) in other.history {
             let known = self.history.entry(url).or_insert(visited);
             *known = visited.max(*known);
@@ -49,14 +49,14 @@ impl Luggage {
     }
 }
 
-/// Luggage on its way, with a token or without.
+/// HandoverState on its way, with a token or without.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parcel {
+pub struct Handover {
     pub from: String,
     pub to: String,
     pub key: Key,
     pub token: Option<Token>,
-    pub luggage: Luggage,
+    pub state: HandoverState,
     /// To be told by in the acknowledgement.
     pub number: u64,
 }
@@ -70,8 +70,8 @@ pub struct Holder {
     tokens: BTreeMap<Key, Token>,
     /// The latest token of each thing that was ever here.
     seen: BTreeMap<Key, Token>,
-    luggage: BTreeMap<Key, Luggage>,
-    outbox: BTreeMap<u64, Parcel>,
+    state: BTreeMap<Key, HandoverState>,
+    outbox: BTreeMap<u64, Handover>,
     next_number: u64,
     made: u64,
 }
@@ -84,7 +84,7 @@ impl Holder {
             lease: None,
             tokens: BTreeMap::new(),
             seen: BTreeMap::new(),
-            luggage: BTreeMap::new(),
+            state: BTreeMap::new(),
             outbox: BTreeMap::new(),
             next_number: 1,
             made: 0,
@@ -106,16 +106,17 @@ impl Holder {
             return;
         }
         self.assignment = assignment;
-        let keys: Vec<Key> = self.tokens.keys().chain(self.luggage.keys()).copied().collect();
+        let keys: Vec<Key> = self.tokens.keys().chain(self.state.keys()).copied().collect();
         keys.into_iter().for_each(|key| self.settle(key));
-        // Parcels to those who are gone never arrive: their luggage is sent to whoever is in charge now.
-        let undeliverable = |parcel: &&Parcel| !self.assignment.members.contains(&parcel.to);
-        let lost: Vec<u64> = self.outbox.values().filter(undeliverable).map(|parcel| parcel.number).collect();
+        // Handovers to those who are gone never arrive: their state is sent to whoever is in charge now.
+        let undeliverable = |handover: &&Handover| !self.assignment.members.contains(&handover.to);
+        let lost: Vec<u64> =
+            self.outbox.values().filter(undeliverable).map(|handover| handover.number).collect();
         for number in lost {
-            if let Some(parcel) = self.outbox.remove(&number) {
+            if let Some(handover) = self.outbox.remove(&number) {
                 // The token in it is void: a member's death raises the generation of what it had or was sent.
-                self.luggage.entry(parcel.key).or_default().add(parcel.luggage);
-                self.settle(parcel.key);
+                self.state.entry(handover.key).or_default().add(handover.state);
+                self.settle(handover.key);
             }
         }
     }
@@ -162,8 +163,8 @@ impl Holder {
 
     /// A URL found here, whoever it belongs to: it is kept, or sent to its owner.
     pub fn found(&mut self, key: Key, url: String) {
-        let luggage = Luggage { pending: vec![url], ..Luggage::default() };
-        self.luggage.entry(key).or_default().add(luggage);
+        let state = HandoverState { pending: vec![url], ..HandoverState::default() };
+        self.state.entry(key).or_default().add(state);
         self.settle(key);
     }
 
@@ -175,44 +176,44 @@ impl Holder {
             return false;
         }
         let history = BTreeMap::from([(url.to_string(), now)]);
-        self.luggage.entry(key).or_default().add(Luggage { pending: Vec::new(), history });
+        self.state.entry(key).or_default().add(HandoverState { pending: Vec::new(), history });
         true
     }
 
     /// The next URL of a thing that waits.
     pub fn next(&self, key: Key) -> Option<&str> {
-        self.luggage.get(&key)?.pending.first().map(String::as_str)
+        self.state.get(&key)?.pending.first().map(String::as_str)
     }
 
-    pub fn luggage(&self, key: Key) -> Option<&Luggage> {
-        self.luggage.get(&key)
+    pub fn state(&self, key: Key) -> Option<&HandoverState> {
+        self.state.get(&key)
     }
 
-    /// Parcels that were not acknowledged yet; sent again and again.
-    pub fn parcels(&self) -> impl Iterator<Item = &Parcel> {
+    /// Handovers that were not acknowledged yet; sent again and again.
+    pub fn handovers(&self) -> impl Iterator<Item = &Handover> {
         self.outbox.values()
     }
 
     /// Whether everything was handed over, so that this agent may leave.
     pub fn is_empty_handed(&self) -> bool {
-        self.tokens.is_empty() && self.outbox.is_empty() && self.luggage.values().all(Luggage::is_empty)
+        self.tokens.is_empty() && self.outbox.is_empty() && self.state.values().all(HandoverState::is_empty)
     }
 
-    /// A parcel arrived; it is to be acknowledged to its sender.
-    pub fn receive(&mut self, parcel: Parcel) {
-        // Luggage may come twice: adding it again changes nothing.
-        self.luggage.entry(parcel.key).or_default().add(parcel.luggage);
-        if let Some(token) = parcel.token {
-            let is_new = self.seen.get(&parcel.key).is_none_or(|seen| token > *seen);
-            if is_new && self.is_valid(parcel.key, token) {
-                self.seen.insert(parcel.key, token);
-                self.tokens.insert(parcel.key, token);
+    /// A handover arrived; it is to be acknowledged to its sender.
+    pub fn receive(&mut self, handover: Handover) {
+        // HandoverState may come twice: adding it again changes nothing.
+        self.state.entry(handover.key).or_default().add(handover.state);
+        if let Some(token) = handover.token {
+            let is_new = self.seen.get(&handover.key).is_none_or(|seen| token > *seen);
+            if is_new && self.is_valid(handover.key, token) {
+                self.seen.insert(handover.key, token);
+                self.tokens.insert(handover.key, token);
             }
         }
-        self.settle(parcel.key);
+        self.settle(handover.key);
     }
 
-    /// A parcel was taken.
+    /// A handover was taken.
     pub fn acknowledged(&mut self, number: u64) {
         self.outbox.remove(&number);
     }
@@ -231,8 +232,8 @@ impl Holder {
             Some(owner) => owner.clone(),
         };
         let token = self.tokens.remove(&key).map(|token| Token { hops: token.hops + 1, ..token });
-        let luggage = self.luggage.remove(&key).unwrap_or_default();
-        if token.is_none() && luggage.is_empty() {
+        let state = self.state.remove(&key).unwrap_or_default();
+        if token.is_none() && state.is_empty() {
             return;
         }
         if let Some(token) = token {
@@ -240,6 +241,6 @@ impl Holder {
         }
         let number = self.next_number;
         self.next_number += 1;
-        self.outbox.insert(number, Parcel { from: self.me.clone(), to: owner, key, token, luggage, number });
+        self.outbox.insert(number, Handover { from: self.me.clone(), to: owner, key, token, state, number });
     }
 }

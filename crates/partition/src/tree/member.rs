@@ -1,4 +1,4 @@
-//! A SIR's knowledge of the tree, and the operations that build it (spec §1.7.1, §1.8.1).
+//! A node's knowledge of the tree, and the operations that build it [Exposto08 §3.4.1, §3.5].
 //!
 //! Knowledge is a set of accounts of entities; the later account of each counts, so that messages may come in any
 //! order, twice, or late. What gets lost is made good by [`Member::gossip`].
@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What members say to each other.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// A newcomer (first) with its representatives asks to be added to a SIRe; answers go to `reply_to`.
+    /// A newcomer (first) with its representatives asks to be added to a group; answers go to `reply_to`.
     Add { newcomer: Vec<Entity>, into: String, reply_to: String },
-    /// To the newcomer: the SIRe it was added to, all ancestors, their children, and who answers for them.
+    /// To the newcomer: the group it was added to, all ancestors, their children, and who answers for them.
     Welcome { entities: Vec<Entity> },
     /// To those inside: what has changed. The receiver tells all others within `scope`.
     News { entities: Vec<Entity>, scope: String },
@@ -23,10 +23,10 @@ pub enum Message {
     Refused { into: String, why: String },
 }
 
-/// A message and the SIR it goes to.
+/// A message and the node it goes to.
 pub type Sent = (String, Message);
 
-/// A SIR.
+/// A node.
 #[derive(Clone, Debug)]
 pub struct Member {
     me: String,
@@ -34,38 +34,38 @@ pub struct Member {
 }
 
 impl Member {
-    /// `n.defineSIR(id)`: a SIR of one machine.
-    pub fn define_sir(name: &str, kind: Kind, node: &str) -> Result<Member, Error> {
-        if !kind.is_sir() {
-            return Err(Error::Tree(format!("{name} is a SIRe; a SIR is a robot or a partitioner")));
+    /// A node of one machine.
+    pub fn define_node(name: &str, kind: Kind, machine: &str) -> Result<Member, Error> {
+        if !kind.is_node() {
+            return Err(Error::Tree(format!("{name} is a group; a node is a robot or a partitioner")));
         }
-        let own = Entity { nodes: vec![node.to_string()], ..Entity::new(name, kind) };
+        let own = Entity { machines: vec![machine.to_string()], ..Entity::new(name, kind) };
         Ok(Member { me: name.to_string(), known: BTreeMap::from([(name.to_string(), own)]) })
     }
 
-    /// `n.adicionarNo(n1, sirID)`: one more machine of this SIR.
-    pub fn add_node(&mut self, node: &str) -> Vec<Sent> {
+    /// One more machine of this node.
+    pub fn add_machine(&mut self, machine: &str) -> Vec<Sent> {
         let own = self.own_mut();
-        if own.nodes.iter().any(|known| known == node) {
+        if own.machines.iter().any(|known| known == machine) {
             return Vec::new();
         }
-        own.nodes.push(node.to_string());
+        own.machines.push(machine.to_string());
         own.epoch += 1;
         self.tell_all(vec![self.me.clone()])
     }
 
-    /// `n.defineSIRe(id, e)`: a SIRe over the top of what this member knows.
-    pub fn define_sire(&mut self, name: &str, kind: Kind) -> Result<Vec<Sent>, Error> {
-        if kind.is_sir() {
-            return Err(Error::Tree(format!("{name} is a SIR; a SIRe is local or wide")));
+    /// A group over the top of what this member knows.
+    pub fn define_group(&mut self, name: &str, kind: Kind) -> Result<Vec<Sent>, Error> {
+        if kind.is_node() {
+            return Err(Error::Tree(format!("{name} is a node; a group is local or wide")));
         }
         if self.known.contains_key(name) {
             return Err(Error::Twice(name.to_string()));
         }
         let top = self.line().pop().unwrap_or_else(|| self.me.clone());
         let below = self.known.get_mut(&top).ok_or_else(|| Error::NoEntity(top.clone()))?;
-        if kind == Kind::LocalSire && !below.kind.is_sir() {
-            return Err(Error::Tree(format!("{name} is a local SIRe; it stands for SIRs, not for {top}")));
+        if kind == Kind::LocalGroup && !below.kind.is_node() {
+            return Err(Error::Tree(format!("{name} is a local group; it stands for nodes, not for {top}")));
         }
         below.parent = Some(name.to_string());
         below.epoch += 1;
@@ -75,8 +75,7 @@ impl Member {
         Ok(self.tell_all(changed))
     }
 
-    /// `n.adicionarSIR` and `n.adicionarSIRe`, as the newcomer sends them: this member's topmost entity asks `member`
-    /// to be added to `into`.
+    /// A request to join: this member's topmost entity asks `member` to be added to `into`.
     pub fn join(&self, into: &str, member: &str) -> Sent {
         let top = self.line().pop().unwrap_or_else(|| self.me.clone());
         let mut newcomer: Vec<Entity> = self.known.get(&top).map(Entity::for_others).into_iter().collect();
@@ -84,8 +83,8 @@ impl Member {
         newcomer.extend(
             answering
                 .iter()
-                .filter(|sir| **sir != top)
-                .filter_map(|sir| self.known.get(sir))
+                .filter(|node| **node != top)
+                .filter_map(|node| self.known.get(node))
                 .map(Entity::for_others),
         );
         (member.to_string(), Message::Add { newcomer, into: into.to_string(), reply_to: self.me.clone() })
@@ -120,13 +119,13 @@ impl Member {
     fn add(&mut self, mut newcomer: Vec<Entity>, into: &str, reply_to: String) -> Vec<Sent> {
         let refused =
             |why: String| vec![(reply_to.clone(), Message::Refused { into: into.to_string(), why })];
-        let Some(sire) = self.line().iter().find(|name| *name == into).and_then(|name| self.known.get(name))
+        let Some(group) = self.line().iter().find(|name| *name == into).and_then(|name| self.known.get(name))
         else {
             return refused(format!("{} is not within {into}", self.me));
         };
         let Some(first) = newcomer.first_mut() else { return refused("nobody asks".to_string()) };
-        if sire.kind == Kind::LocalSire && !first.kind.is_sir() {
-            return refused(format!("{into} is a local SIRe; it stands for SIRs"));
+        if group.kind == Kind::LocalGroup && !first.kind.is_node() {
+            return refused(format!("{into} is a local group; it stands for nodes"));
         }
         if self.line().contains(&first.name) {
             return refused(format!("{} is within {} already", self.me, first.name));
@@ -147,13 +146,13 @@ impl Member {
         sent
     }
 
-    /// This SIR leaves: call when its hand-overs are done.
+    /// This node leaves: call when its hand-overs are done.
     pub fn leave(&mut self) -> Vec<Sent> {
         let me = self.me.clone();
         self.bury(&me)
     }
 
-    /// Says that a SIR or SIRe is dead; only for whoever watches leases.
+    /// Says that a node or group is dead; only for whoever watches leases.
     ///
     /// # Errors
     /// Where it is not known here.
@@ -180,7 +179,7 @@ impl Member {
         let others = || {
             self.known
                 .values()
-                .filter(|entity| entity.kind.is_sir() && !entity.gone && entity.name != self.me)
+                .filter(|entity| entity.kind.is_node() && !entity.gone && entity.name != self.me)
         };
         let siblings: Vec<&Entity> =
             others().filter(|entity| parent.is_some() && entity.parent.as_ref() == parent).collect();
@@ -193,29 +192,29 @@ impl Member {
         &self.me
     }
 
-    /// Whether this SIR is known to itself as part of the tree.
+    /// Whether this node is known to itself as part of the tree.
     pub fn is_gone(&self) -> bool {
         self.known.get(&self.me).is_none_or(|own| own.gone)
     }
 
     /// Ancestors with their children, nearest first: the field `Ascendants` of the thesis' Table 3.1.
     pub fn ascendants(&self) -> Vec<(String, Vec<String>)> {
-        self.line().into_iter().skip(1).map(|sire| (sire.clone(), self.children(&sire))).collect()
+        self.line().into_iter().skip(1).map(|group| (group.clone(), self.children(&group))).collect()
     }
 
-    /// SIRs that answer for SIRes outside this member's own line: the field `Representatives`.
+    /// nodes that answer for groups outside this member's own line: the field `Representatives`.
     pub fn representatives(&self) -> BTreeMap<String, Vec<String>> {
         let line = self.line();
         let others = self.ascendants().into_iter().flat_map(|(_, children)| children);
-        let sires = others
-            .filter(|name| !line.contains(name) && self.known.get(name).is_some_and(|e| !e.kind.is_sir()));
-        sires.map(|name| (name.clone(), self.answering(&name))).collect()
+        let groups = others
+            .filter(|name| !line.contains(name) && self.known.get(name).is_some_and(|e| !e.kind.is_node()));
+        groups.map(|name| (name.clone(), self.answering(&name))).collect()
     }
 
-    /// Machines of SIRs: the field `Addresses`.
+    /// Machines of nodes: the field `Addresses`.
     pub fn addresses(&self) -> BTreeMap<String, Vec<String>> {
-        let sirs = self.known.values().filter(|entity| entity.kind.is_sir() && !entity.gone);
-        sirs.map(|sir| (sir.name.clone(), sir.nodes.clone())).collect()
+        let nodes = self.known.values().filter(|entity| entity.kind.is_node() && !entity.gone);
+        nodes.map(|node| (node.name.clone(), node.machines.clone())).collect()
     }
 
     /// Entities that this member knows beside its own line, and itself.
@@ -225,19 +224,19 @@ impl Member {
         1 + others.filter(|name| !line.contains(name)).count()
     }
 
-    /// The SIRs to which URLs for an entity go: itself, or those that answer for it.
+    /// The nodes to which URLs for an entity go: itself, or those that answer for it.
     pub fn answering(&self, name: &str) -> Vec<String> {
         match self.known.get(name) {
-            Some(entity) if entity.kind.is_sir() && !entity.gone => vec![name.to_string()],
+            Some(entity) if entity.kind.is_node() && !entity.gone => vec![name.to_string()],
             Some(entity) if !entity.gone => {
-                let alive = |sir: &&String| self.known.get(*sir).is_none_or(|known| !known.gone);
+                let alive = |node: &&String| self.known.get(*node).is_none_or(|known| !known.gone);
                 entity.representatives.iter().filter(alive).cloned().collect()
             }
             _ => Vec::new(),
         }
     }
 
-    /// This SIR and its ancestors, nearest first.
+    /// This node and its ancestors, nearest first.
     pub fn line(&self) -> Vec<String> {
         let mut line = vec![self.me.clone()];
         while let Some(parent) =
@@ -252,9 +251,9 @@ impl Member {
         line
     }
 
-    fn children(&self, sire: &str) -> Vec<String> {
+    fn children(&self, group: &str) -> Vec<String> {
         let children =
-            self.known.values().filter(|entity| entity.parent.as_deref() == Some(sire) && !entity.gone);
+            self.known.values().filter(|entity| entity.parent.as_deref() == Some(group) && !entity.gone);
         children.map(|entity| entity.name.clone()).collect()
     }
 
@@ -266,7 +265,7 @@ impl Member {
     /// Takes accounts in and forgets what is none of this member's business. One who hears that he is dead says that he
     /// is not.
     fn learn(&mut self, entities: &[Entity]) -> Vec<Sent> {
-        let nodes = self.known.get(&self.me).map(|own| own.nodes.clone()).unwrap_or_default();
+        let machines = self.known.get(&self.me).map(|own| own.machines.clone()).unwrap_or_default();
         let was_gone = self.is_gone();
         for told in entities {
             if self.known.get(&told.name).is_none_or(|known| told.replaces(known)) {
@@ -275,7 +274,7 @@ impl Member {
         }
         let own = self.own_mut();
         // Others know only some of our machines.
-        own.nodes = nodes;
+        own.machines = machines;
         let slandered = own.gone && !was_gone;
         if slandered {
             own.gone = false;
@@ -285,7 +284,7 @@ impl Member {
         if slandered { self.tell_all(vec![self.me.clone()]) } else { Vec::new() }
     }
 
-    /// Keeps the own line, its children, and the SIRs that answer for those.
+    /// Keeps the own line, its children, and the nodes that answer for those.
     fn forget(&mut self) {
         let line = self.line();
         let mut keep: BTreeSet<String> = line.iter().cloned().collect();
@@ -302,25 +301,25 @@ impl Member {
     /// representatives have changed.
     fn choose_representatives(&mut self) -> Vec<String> {
         let mut changed = Vec::new();
-        for sire in self.line().into_iter().skip(1) {
+        for group in self.line().into_iter().skip(1) {
             let mut able: Vec<(u32, String)> = Vec::new();
-            for child in self.children(&sire) {
-                for sir in self.answering(&child) {
-                    let burden = self.known.get(&sir).map_or(0, |sir| sir.burden);
-                    able.push((burden, sir));
+            for child in self.children(&group) {
+                for node in self.answering(&child) {
+                    let burden = self.known.get(&node).map_or(0, |node| node.burden);
+                    able.push((burden, node));
                 }
             }
             able.sort();
             able.dedup();
             // Who answers for a child stands for about half of those below it.
             able.truncate(representatives_wanted(able.len()));
-            let chosen: Vec<String> = able.into_iter().map(|(_, sir)| sir).collect();
-            if let Some(entity) = self.known.get_mut(&sire)
+            let chosen: Vec<String> = able.into_iter().map(|(_, node)| node).collect();
+            if let Some(entity) = self.known.get_mut(&group)
                 && entity.representatives != chosen
             {
                 entity.representatives = chosen;
                 entity.epoch += 1;
-                changed.push(sire);
+                changed.push(group);
             }
         }
         changed
@@ -336,10 +335,10 @@ impl Member {
         let scope = line[highest.unwrap_or(top)].clone();
         let mut entities: Vec<Entity> =
             names.iter().filter_map(|name| self.known.get(name)).map(Entity::for_others).collect();
-        // With who answers for a SIRe goes how to reach him.
-        for sir in entities.clone().iter().flat_map(|entity| entity.representatives.clone()) {
-            if let Some(known) = self.known.get(&sir)
-                && !entities.iter().any(|entity| entity.name == sir)
+        // With who answers for a group goes how to reach him.
+        for node in entities.clone().iter().flat_map(|entity| entity.representatives.clone()) {
+            if let Some(known) = self.known.get(&node)
+                && !entities.iter().any(|entity| entity.name == node)
             {
                 entities.push(known.for_others());
             }
@@ -347,15 +346,15 @@ impl Member {
         self.spread(&scope, &entities)
     }
 
-    /// Passes news on: to one SIR of each branch within the scope, each of which does the same within its branch.
+    /// Passes news on: to one node of each branch within the scope, each of which does the same within its branch.
     fn spread(&self, scope: &str, entities: &[Entity]) -> Vec<Sent> {
         let line = self.line();
         let Some(upto) = line.iter().position(|name| name == scope) else { return Vec::new() };
         let mut sent = Vec::new();
-        for sire in line.iter().take(upto + 1).skip(1) {
-            for child in self.children(sire).into_iter().filter(|child| !line.contains(child)) {
-                if let Some(sir) = self.answering(&child).first() {
-                    sent.push((sir.clone(), Message::News { entities: entities.to_vec(), scope: child }));
+        for group in line.iter().take(upto + 1).skip(1) {
+            for child in self.children(group).into_iter().filter(|child| !line.contains(child)) {
+                if let Some(node) = self.answering(&child).first() {
+                    sent.push((node.clone(), Message::News { entities: entities.to_vec(), scope: child }));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The thesis' trees, and random ones with losses (spec §1.7, §1.8).
+//! The thesis' trees, and random ones with losses [Exposto08 §3.4, §3.5].
 
 use super::view::{Next, next, table_of};
 use super::*;
@@ -20,13 +20,13 @@ impl Net {
         Net { members: BTreeMap::new(), letters: Vec::new(), messages: 0 }
     }
 
-    fn sir(&mut self, name: &str) {
-        let member = Member::define_sir(name, Kind::Robot, &format!("Node of {name}")).unwrap();
+    fn node(&mut self, name: &str) {
+        let member = Member::define_node(name, Kind::Robot, &format!("machine of {name}")).unwrap();
         self.members.insert(name.to_string(), member);
     }
 
-    fn sire(&mut self, on: &str, name: &str, kind: Kind) {
-        let sent = self.members.get_mut(on).unwrap().define_sire(name, kind).unwrap();
+    fn group(&mut self, on: &str, name: &str, kind: Kind) {
+        let sent = self.members.get_mut(on).unwrap().define_group(name, kind).unwrap();
         self.post(sent);
         self.settle();
     }
@@ -69,26 +69,26 @@ impl Net {
     }
 }
 
-/// The tree of Fig. 3.4: 27 SIRs in threes, up to SIRe M.
+/// The tree of Fig. 3.4: 27 nodes in threes, up to Group M.
 fn tree_of_27() -> Net {
     let mut net = Net::new();
-    (1..=27).for_each(|n| net.sir(&format!("SIR {n}")));
+    (1..=27).for_each(|n| net.node(&format!("Node {n}")));
     let locals = ["A", "B", "C", "D", "E", "F", "G", "H", "I"];
     for (at, letter) in locals.iter().enumerate() {
-        let (first, sire) = (format!("SIR {}", 3 * at + 1), format!("SIRe {letter}"));
-        net.sire(&first, &sire, Kind::LocalSire);
-        net.join(&format!("SIR {}", 3 * at + 2), &sire, &first);
-        net.join(&format!("SIR {}", 3 * at + 3), &sire, &first);
+        let (first, group) = (format!("Node {}", 3 * at + 1), format!("Group {letter}"));
+        net.group(&first, &group, Kind::LocalGroup);
+        net.join(&format!("Node {}", 3 * at + 2), &group, &first);
+        net.join(&format!("Node {}", 3 * at + 3), &group, &first);
     }
     for (at, letter) in ["J", "K", "L"].iter().enumerate() {
-        let (first, sire) = (format!("SIR {}", 9 * at + 1), format!("SIRe {letter}"));
-        net.sire(&first, &sire, Kind::WideSire);
-        net.join(&format!("SIR {}", 9 * at + 4), &sire, &first);
-        net.join(&format!("SIR {}", 9 * at + 7), &sire, &first);
+        let (first, group) = (format!("Node {}", 9 * at + 1), format!("Group {letter}"));
+        net.group(&first, &group, Kind::WideGroup);
+        net.join(&format!("Node {}", 9 * at + 4), &group, &first);
+        net.join(&format!("Node {}", 9 * at + 7), &group, &first);
     }
-    net.sire("SIR 1", "SIRe M", Kind::WideSire);
-    net.join("SIR 10", "SIRe M", "SIR 1");
-    net.join("SIR 19", "SIRe M", "SIR 1");
+    net.group("Node 1", "Group M", Kind::WideGroup);
+    net.join("Node 10", "Group M", "Node 1");
+    net.join("Node 19", "Group M", "Node 1");
     net
 }
 
@@ -101,25 +101,25 @@ fn short(names: &[String]) -> String {
 #[test]
 fn tables_3_7_to_3_9_come_out() {
     let net = tree_of_27();
-    for (sir, want) in [
-        ("SIR 1", "A(1,2,3) J(A,B,C) M(J,K,L)"),
-        ("SIR 20", "G(19,20,21) L(G,H,I) M(J,K,L)"),
-        ("SIR 26", "I(25,26,27) L(G,H,I) M(J,K,L)"),
+    for (node, want) in [
+        ("Node 1", "A(1,2,3) J(A,B,C) M(J,K,L)"),
+        ("Node 20", "G(19,20,21) L(G,H,I) M(J,K,L)"),
+        ("Node 26", "I(25,26,27) L(G,H,I) M(J,K,L)"),
     ] {
-        let ascendants = net.members[sir].ascendants();
+        let ascendants = net.members[node].ascendants();
         let shown: Vec<String> = ascendants
             .iter()
-            .map(|(sire, of)| format!("{}({})", short(std::slice::from_ref(sire)), short(of)))
+            .map(|(group, of)| format!("{}({})", short(std::slice::from_ref(group)), short(of)))
             .collect();
         assert_eq!(shown.join(" "), want);
         // l(c − 1) + 1 with l = c = 3.
-        assert_eq!(net.members[sir].entities(), 7);
+        assert_eq!(net.members[node].entities(), 7);
         // Whoever is not in one's own line has somebody to answer for it, and that one has an address.
-        let answering = net.members[sir].representatives();
+        let answering = net.members[node].representatives();
         assert_eq!(answering.len(), 4);
-        for sirs in answering.values() {
-            assert!(!sirs.is_empty() && sirs.iter().all(|sir| net.members[sir.as_str()].name() == sir));
-            assert!(net.members[sir].addresses().contains_key(&sirs[0]), "{sirs:?}");
+        for nodes in answering.values() {
+            assert!(!nodes.is_empty() && nodes.iter().all(|node| net.members[node.as_str()].name() == node));
+            assert!(net.members[node].addresses().contains_key(&nodes[0]), "{nodes:?}");
         }
     }
     for member in net.members.values() {
@@ -130,59 +130,59 @@ fn tables_3_7_to_3_9_come_out() {
 #[test]
 fn a_newcomer_is_known_within_as_many_rounds_as_there_are_levels() {
     let mut net = tree_of_27();
-    net.sir("SIR 28");
+    net.node("Node 28");
     let before = net.messages;
-    let sent = net.members["SIR 28"].join("SIRe I", "SIR 27");
+    let sent = net.members["Node 28"].join("Group I", "Node 27");
     net.post(vec![sent]);
     // One round to ask, one to answer, and the news goes down level by level.
     let rounds = net.settle();
     assert!(rounds <= 2 + 3, "{rounds} rounds");
     assert!(net.messages - before <= 2 + 28, "{} messages", net.messages - before);
-    assert_eq!(short(&net.members["SIR 25"].ascendants()[0].1), "25,26,27,28");
-    assert_eq!(net.members["SIR 28"].entities(), 8);
+    assert_eq!(short(&net.members["Node 25"].ascendants()[0].1), "25,26,27,28");
+    assert_eq!(net.members["Node 28"].entities(), 8);
 }
 
 #[test]
 fn wrong_requests_are_refused_with_a_reason() {
     let mut net = Net::new();
-    net.sir("SIR 1");
-    net.sir("SIR 2");
-    assert!(Member::define_sir("x", Kind::WideSire, "n").is_err());
-    net.sire("SIR 1", "SIRe A", Kind::LocalSire);
-    net.sire("SIR 2", "SIRe B", Kind::LocalSire);
-    let member = net.members.get_mut("SIR 1").unwrap();
+    net.node("Node 1");
+    net.node("Node 2");
+    assert!(Member::define_node("x", Kind::WideGroup, "n").is_err());
+    net.group("Node 1", "Group A", Kind::LocalGroup);
+    net.group("Node 2", "Group B", Kind::LocalGroup);
+    let member = net.members.get_mut("Node 1").unwrap();
     assert_eq!(
-        member.define_sire("SIRe A", Kind::WideSire).unwrap_err().to_string(),
-        "there is an entity SIRe A already; choose another name"
+        member.define_group("Group A", Kind::WideGroup).unwrap_err().to_string(),
+        "there is an entity Group A already; choose another name"
     );
-    assert!(member.define_sire("SIR 9", Kind::Robot).is_err());
-    assert!(member.define_sire("SIRe X", Kind::LocalSire).is_err());
-    // A SIRe in a local SIRe; a SIRe that the asked one is not in.
-    for into in ["SIRe A", "SIRe Z"] {
-        let (_, message) = net.members["SIR 2"].join(into, "SIR 1");
-        let sent = net.members.get_mut("SIR 1").unwrap().take(message);
-        assert!(matches!(&sent[..], [(to, Message::Refused { .. })] if to == "SIR 2"), "{sent:?}");
+    assert!(member.define_group("Node 9", Kind::Robot).is_err());
+    assert!(member.define_group("Group X", Kind::LocalGroup).is_err());
+    // A group in a local group; a group that the asked one is not in.
+    for into in ["Group A", "Group Z"] {
+        let (_, message) = net.members["Node 2"].join(into, "Node 1");
+        let sent = net.members.get_mut("Node 1").unwrap().take(message);
+        assert!(matches!(&sent[..], [(to, Message::Refused { .. })] if to == "Node 2"), "{sent:?}");
     }
-    assert!(net.members.get_mut("SIR 1").unwrap().declare_failed("SIR 77").is_err());
+    assert!(net.members.get_mut("Node 1").unwrap().declare_failed("Node 77").is_err());
 }
 
 #[test]
 fn more_machines_and_departures_are_told() {
     let mut net = tree_of_27();
-    let sent = net.members.get_mut("SIR 20").unwrap().add_node("Node extra");
+    let sent = net.members.get_mut("Node 20").unwrap().add_machine("machine extra");
     net.post(sent);
     net.settle();
-    assert_eq!(net.members["SIR 19"].addresses()["SIR 20"].len(), 2);
-    let sent = net.members.get_mut("SIR 20").unwrap().leave();
+    assert_eq!(net.members["Node 19"].addresses()["Node 20"].len(), 2);
+    let sent = net.members.get_mut("Node 20").unwrap().leave();
     net.post(sent);
     net.settle();
-    for sir in ["SIR 19", "SIR 21"] {
-        assert_eq!(short(&net.members[sir].ascendants()[0].1), "19,21");
+    for node in ["Node 19", "Node 21"] {
+        assert_eq!(short(&net.members[node].ascendants()[0].1), "19,21");
     }
-    // Nobody takes it for one who answers for SIRe G any more.
-    for member in net.members.values().filter(|member| member.name() != "SIR 20") {
-        for sirs in member.representatives().values() {
-            assert!(!sirs.contains(&"SIR 20".to_string()), "{}: {sirs:?}", member.name());
+    // Nobody takes it for one who answers for Group G any more.
+    for member in net.members.values().filter(|member| member.name() != "Node 20") {
+        for nodes in member.representatives().values() {
+            assert!(!nodes.contains(&"Node 20".to_string()), "{}: {nodes:?}", member.name());
         }
     }
 }
@@ -190,14 +190,14 @@ fn more_machines_and_departures_are_told() {
 #[test]
 fn one_who_is_wrongly_taken_for_dead_comes_back() {
     let mut net = tree_of_27();
-    let sent = net.members.get_mut("SIR 19").unwrap().declare_failed("SIR 20").unwrap();
+    let sent = net.members.get_mut("Node 19").unwrap().declare_failed("Node 20").unwrap();
     net.post(sent);
     net.settle();
     // Nobody tells the dead; it hears of it when it talks to others.
     let mut random = Seeded::new(3);
     net.gossip(6, &mut random);
-    for sir in ["SIR 19", "SIR 20", "SIR 21"] {
-        assert_eq!(short(&net.members[sir].ascendants()[0].1), "19,20,21", "{sir}");
+    for node in ["Node 19", "Node 20", "Node 21"] {
+        assert_eq!(short(&net.members[node].ascendants()[0].1), "19,20,21", "{node}");
     }
 }
 
@@ -205,7 +205,7 @@ fn one_who_is_wrongly_taken_for_dead_comes_back() {
 #[test]
 fn urls_find_home_in_as_many_hops_as_there_are_levels() {
     let net = tree_of_27();
-    let sirs: Vec<String> = (1..=27).map(|n| format!("SIR {n}")).collect();
+    let nodes: Vec<String> = (1..=27).map(|n| format!("Node {n}")).collect();
     let hosts: Vec<String> = (0..81).map(|n| format!("http://h{n}.test")).collect();
     let address = |n: usize| IpAddr::from([198, 51, n as u8, 7]);
     let placed: Vec<Placed<'_>> = hosts
@@ -213,7 +213,7 @@ fn urls_find_home_in_as_many_hops_as_there_are_levels() {
         .enumerate()
         .map(|(n, host)| Placed { host, address: Some(address(n)), pages: 1, owner: (n / 3) as u32 })
         .collect();
-    let all = Builder::default().build(sirs.clone(), &placed, 1, Unknown::Hold).unwrap();
+    let all = Builder::default().build(nodes.clone(), &placed, 1, Unknown::Hold).unwrap();
     let lines: BTreeMap<String, Vec<String>> =
         net.members.iter().map(|(name, member)| (name.clone(), member.line()[1..].to_vec())).collect();
     let tables: BTreeMap<&String, _> = net
@@ -227,25 +227,25 @@ fn urls_find_home_in_as_many_hops_as_there_are_levels() {
         .collect();
     let mut most = 0;
     for (n, host) in hosts.iter().enumerate() {
-        for from in &sirs {
+        for from in &nodes {
             let (mut at, mut hops) = (from.clone(), 0);
             loop {
                 let (table, router) = &tables[&at];
                 match next(&net.members[&at], table, router, host, Some(address(n))) {
                     Next::Here => break,
-                    Next::To(sirs) => at = sirs[0].clone(),
+                    Next::To(nodes) => at = nodes[0].clone(),
                     Next::Hold => panic!("{host} is nobody's at {at}"),
                 }
                 hops += 1;
                 assert!(hops <= 3, "{host} from {from}");
             }
-            assert_eq!(at, sirs[n / 3]);
+            assert_eq!(at, nodes[n / 3]);
             most = most.max(hops);
         }
     }
     assert_eq!(most, 3);
     // Tables are smaller the farther away: siblings, then one entry per branch.
-    assert!(tables[&sirs[0]].0.blocks.len() < all.blocks.len());
+    assert!(tables[&nodes[0]].0.blocks.len() < all.blocks.len());
 }
 
 proptest! {
@@ -257,7 +257,7 @@ proptest! {
         let mut net = tree_of_27();
         let mut gone: Vec<String> = Vec::new();
         for _ in 0..4 {
-            let name = format!("SIR {}", 1 + random.below(27));
+            let name = format!("Node {}", 1 + random.below(27));
             if !gone.contains(&name) {
                 let sent = net.members.get_mut(&name).unwrap().leave();
                 net.post(sent);
@@ -288,9 +288,9 @@ proptest! {
         }
         net.gossip(30, &mut random);
         for member in net.members.values() {
-            for (sire, children) in member.ascendants() {
+            for (group, children) in member.ascendants() {
                 for child in &children {
-                    prop_assert!(!gone.contains(child), "{} still has {child} in {sire}", member.name());
+                    prop_assert!(!gone.contains(child), "{} still has {child} in {group}", member.name());
                 }
             }
         }

@@ -1,11 +1,12 @@
-//! The tree of agents (partitioning spec §1.3, §1.7, §1.8): who is there, who knows whom, who may crawl what.
+//! The tree of agents [Exposto08 §3.2, §3.4, §3.5]: who is there, who knows whom, who may crawl what.
 //!
-//! The life of an agent here: a machine defines a *SIR*, an agent or a partitioner; a *SIRe* stands for agents of one
-//! network, or for other SIRes. The agent asks a member of a SIRe to be added; it learns its ancestors and their
+//! The life of an agent here: a machine defines a *node* (SIR in the thesis), an agent or a
+//! partitioner; a *group* (SIRe) stands for agents of one
+//! network, or for other groups. The agent asks a member of a group to be added; it learns its ancestors and their
 //! children, and they learn of it ([`Member`]). Each level of the tree is split on its own ([`nested`]); tables of
 //! ancestors are condensed from those of their children, and a URL goes from representative to representative until it
 //! is at home ([`view`]). A [`Coordinator`] hands out leases and assignments; what changes hands is passed on as a
-//! token with all its pending URLs and visit history ([`Holder`]). When an agent leaves or fails its lease runs out,
+//! token with all its pending URLs and visit history, in a [`Handover`] ([`Holder`]). When an agent leaves or fails its lease runs out,
 //! and only then somebody else may take over.
 //!
 //! INVARIANT: two members never may crawl the same thing at the same time, whatever is lost, doubled, late, or dead.
@@ -23,7 +24,7 @@ pub mod view;
 
 pub use coordinator::{Assignment, Coordinator, Lease};
 pub use entity::{Entity, Kind};
-pub use holder::{Holder, Key, Luggage, Parcel, Token};
+pub use holder::{Handover, HandoverState, Holder, Key, Token};
 pub use member::{Member, Message, Sent};
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Splitting level by level: each SIRe's part of the Web among its direct children only (spec §1.3).
+//! Splitting level by level: each group's part of the Web among its direct children only [Exposto08 §3.3].
 
 use crate::objective::{Planner, Wish};
 use crate::{Agent, Error, Space};
@@ -7,7 +7,7 @@ use crate::{Agent, Error, Space};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Branch {
     Agent(u32),
-    Sire(Vec<Branch>),
+    Group(Vec<Branch>),
 }
 
 impl Branch {
@@ -15,7 +15,7 @@ impl Branch {
     pub fn agents(&self) -> Vec<u32> {
         match self {
             Branch::Agent(agent) => vec![*agent],
-            Branch::Sire(children) => children.iter().flat_map(Branch::agents).collect(),
+            Branch::Group(children) => children.iter().flat_map(Branch::agents).collect(),
         }
     }
 }
@@ -24,7 +24,7 @@ impl Branch {
 /// those of all its agents together, and it is as near to a server as the nearest of them.
 ///
 /// # Errors
-/// Where the tree names an agent that there is not, a SIRe is empty, or the space does not fit together.
+/// Where the tree names an agent that there is not, a group is empty, or the space does not fit together.
 pub fn split(
     space: &Space,
     tree: &Branch,
@@ -54,10 +54,10 @@ fn down(
             servers.iter().for_each(|s| part[*s as usize] = *agent);
             return Ok(());
         }
-        Branch::Sire(children) if children.is_empty() => {
-            return Err(Error::Tree("a SIRe has no children; give it one, or take it out".to_string()));
+        Branch::Group(children) if children.is_empty() => {
+            return Err(Error::Tree("a group has no children; give it one, or take it out".to_string()));
         }
-        Branch::Sire(children) => children,
+        Branch::Group(children) => children,
     };
     let level = restricted(space, servers, children);
     let split = planner.plan(&level, wishes)?.split;
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn each_level_is_split_on_its_own() {
-        // 2 SIRes of 2 agents; servers in 4 groups of 10, each near one agent.
+        // 2 groups of 2 agents; servers in 4 groups of 10, each near one agent.
         let servers = (0..40).map(|_| Server { pages: 10, ..Server::default() }).collect();
         let links = (0..40u32).filter(|s| s % 10 != 9).map(|s| (s, s + 1, 5)).collect();
         let rtt = (0..40)
@@ -123,14 +123,14 @@ mod tests {
             agents: (0..4).map(|a| Agent::named(a.to_string())).collect(),
             rtt: rtt.collect(),
         };
-        let pair = |a, b| Branch::Sire(vec![Branch::Agent(a), Branch::Agent(b)]);
-        let tree = Branch::Sire(vec![pair(0, 1), pair(2, 3)]);
+        let pair = |a, b| Branch::Group(vec![Branch::Agent(a), Branch::Agent(b)]);
+        let tree = Branch::Group(vec![pair(0, 1), pair(2, 3)]);
         let rtt = RoundTrips::default();
         let wishes = [Wish { objective: &Links, preference: 1.0 }, Wish { objective: &rtt, preference: 1.0 }];
         let part = split(&space, &tree, &Planner::default(), &wishes).unwrap();
         let want: Vec<u32> = (0..40).map(|s| s / 10).collect();
         assert_eq!(part, want);
         assert!(split(&space, &Branch::Agent(9), &Planner::default(), &wishes).is_err());
-        assert!(split(&space, &Branch::Sire(vec![]), &Planner::default(), &wishes).is_err());
+        assert!(split(&space, &Branch::Group(vec![]), &Planner::default(), &wishes).is_err());
     }
 }

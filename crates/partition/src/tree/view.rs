@@ -1,4 +1,4 @@
-//! Tables as each member sees them, and the way of a URL from member to member (spec §2.11).
+//! Tables as each member sees them, and the way of a URL from member to member [Exposto08 §3.4.2].
 
 use super::member::Member;
 use crate::table::{Route, Router, RoutingTable};
@@ -6,11 +6,11 @@ use crate::{Error, Owner};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A member's own table, made of that of all SIRs: its siblings by name, everything farther away by the ancestor's child
-/// it is in. `lines` has the ancestors of each SIR that the table names, nearest first.
+/// A member's own table, made of that of all nodes: its siblings by name, everything farther away by the ancestor's child
+/// it is in. `lines` has the ancestors of each node that the table names, nearest first.
 ///
 /// # Errors
-/// Where the table names a SIR whose line is unknown, or that is not in the member's tree.
+/// Where the table names a node whose line is unknown, or that is not in the member's tree.
 pub fn table_of(
     member: &Member,
     all: &RoutingTable,
@@ -18,17 +18,17 @@ pub fn table_of(
 ) -> Result<RoutingTable, Error> {
     let mut names: Vec<String> = Vec::new();
     let mut to: Vec<Owner> = Vec::new();
-    for sir in &all.destinations {
-        let line = lines.get(sir).ok_or_else(|| Error::NoEntity(sir.clone()))?;
-        let path: Vec<&String> = std::iter::once(sir).chain(line).collect();
+    for node in &all.destinations {
+        let line = lines.get(node).ok_or_else(|| Error::NoEntity(node.clone()))?;
+        let path: Vec<&String> = std::iter::once(node).chain(line).collect();
         // The entity right below the nearest common ancestor.
         let seen = member.ascendants().into_iter().find_map(|(_, children)| {
             path.iter().find(|entity| children.contains(entity)).map(|entity| entity.to_string())
         });
-        let seen = if *sir == *member.name() {
-            sir.clone()
+        let seen = if *node == *member.name() {
+            node.clone()
         } else {
-            seen.ok_or_else(|| Error::NoEntity(sir.clone()))?
+            seen.ok_or_else(|| Error::NoEntity(node.clone()))?
         };
         let at = names.iter().position(|name| *name == seen).unwrap_or_else(|| {
             names.push(seen);
@@ -44,7 +44,7 @@ pub fn table_of(
 pub enum Next {
     /// It is at home.
     Here,
-    /// To one of these SIRs.
+    /// To one of these nodes.
     To(Vec<String>),
     /// Nobody knows whose it is.
     Hold,
@@ -63,6 +63,6 @@ pub fn next(
     if entity == member.name() {
         return Next::Here;
     }
-    let sirs = member.answering(entity);
-    if sirs.is_empty() { Next::Hold } else { Next::To(sirs) }
+    let nodes = member.answering(entity);
+    if nodes.is_empty() { Next::Hold } else { Next::To(nodes) }
 }

@@ -1,4 +1,4 @@
-//! The crawl, event by event (thesis §5.2.4, §6.4; partitioning spec §2.14).
+//! The crawl, event by event [Exposto08 §5.2.4, §6.4].
 //!
 //! Robots are the resources, URLs the customers. A robot has so many connections, a server is asked by one at a time
 //! and rests between two requests as the politeness rule says; the rules are those of the product's frontier. Unlike in
@@ -31,7 +31,7 @@ impl Politeness {
     }
 }
 
-/// Constants of the simulation; defaults are the thesis' (§3.7 of the spec).
+/// Constants of the simulation; defaults are the thesis' [Exposto08 §5.2.4].
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
     /// Bytes a second, of each connection.

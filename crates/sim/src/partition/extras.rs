@@ -1,7 +1,7 @@
 //! What the thesis left open: locality, preferences, joins, growth, look-ups, real graphs, guessed round-trip times.
 
 use super::model::Flow;
-use super::strategies::{Strategy, Taste, assign, assign_again, grown_graph, placed_space};
+use super::strategies::{Strategy, Weights, assign, assign_again, grown_graph, placed_space};
 use super::web::Web;
 use super::{PartitionArgs, WebCounts, read_graph, said};
 use crate::Error;
@@ -24,10 +24,10 @@ pub fn locality(args: &PartitionArgs) -> Result<(), Error> {
         let web = Web::make(&counts, args.read_cities()?, args.seed);
         for k in [8, 16] {
             for slack in [0.05, 0.10] {
-                let taste = Taste { slack, ..args.taste() };
+                let weights = Weights { slack, ..args.weights() };
                 let space = web.space(&web.robots(k, args.seed), 10.0);
                 let cut = |strategy| {
-                    assign(&space, strategy, &taste).map(|part| space.measure(&part)).map_err(said)
+                    assign(&space, strategy, &weights).map(|part| space.measure(&part)).map_err(said)
                 };
                 let (hash, ours) = (cut(Strategy::Hash)?, cut(Strategy::LinksRtt)?);
                 println!(
@@ -52,7 +52,7 @@ pub fn preference(args: &PartitionArgs) -> Result<(), Error> {
     );
     for k in [4, 8, 16, 30] {
         let space = web.space(&web.robots(k, args.seed), 10.0);
-        let hash = space.measure(&assign(&space, Strategy::Hash, &args.taste()).map_err(said)?);
+        let hash = space.measure(&assign(&space, Strategy::Hash, &args.weights()).map_err(said)?);
         let nearest = (0..space.servers.len()).map(|s| {
             let by_rtt = |a: &u32, b: &u32| {
                 space.rtt(s, *a as usize).unwrap_or(0.0).total_cmp(&space.rtt(s, *b as usize).unwrap_or(0.0))
@@ -61,8 +61,8 @@ pub fn preference(args: &PartitionArgs) -> Result<(), Error> {
         });
         let nearest = space.measure(&nearest.collect::<Vec<u32>>());
         for (links, distance) in [(0.0, 1.0), (1.0, 4.0), (1.0, 1.0), (4.0, 1.0), (12.0, 1.0), (1.0, 0.0)] {
-            let taste = Taste { links, distance, ..args.taste() };
-            let ours = space.measure(&assign(&space, Strategy::LinksRtt, &taste).map_err(said)?);
+            let weights = Weights { links, distance, ..args.weights() };
+            let ours = space.measure(&assign(&space, Strategy::LinksRtt, &weights).map_err(said)?);
             println!(
                 "| {k} | {links} : {distance} | {:+.1} % | {:.1} | {:.1} | {:.1} |",
                 100.0 * (ours.exchange() / hash.exchange() - 1.0),
@@ -85,9 +85,9 @@ pub fn join(args: &PartitionArgs) -> Result<(), Error> {
     for k in [4, 8, 16] {
         let robots = web.robots(k + 1, args.seed);
         let (space, more) = (web.space(&robots[..k], 10.0), web.space(&robots, 10.0));
-        let before = assign(&space, Strategy::LinksRtt, &args.taste()).map_err(said)?;
-        let after = assign_again(&more, &before, Strategy::LinksRtt, &args.taste()).map_err(said)?;
-        let scratch = assign(&more, Strategy::LinksRtt, &args.taste()).map_err(said)?;
+        let before = assign(&space, Strategy::LinksRtt, &args.weights()).map_err(said)?;
+        let after = assign_again(&more, &before, Strategy::LinksRtt, &args.weights()).map_err(said)?;
+        let scratch = assign(&more, Strategy::LinksRtt, &args.weights()).map_err(said)?;
         let moved = Flow::of_moves(&more, &before, &after).moved();
         joined(
             "thesis-sized space, links + RTT",
@@ -274,7 +274,7 @@ pub fn graphs(args: &PartitionArgs) -> Result<(), Error> {
                 Strategy::Literal,
             ] {
                 let clock = Instant::now();
-                let measure = space.measure(&assign(&space, strategy, &args.taste()).map_err(said)?);
+                let measure = space.measure(&assign(&space, strategy, &args.weights()).map_err(said)?);
                 if strategy == Strategy::Hash {
                     hash_cut = measure.links_cut;
                 }

@@ -1,4 +1,4 @@
-//! The partition experiments (partitioning spec, §3): who should download what, and what it is worth.
+//! The partition experiments [Exposto08 §5.2]: who should download what, and what it is worth.
 //!
 //! [`Web`] makes a space with the thesis' counts; `strategies` gives its hosts to robots; `model` is the thesis'
 //! algebra, `crawl` its simulator. `thesis` runs both over all numbers of robots and prints the thesis' figures beside
@@ -18,7 +18,7 @@ pub use crate::input::read_text;
 pub use crawl::{Crew, Outcome, Params, Politeness, crawl};
 pub use input::{Cities, Input, read_graph};
 pub use model::{Flow, Model};
-pub use strategies::{Strategy, Taste, assign, assign_again, both, grown_graph, matched, placed_space};
+pub use strategies::{Strategy, Weights, assign, assign_again, both, grown_graph, matched, placed_space};
 pub use web::{Web, WebCounts, made_cities};
 
 use crate::Error;
@@ -84,8 +84,8 @@ pub struct PartitionArgs {
 }
 
 impl PartitionArgs {
-    fn taste(&self) -> Taste {
-        Taste {
+    fn weights(&self) -> Weights {
+        Weights {
             links: self.preference.first().copied().unwrap_or(1.0),
             distance: self.preference.get(1).copied().unwrap_or(1.0),
             slack: self.slack,

@@ -1,8 +1,8 @@
-//! The algebraic cost model (thesis, eqs. 5.1 to 5.3; partitioning spec §2.13).
+//! The algebraic cost model [Exposto08 §5.2.2, eqs. 5.1 to 5.3].
 
 use farol_partition::Space;
 
-/// Constants of the model; defaults are the thesis' (§3.5 of the spec).
+/// Constants of the model; defaults are the thesis' [Exposto08 §5.2.2].
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
     /// Bytes of a page.

@@ -41,14 +41,14 @@ impl Strategy {
 
 /// Preference of links and of distances, and the rest of what a plan takes.
 #[derive(Clone, Copy, Debug)]
-pub struct Taste {
+pub struct Weights {
     pub links: f64,
     pub distance: f64,
     pub slack: f64,
     pub seed: u64,
 }
 
-impl Taste {
+impl Weights {
     fn planner(&self) -> Planner {
         Planner {
             slack: self.slack,
@@ -66,11 +66,11 @@ impl Taste {
 }
 
 /// Assigns every server of a space.
-pub fn assign(space: &Space, strategy: Strategy, taste: &Taste) -> Result<Vec<u32>, Error> {
+pub fn assign(space: &Space, strategy: Strategy, weights: &Weights) -> Result<Vec<u32>, Error> {
     let k = space.parts();
     let rtt = RoundTrips::default();
     let planned = |distance: &dyn Objective| {
-        Ok(taste.planner().plan(space, &taste.wishes(&Links, distance))?.split.part)
+        Ok(weights.planner().plan(space, &weights.wishes(&Links, distance))?.split.part)
     };
     match strategy {
         Strategy::Hash => Ok(space.servers.iter().map(|server| hash::of_text(&server.name, k)).collect()),
@@ -83,20 +83,20 @@ pub fn assign(space: &Space, strategy: Strategy, taste: &Taste) -> Result<Vec<u3
         Strategy::LinksGeo => planned(&Geography::default()),
         Strategy::Links => {
             let wish = Wish { objective: &Links, preference: 1.0 };
-            Ok(matched(space, &taste.planner().plan(space, &[wish])?.split.part))
+            Ok(matched(space, &weights.planner().plan(space, &[wish])?.split.part))
         }
         Strategy::Flat => {
-            let plan = taste.planner().plan(space, &taste.wishes(&Links, &rtt))?;
+            let plan = weights.planner().plan(space, &weights.wishes(&Links, &rtt))?;
             let problem = Problem {
-                pulls: Some(&plan.combined.pulls),
+                affinities: Some(&plan.combined.affinities),
                 ..Problem::new(&plan.combined.graph, &plan.loads, &plan.balance)
             };
             Ok(Flat::default().split(&problem)?.part)
         }
         Strategy::Literal => {
             let literal = RoundTrips { sense: farol_partition::objective::Sense::Literal, per_server: true };
-            let planner = Planner { normalisation: Normalisation::Cut, ..taste.planner() };
-            Ok(planner.plan(space, &taste.wishes(&Links, &literal))?.split.part)
+            let planner = Planner { normalisation: Normalisation::Cut, ..weights.planner() };
+            Ok(planner.plan(space, &weights.wishes(&Links, &literal))?.split.part)
         }
     }
 }
@@ -106,32 +106,32 @@ pub fn assign_again(
     space: &Space,
     before: &[u32],
     strategy: Strategy,
-    taste: &Taste,
+    weights: &Weights,
 ) -> Result<Vec<u32>, Error> {
     let rtt = RoundTrips::default();
     let geo = Geography::default();
     let distance: &dyn Objective = if strategy == Strategy::LinksGeo { &geo } else { &rtt };
     match strategy {
         Strategy::Hash | Strategy::Consistent | Strategy::Flat | Strategy::Literal => {
-            assign(space, strategy, taste)
+            assign(space, strategy, weights)
         }
         Strategy::Links => {
             let wish = Wish { objective: &Links, preference: 1.0 };
-            let plan = taste.planner().replan(space, &[wish], before, &Incremental::default())?;
+            let plan = weights.planner().replan(space, &[wish], before, &Incremental::default())?;
             Ok(plan.split.part)
         }
         Strategy::LinksRtt | Strategy::LinksGeo => {
-            let wishes = taste.wishes(&Links, distance);
-            Ok(taste.planner().replan(space, &wishes, before, &Incremental::default())?.split.part)
+            let wishes = weights.wishes(&Links, distance);
+            Ok(weights.planner().replan(space, &wishes, before, &Incremental::default())?.split.part)
         }
     }
 }
 
 /// Both objectives, links first: used beside partitioners that only know links.
 pub fn both(space: &Space, slack: f64, seed: u64) -> Result<Vec<u32>, Error> {
-    let taste = Taste { links: 12.0, distance: 1.0, slack, seed };
-    let planner = Planner { share_dense: false, ..taste.planner() };
-    Ok(planner.plan(space, &taste.wishes(&Links, &RoundTrips::default()))?.split.part)
+    let weights = Weights { links: 12.0, distance: 1.0, slack, seed };
+    let planner = Planner { share_dense: false, ..weights.planner() };
+    Ok(planner.plan(space, &weights.wishes(&Links, &RoundTrips::default()))?.split.part)
 }
 
 /// Gives each part to the agent with whom round trips are shortest: greedily, then by swapping two at a time.

@@ -6,7 +6,7 @@
 use super::crawl::{Crew, Params, Politeness, crawl};
 use super::model::{Flow, Model};
 use super::plot::{Panel, svg};
-use super::strategies::{Strategy, Taste, assign, assign_again};
+use super::strategies::{Strategy, Weights, assign, assign_again};
 use super::web::Web;
 use super::{PartitionArgs, said};
 use crate::Error;
@@ -42,7 +42,7 @@ impl Curves {
 }
 
 pub fn run(args: &PartitionArgs) -> Result<(), Error> {
-    let (web, ks, taste) = (args.web()?, args.robots()?, args.taste());
+    let (web, ks, weights) = (args.web()?, args.robots()?, args.weights());
     println!(
         "Space: {} URLs, {} links ({} between hosts), {} hosts, {} addresses; densest host {} pages; locality {}, seed {}. \
          Preference of links to distances {}:{}, slack {} %.\n",
@@ -54,13 +54,13 @@ pub fn run(args: &PartitionArgs) -> Result<(), Error> {
         (0..web.hosts()).map(|h| web.pages_of(h)).max().unwrap_or(0),
         args.counts.locality,
         args.seed,
-        taste.links,
-        taste.distance,
-        100.0 * taste.slack,
+        weights.links,
+        weights.distance,
+        100.0 * weights.slack,
     );
     let mut curves = Curves::default();
     for k in &ks {
-        one(&web, *k, &taste, &mut curves)?;
+        one(&web, *k, &weights, &mut curves)?;
         tracing::info!(robots = k, "done");
     }
     println!("{}", reductions(&curves));
@@ -86,18 +86,18 @@ const HOSTS: [Strategy; 5] =
     [Strategy::Hash, Strategy::Consistent, Strategy::LinksRtt, Strategy::LinksGeo, Strategy::Flat];
 
 /// Everything about one number of robots.
-fn one(web: &Web, k: usize, taste: &Taste, curves: &mut Curves) -> Result<(), Error> {
-    let robots = web.robots(k + 1, taste.seed);
+fn one(web: &Web, k: usize, weights: &Weights, curves: &mut Curves) -> Result<(), Error> {
+    let robots = web.robots(k + 1, weights.seed);
     let hosts: Vec<u32> = (0..web.hosts() as u32).collect();
     let model = Model::default();
     let space = web.space(&robots[..k], model.connections);
     let more = web.space(&robots, model.connections);
     let rtt = |a: usize, b: usize| web.rtt(robots[a] as usize, robots[b] as usize);
     for strategy in HOSTS {
-        let part = assign(&space, strategy, taste).map_err(said)?;
+        let part = assign(&space, strategy, weights).map_err(said)?;
         let name = strategy.name();
         algebra(&space, &part, name, k, curves, &model, rtt);
-        let again = assign_again(&more, &part, strategy, taste).map_err(said)?;
+        let again = assign_again(&more, &part, strategy, weights).map_err(said)?;
         let moves = Flow::of_moves(&more, &part, &again);
         curves.add(&format!("{name}/relocation"), k, model.exchange(&moves, rtt));
         curves.add(&format!("{name}/moved"), k, moves.moved() as f64 / web.pages() as f64);
@@ -117,7 +117,7 @@ fn one(web: &Web, k: usize, taste: &Taste, curves: &mut Curves) -> Result<(), Er
     // Addresses as units: all hosts of one together, and politeness towards it.
     let (units, map) = space.by(Unit::Address);
     for strategy in [Strategy::Hash, Strategy::LinksRtt] {
-        let part = assign(&units, strategy, taste).map_err(said)?;
+        let part = assign(&units, strategy, weights).map_err(said)?;
         let name = format!("{}, addresses", strategy.name());
         algebra(&units, &part, &name, k, curves, &model, rtt);
         let owner: Vec<u32> = map.iter().map(|unit| part[*unit as usize]).collect();
@@ -337,10 +337,10 @@ mod tests {
             community: 20,
         };
         let web = Web::make(&counts, made_cities(1), 1);
-        let taste = Taste { links: 4.0, distance: 1.0, slack: 0.05, seed: 1 };
+        let weights = Weights { links: 4.0, distance: 1.0, slack: 0.05, seed: 1 };
         let mut curves = Curves::default();
         for k in [3, 6] {
-            one(&web, k, &taste, &mut curves).unwrap();
+            one(&web, k, &weights, &mut curves).unwrap();
         }
         let of = |who: &str, what: &str| curves.mean(&format!("{who}/{what}"));
         let (hash, ours) = ("hash of host", "links + RTT");

@@ -1,4 +1,4 @@
-//! A made-up space with the thesis' counts (partitioning spec §3.2.3), down to pages and links.
+//! A made-up space with the thesis' counts [Exposto08 §5.2.1], down to pages and links.
 //!
 //! Pages per host follow a power law whose largest is given. Hosts belong to communities, which are what link locality
 //! is about: an external link stays in its community with probability `locality`, and goes to any host by popularity

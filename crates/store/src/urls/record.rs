@@ -17,7 +17,7 @@ pub enum VisitOutcome {
     Redirect,
     /// The host says that there is no such page (404, 410).
     Gone,
-    /// robots.txt forbids it.
+    /// It was not asked for: robots.txt forbids it, or it is out of scope.
     Refused,
     /// Nothing useful came back: no connection, a timeout, a host error.
     Failed,

@@ -10,18 +10,18 @@ use super::visit::{Answer, Visited, Visitor};
 use crate::archive::hosts::ROBOTS_VALID;
 use crate::archive::{ArchivedVisit, FollowerSet, Followers, Interpreted, PageOutcome};
 use crate::config::Config;
+use crate::disk::until_room;
 use crate::handles::crawl::{CrawlSnapshot, Totals, set_full};
 use crate::handles::order::Order;
 use anyhow::Result;
 use farol_base::status::{EngineState, RecentVisit};
 use farol_base::sync::Mutex;
-use farol_base::{CanonicalUrl, Clock, Host, Scheduled, SystemClock, Timestamp};
+use farol_base::{CanonicalUrl, Clock, Host, PagePosition, Scheduled, SystemClock, Timestamp};
 use farol_fetch::FetchError;
 use farol_frontier::{
     Added, Disposition, Frontier, HostMemory, HostState, Lease, Offered, Outcome, Resolution, Step, Task,
 };
-use farol_parse::robots::Verdict;
-use farol_store::pages::Archive;
+use farol_store::pages::{Archive, Encoded};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
@@ -146,43 +146,22 @@ impl Core {
             return Ok(());
         }
         let mut batch = batch;
-        let mut encoded = Vec::with_capacity(batch.len());
-        for visited in &mut batch {
-            if let Ok(answer) = &mut visited.brought {
-                encoded.extend(answer.encoded.take());
-            }
-        }
+        let records = batch.iter_mut().map(Visited::take_encoded).collect();
         self.followers.now = SystemClock.now();
-        let positions = self.append(&encoded)?;
-        let mut positions = positions.into_iter();
-        for visited in batch {
-            let position = match &visited.brought {
-                Ok(answer) if !answer.is_server_error() && answer.status != 429 => positions.next(),
-                _ => None,
-            };
+        let positions = map_present(records, |encoded| self.append(encoded))?;
+        for (visited, position) in batch.into_iter().zip(positions) {
             self.take_in(visited, position)?;
         }
         self.followers.flush(self.archive.end())
     }
 
     /// Appends to the archive, waiting for room when the disk is full: nothing that was fetched is lost.
-    fn append(&mut self, encoded: &[farol_store::pages::Encoded]) -> Result<Vec<farol_base::PagePosition>> {
-        loop {
-            match self.archive.append(encoded) {
-                Ok(positions) => return Ok(positions),
-                Err(error) if error.is_disk_full() => {
-                    set_full(
-                        &self.snapshot,
-                        &format!("no room for more pages: {error}; make room and crawling goes on"),
-                    );
-                    std::thread::sleep(Duration::from_secs(1));
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+    fn append(&mut self, encoded: &[Encoded]) -> Result<Vec<PagePosition>> {
+        let tell = |message: &str| set_full(&self.snapshot, message);
+        until_room("more pages", tell, || Ok(self.archive.append(encoded)?))
     }
 
-    fn take_in(&mut self, visited: Visited, position: Option<farol_base::PagePosition>) -> Result<()> {
+    fn take_in(&mut self, visited: Visited, position: Option<PagePosition>) -> Result<()> {
         let Visited { lease, brought, took } = visited;
         if let Ok(answer) = &brought
             && let Some((address, connect)) = answer.connected
@@ -200,7 +179,7 @@ impl Core {
         lease: Lease,
         brought: Result<Box<Answer>, FetchError>,
         took: Duration,
-        position: Option<farol_base::PagePosition>,
+        position: Option<PagePosition>,
     ) -> Result<()> {
         let now = SystemClock.now();
         let host = lease.host().clone();
@@ -251,7 +230,7 @@ impl Core {
         lease: Lease,
         brought: Result<Box<Answer>, FetchError>,
         took: Duration,
-        position: Option<farol_base::PagePosition>,
+        position: Option<PagePosition>,
     ) -> Result<()> {
         let now = SystemClock.now();
         let Task::Page(page) = lease.task().clone() else { unreachable!("robots.txt goes elsewhere") };
@@ -455,17 +434,13 @@ impl Core {
         Ok(())
     }
 
-    /// Starts a visit, unless robots.txt forbids it.
+    /// Starts a visit, unless robots.txt forbids it or the page is out of scope.
     fn send(&mut self, now: Timestamp, lease: Lease) -> Result<()> {
         let mut previous = None;
         if let Task::Page(page) = lease.task() {
             let page = page.clone();
-            let refused = match self.followers.hosts.robots(lease.host()) {
-                Some(robots) => matches!(robots.verdict(page.url.path_and_query()), Verdict::Refused { .. }),
-                None => false,
-            };
-            if refused || !self.followers.is_in_scope(&page.url) {
-                self.count_error("refused_by_robots");
+            if let Some(why) = self.followers.not_asked(&page.url) {
+                self.count_error(why.code());
                 self.followers.refused(&page.url, now, now + ROBOTS_VALID)?;
                 let _finished = self.frontier.done(now, lease, Outcome::NotAsked);
                 return Ok(());
@@ -584,5 +559,33 @@ impl Core {
         self.followers.flush(self.archive.end())?;
         self.followers.linker.sync()?;
         self.write_memories()
+    }
+}
+
+/// Maps those that are there, all at once; each result stands where its item stood.
+fn map_present<T, U>(
+    items: Vec<Option<T>>,
+    map: impl FnOnce(&[T]) -> Result<Vec<U>>,
+) -> Result<Vec<Option<U>>> {
+    let is_present: Vec<bool> = items.iter().map(Option::is_some).collect();
+    let present: Vec<T> = items.into_iter().flatten().collect();
+    let mapped = map(&present)?;
+    anyhow::ensure!(mapped.len() == present.len(), "{} of {} were mapped", mapped.len(), present.len());
+    let mut mapped = mapped.into_iter();
+    Ok(is_present.into_iter().map(|is| if is { mapped.next() } else { None }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_are_not_archived_do_not_shift_the_others_positions() {
+        let batch = vec![None, Some(1), Some(2), None, None, Some(3), None];
+        let tenfold = |present: &[i32]| Ok(present.iter().map(|one| one * 10).collect::<Vec<_>>());
+        let want = [None, Some(10), Some(20), None, None, Some(30), None];
+        assert_eq!(map_present(batch, tenfold).unwrap(), want);
+        assert_eq!(map_present(Vec::new(), tenfold).unwrap(), []);
+        assert!(map_present(vec![Some(1)], |_| Ok(Vec::<i32>::new())).is_err());
     }
 }

@@ -41,6 +41,13 @@ pub struct Visited {
     pub took: Duration,
 }
 
+impl Visited {
+    /// Takes the records for the archive out; `None` where there is nothing to archive.
+    pub fn take_encoded(&mut self) -> Option<Encoded> {
+        self.brought.as_mut().ok()?.encoded.take()
+    }
+}
+
 /// What a server answered.
 pub struct Answer {
     pub status: u16,
@@ -173,6 +180,8 @@ fn connected(response: &Response) -> Option<(IpAddr, Duration)> {
     Some((response.address.ip(), response.connect?))
 }
 
+/// The exchange as it is archived. The fetcher has parsed the head already; it is parsed again from these bytes when the
+/// answer is interpreted, so that a page read live and the same page read again from the archive come out the same.
 fn exchange_of(url: &farol_base::CanonicalUrl, response: Response, fetched: Timestamp) -> Exchange {
     Exchange {
         url: url.clone(),

@@ -113,7 +113,7 @@ fn meet(
 ) {
     let n = label.len();
     let mut waiting = vec![NONE; n];
-    // Without a neighbour there is nobody to wish for: one queue for each home and each agent that pulls most.
+    // Without a neighbour there is nobody to wish for: one queue for each home and each agent of greatest affinity.
     let mut alone: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     for v in 0..n {
         if label[v] != v as u32 || size[v] != 1 {
@@ -121,7 +121,7 @@ fn meet(
         }
         let home = level.home.as_ref().map_or(0, |home| home[v]);
         let queue = match favourite[v] {
-            NONE => alone.entry((home, pulled_by(level, v))).or_insert(NONE),
+            NONE => alone.entry((home, nearest_agent(level, v))).or_insert(NONE),
             liked => &mut waiting[liked as usize],
         };
         let first = *queue;
@@ -137,12 +137,12 @@ fn meet(
     }
 }
 
-/// The part whose agent pulls a vertex most.
-fn pulled_by(level: &Level<'_>, v: usize) -> u32 {
-    let Some(pulls) = &level.pulls else { return 0 };
-    let k = pulls.len() / level.vertices();
-    let row = pulls[v * k..(v + 1) * k].iter().enumerate();
-    row.max_by_key(|(_, pull)| **pull).map_or(0, |(part, _)| part as u32)
+/// The part to whose agent a vertex has the greatest affinity.
+fn nearest_agent(level: &Level<'_>, v: usize) -> u32 {
+    let Some(affinities) = &level.affinities else { return 0 };
+    let k = affinities.len() / level.vertices();
+    let row = affinities[v * k..(v + 1) * k].iter().enumerate();
+    row.max_by_key(|(_, affinity)| **affinity).map_or(0, |(part, _)| part as u32)
 }
 
 /// Makes one vertex of each cluster; answers the coarser graph and where each vertex went.
@@ -195,7 +195,7 @@ pub(in crate::split) fn contract(level: &Level<'_>, label: &[u32]) -> (Level<'st
         offsets.push(arcs.len());
     }
     arcs.shrink_to_fit();
-    let pulls = level.pulls.as_ref().map(|fine| add_pulls(fine, &map, n, m));
+    let affinities = level.affinities.as_ref().map(|fine| add_affinities(fine, &map, n, m));
     let home = level.home.as_ref().map(|home| {
         let mut coarse = vec![0; m];
         map.iter().zip(home).for_each(|(to, home)| coarse[*to as usize] = *home);
@@ -204,18 +204,18 @@ pub(in crate::split) fn contract(level: &Level<'_>, label: &[u32]) -> (Level<'st
     let coarser = Level {
         graph: Cow::Owned(Graph::from_rows(offsets, arcs)),
         loads: Cow::Owned(Loads::from_rows(kinds, weights)),
-        pulls: pulls.map(Cow::Owned),
+        affinities: affinities.map(Cow::Owned),
         home,
     };
     (coarser, map)
 }
 
-fn add_pulls(fine: &[u32], map: &[u32], n: usize, m: usize) -> Vec<u32> {
+fn add_affinities(fine: &[u32], map: &[u32], n: usize, m: usize) -> Vec<u32> {
     let k = fine.len() / n.max(1);
     let mut coarse = vec![0u32; m * k];
     for (to, row) in map.iter().zip(fine.chunks_exact(k.max(1))) {
         let to = *to as usize * k;
-        coarse[to..to + k].iter_mut().zip(row).for_each(|(sum, pull)| *sum += pull);
+        coarse[to..to + k].iter_mut().zip(row).for_each(|(sum, affinity)| *sum += affinity);
     }
     coarse
 }

@@ -1,4 +1,4 @@
-//! Splitting the coarsest graph: recursive bisection by growing, and greedily by what pulls most; the best is kept.
+//! Splitting the coarsest graph: recursive bisection by growing, and greedily by greatest affinity; the best is kept.
 
 use super::Level;
 use super::{Multilevel, coarsen_to};
@@ -35,7 +35,7 @@ pub(in crate::split) fn best(
             let all: Vec<u32> = (0..level.vertices() as u32).collect();
             bisect_down(level, balance, &all, 0..balance.parts(), search, &mut part, random);
             part
-        } else if level.pulls.is_some() {
+        } else if level.affinities.is_some() {
             greedy(level, balance)
         } else {
             break;
@@ -93,18 +93,18 @@ fn halves(
     vertices.iter().enumerate().for_each(|(new, old)| number[*old as usize] = new as u32);
     let (mut offsets, mut arcs) = (vec![0], Vec::new());
     let mut weights = Vec::new();
-    let mut pulls = level.pulls.as_ref().map(|_| Vec::with_capacity(vertices.len() * 2));
+    let mut affinities = level.affinities.as_ref().map(|_| Vec::with_capacity(vertices.len() * 2));
     for old in vertices {
         let near = level.graph.arcs(*old as usize).iter();
         let near = near.filter(|arc| number[arc.to as usize] != u32::MAX);
         arcs.extend(near.map(|arc| Arc { to: number[arc.to as usize], weight: arc.weight }));
         offsets.push(arcs.len());
         weights.extend_from_slice(level.loads.of(*old as usize));
-        if let (Some(pulls), Some(all)) = (&mut pulls, &level.pulls) {
+        if let (Some(affinities), Some(all)) = (&mut affinities, &level.affinities) {
             let row = &all[*old as usize * k..(*old as usize + 1) * k];
             // Later halvings can still choose the best agent of a half.
-            pulls.push(row[from..middle].iter().copied().max().unwrap_or(0));
-            pulls.push(row[middle..to].iter().copied().max().unwrap_or(0));
+            affinities.push(row[from..middle].iter().copied().max().unwrap_or(0));
+            affinities.push(row[middle..to].iter().copied().max().unwrap_or(0));
         }
     }
     let loads = Loads::from_rows(level.loads.kinds(), weights);
@@ -118,7 +118,7 @@ fn halves(
     let sub = Level {
         graph: Cow::Owned(Graph::from_rows(offsets, arcs)),
         loads: Cow::Owned(loads),
-        pulls: pulls.map(Cow::Owned),
+        affinities: affinities.map(Cow::Owned),
         home: None,
     };
     (sub, two)
@@ -154,8 +154,11 @@ fn grow(level: &Level<'_>, wanted: u64, random: &mut Seeded) -> Vec<u32> {
     let mut grown = 0;
     let mut heap = Heap::new(n);
     let mut inside = vec![0i64; n];
-    let pull = |v: usize| {
-        level.pulls.as_ref().map_or(0, |pulls| i64::from(pulls[v * 2]) - i64::from(pulls[v * 2 + 1]))
+    let affinity = |v: usize| {
+        level
+            .affinities
+            .as_ref()
+            .map_or(0, |affinities| i64::from(affinities[v * 2]) - i64::from(affinities[v * 2 + 1]))
     };
     let degree: Vec<i64> =
         (0..n).map(|v| level.graph.arcs(v).iter().map(|arc| i64::from(arc.weight)).sum()).collect();
@@ -178,14 +181,14 @@ fn grow(level: &Level<'_>, wanted: u64, random: &mut Seeded) -> Vec<u32> {
             let u = arc.to as usize;
             if side[u] == 1 {
                 inside[u] += i64::from(arc.weight);
-                heap.set(arc.to, 2 * inside[u] - degree[u] + pull(u));
+                heap.set(arc.to, 2 * inside[u] - degree[u] + affinity(u));
             }
         }
     }
     side
 }
 
-/// Vertices in falling order of weight, each to the part that it has most to do with and that has room (spec §2.5).
+/// Vertices in falling order of weight, each to the part that it has most to do with and that has room [Exposto08 §5.1].
 pub(in crate::split) fn greedy(level: &Level<'_>, balance: &Balance) -> Vec<u32> {
     let (n, k) = (level.vertices(), balance.parts());
     let mut order: Vec<u32> = (0..n as u32).collect();
@@ -196,8 +199,11 @@ pub(in crate::split) fn greedy(level: &Level<'_>, balance: &Balance) -> Vec<u32>
     for v in order {
         let v = v as usize;
         attached.fill(0);
-        if let Some(pulls) = &level.pulls {
-            attached.iter_mut().zip(&pulls[v * k..]).for_each(|(sum, pull)| *sum += u64::from(*pull));
+        if let Some(affinities) = &level.affinities {
+            attached
+                .iter_mut()
+                .zip(&affinities[v * k..])
+                .for_each(|(sum, affinity)| *sum += u64::from(*affinity));
         }
         for arc in level.graph.arcs(v) {
             if let Some(sum) = attached.get_mut(part[arc.to as usize] as usize) {

@@ -7,7 +7,7 @@
 //!
 //! After Karypis and Kumar 1998 (the scheme), Meyerhenke, Sanders, Schulz 2014 (clusters instead of matchings for
 //! graphs of the Web) and Fiduccia, Mattheyses 1982 (refinement). METIS could not fix vertices, which made the thesis
-//! give the scheme up (spec §2.4); here agents are pulls, and coarsening adds those up.
+//! give the scheme up [Exposto08 §5.1]; here agents are affinities, and coarsening adds those up.
 
 pub(super) mod coarsen;
 pub(super) mod initial;
@@ -75,7 +75,7 @@ impl Default for Multilevel {
 pub(super) struct Level<'a> {
     pub graph: Cow<'a, Graph>,
     pub loads: Cow<'a, Loads>,
-    pub pulls: Option<Cow<'a, [u32]>>,
+    pub affinities: Option<Cow<'a, [u32]>>,
     /// Where each vertex was before; only vertices from the same part are merged.
     pub home: Option<Vec<u32>>,
 }
@@ -85,7 +85,7 @@ impl<'a> Level<'a> {
         Level {
             graph: Cow::Borrowed(problem.graph),
             loads: Cow::Borrowed(problem.loads),
-            pulls: problem.pulls.map(Cow::Borrowed),
+            affinities: problem.affinities.map(Cow::Borrowed),
             home: None,
         }
     }
@@ -187,8 +187,8 @@ fn coarsen_steps<'a>(level: Level<'a>, enough: usize, steps: usize, random: &mut
     while tower.maps.len() < steps {
         let finest = tower.coarsest();
         let n = finest.vertices();
-        // Without edges nothing belongs together, and merging would only blur who pulls whom.
-        if n <= enough || (finest.graph.edges() == 0 && finest.pulls.is_some()) {
+        // Without edges nothing belongs together, and merging would only blur who belongs to whom.
+        if n <= enough || (finest.graph.edges() == 0 && finest.affinities.is_some()) {
             break;
         }
         // No vertex may become so heavy that parts cannot be balanced any more.

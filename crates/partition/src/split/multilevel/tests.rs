@@ -93,16 +93,17 @@ fn a_grid_is_cut_straight() {
 }
 
 #[test]
-fn agents_pull_their_own() {
-    // No edges, ten vertices pulled by each of three agents.
+fn agents_get_what_has_an_affinity_to_them() {
+    // No edges, ten vertices with an affinity to each of three agents.
     let graph = Graph::empty(30);
     let loads = Loads::equal(30);
     let balance = Balance::equal(&loads, 3, 0.0).unwrap();
-    let pulls: Vec<u32> = (0..30).flat_map(|v| (0..3).map(move |j| if v % 3 == j { 9 } else { 1 })).collect();
-    let problem = Problem { pulls: Some(&pulls), ..Problem::new(&graph, &loads, &balance) };
+    let affinities: Vec<u32> =
+        (0..30).flat_map(|v| (0..3).map(move |j| if v % 3 == j { 9 } else { 1 })).collect();
+    let problem = Problem { affinities: Some(&affinities), ..Problem::new(&graph, &loads, &balance) };
     for split in [Multilevel::default().split(&problem).unwrap(), Flat::default().split(&problem).unwrap()] {
         assert!(split.part.iter().enumerate().all(|(v, part)| v as u32 % 3 == *part));
-        assert_eq!(split.pulled_away, 60);
+        assert_eq!(split.affinity_cut, 60);
     }
 }
 
@@ -214,8 +215,8 @@ proptest! {
         let greatest = *pages.iter().max().unwrap();
         let loads = Loads::pages(pages);
         let balance = Balance::equal(&loads, k, 0.1).unwrap();
-        let pulls: Vec<u32> = (0..n as usize * k).map(|_| random.below(5) as u32).collect();
-        let problem = Problem { pulls: Some(&pulls), ..Problem::new(&graph, &loads, &balance) };
+        let affinities: Vec<u32> = (0..n as usize * k).map(|_| random.below(5) as u32).collect();
+        let problem = Problem { affinities: Some(&affinities), ..Problem::new(&graph, &loads, &balance) };
         let split = Multilevel { seed, ..Multilevel::default() }.split(&problem).unwrap();
         prop_assert_eq!(split.part.len(), n as usize);
         prop_assert!(split.part.iter().all(|part| (*part as usize) < k));

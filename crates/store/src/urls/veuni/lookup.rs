@@ -1,7 +1,7 @@
 //! Answers about what is known.
 
 use super::compaction::delta::HostDelta;
-use super::compaction::merge::apply_events;
+use super::compaction::join::apply_events;
 use super::dispatch::active::text;
 use super::run::{RunReader, UrlDelta};
 use super::{Veuni, split};
@@ -133,7 +133,10 @@ impl Veuni {
                     for _ in 0..range.len {
                         let entry = cursor.advance()?;
                         if which == Walk::All || entry.state != 0 {
-                            take(&host, text(entry.path), &super::compaction::merge::record_of(&entry)?);
+                            match entry.record() {
+                                Ok(record) => take(&host, text(entry.path), &record),
+                                Err(what) => return Err(cursor.damaged(what)),
+                            }
                         }
                     }
                 }

@@ -1,7 +1,7 @@
 //! Reads the URLs of a bucket, from any place on.
 
 use super::entry::BlockReader;
-use super::{BucketFile, EntryAddr, EntryRange, UrlEntry};
+use super::{BucketFile, EntryAddr, EntryError, EntryRange, UrlEntry};
 use crate::Error;
 use crate::urls::veuni::block_frame::FrameReader;
 use std::cmp::Ordering;
@@ -56,6 +56,20 @@ impl Cursor {
     fn step(&mut self) -> Result<bool, Error> {
         let block = self.block.unwrap_or(0);
         self.reader.advance().map_err(|what| self.bucket.damaged(self.bucket.blocks[block as usize], what))
+    }
+
+    /// Damage to the block that was read last.
+    pub fn damaged(&self, what: &str) -> Error {
+        let offset = self.block.map_or(0, |block| self.bucket.blocks[block as usize]);
+        self.bucket.damaged(offset, what)
+    }
+
+    /// Places the error of an entry in the block that was read last.
+    pub fn locate(&self, error: EntryError) -> Error {
+        match error {
+            EntryError::Store(error) => error,
+            EntryError::Undecodable(what) => self.damaged(what),
+        }
     }
 
     /// Reads the next URL.

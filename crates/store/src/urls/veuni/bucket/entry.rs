@@ -12,7 +12,9 @@
 //! ```
 //! The first path of a block and the first of a host share nothing, so reading can begin at either.
 
-use crate::urls::veuni::codec::shared_bytes;
+use crate::urls::veuni::codec::{due_of, shared_bytes, state_of, visits_of};
+use crate::urls::{Record, State};
+use farol_base::Timestamp;
 use farol_base::codec::{DecodeError, Decoder, put_varint};
 use std::ops::Range;
 
@@ -29,6 +31,22 @@ pub struct UrlEntry<'a> {
     pub state: u8,
     /// What its visits left behind; empty where there were none.
     pub visits: &'a [u8],
+}
+
+impl UrlEntry<'_> {
+    /// All that is known of the URL.
+    pub fn record(&self) -> Result<Record, DecodeError> {
+        let state = state_of(self.state)?;
+        if state == State::Known {
+            return Ok(Record { depth: self.depth, ..Record::default() });
+        }
+        visits_of(self.visits, state, self.depth)
+    }
+
+    /// When the URL can be drawn: at once before its first visit.
+    pub fn ready(&self) -> Result<Timestamp, DecodeError> {
+        if self.state == 0 { Ok(Timestamp::EPOCH) } else { due_of(self.visits) }
+    }
 }
 
 /// Builds a block.
@@ -70,6 +88,15 @@ impl BlockBuilder {
         self.before.truncate(shared);
         self.before.extend_from_slice(&entry.path[shared..]);
         self.count += 1;
+    }
+
+    /// Gives the URL that was added last, which must not be visited, the state and the visits of this one.
+    #[cfg(test)]
+    pub fn replace_last(&mut self, entry: &UrlEntry<'_>) {
+        self.states.pop();
+        self.states.push(entry.state);
+        put_varint(&mut self.visits, entry.visits.len() as u64);
+        self.visits.extend_from_slice(entry.visits);
     }
 
     /// Hands over the block, in parts of like bytes, and begins the next.

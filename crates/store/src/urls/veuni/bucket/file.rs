@@ -5,9 +5,8 @@ use super::{
     VERSION,
 };
 use crate::Error;
+use crate::urls::Record;
 use crate::urls::veuni::block_frame::FrameReader;
-use crate::urls::veuni::codec::{state_of, visits_of};
-use crate::urls::{Record, State};
 use farol_base::HostHash;
 use farol_base::codec::{DecodeError, Decoder};
 use farol_base::disk::Disk;
@@ -22,7 +21,7 @@ pub struct BucketFile {
     pub bytes: u64,
     pub totals: BucketTotals,
     /// Where each block starts, and where the last one ends.
-    pub(super) blocks: Vec<u64>,
+    pub(in crate::urls::veuni) blocks: Vec<u64>,
     /// First hash and offset of each page of the directory.
     pub(super) pages: Vec<(HostHash, u64)>,
 }
@@ -94,9 +93,9 @@ impl BucketFile {
             if self.pages[number].0 > hash {
                 break;
             }
-            for (at, server) in self.page(number, &mut frame_reader)?.into_iter().enumerate() {
-                if server.hash == hash && server.host == host {
-                    return Ok(Some(((number * PAGE_HOSTS + at) as u32, server)));
+            for (at, meta) in self.page(number, &mut frame_reader)?.into_iter().enumerate() {
+                if meta.hash == hash && meta.host == host {
+                    return Ok(Some(((number * PAGE_HOSTS + at) as u32, meta)));
                 }
             }
         }
@@ -116,16 +115,11 @@ impl BucketFile {
     }
 
     /// What is known of a URL.
-    pub fn get(self: &Arc<Self>, server: &HostMeta, path: &[u8]) -> Result<Option<Record>, Error> {
-        for range in [&server.prescheduled, &server.remaining] {
+    pub fn get(self: &Arc<Self>, meta: &HostMeta, path: &[u8]) -> Result<Option<Record>, Error> {
+        for range in [&meta.prescheduled, &meta.remaining] {
             let mut cursor = self.cursor(16 << 10);
             if let Some(entry) = cursor.find(range, path)? {
-                let state = state_of(entry.state).map_err(|what| self.damaged(0, what))?;
-                return Ok(Some(if state == State::Known {
-                    Record { depth: entry.depth, ..Record::default() }
-                } else {
-                    visits_of(entry.visits, state, entry.depth).map_err(|what| self.damaged(0, what))?
-                }));
+                return entry.record().map(Some).map_err(|what| cursor.damaged(what));
             }
         }
         Ok(None)
@@ -134,9 +128,9 @@ impl BucketFile {
     /// Reads everything, so that whatever is damaged is named.
     pub fn check(self: &Arc<Self>) -> Result<(), Error> {
         let (mut known, mut cursor) = (0, self.cursor(1 << 20));
-        for server in self.hosts() {
-            let server = server?;
-            for range in [&server.remaining, &server.prescheduled].into_iter().filter(|range| range.len > 0) {
+        for meta in self.hosts() {
+            let meta = meta?;
+            for range in [&meta.remaining, &meta.prescheduled].into_iter().filter(|range| range.len > 0) {
                 cursor.seek(range.at)?;
                 for _ in 0..range.len {
                     cursor.advance()?;
@@ -216,8 +210,8 @@ impl Iterator for DirectoryIter {
     type Item = Result<HostMeta, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(server) = self.hosts.next() {
-            return Some(Ok(server));
+        if let Some(meta) = self.hosts.next() {
+            return Some(Ok(meta));
         }
         if self.page >= self.bucket.pages.len() {
             return None;

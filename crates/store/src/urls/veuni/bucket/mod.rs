@@ -15,6 +15,7 @@ mod entry;
 mod file;
 mod writer;
 
+use crate::Error;
 use crate::urls::HostCounts;
 use farol_base::HostHash;
 use farol_base::Timestamp;
@@ -172,6 +173,39 @@ impl HostMeta {
     }
 }
 
+/// What can go wrong with an entry on its way from one file to another.
+///
+/// An entry does not know where it was stored; its [`Cursor`] does ([`Cursor::locate`]).
+#[derive(Debug)]
+pub enum EntryError {
+    Undecodable(DecodeError),
+    Store(Error),
+}
+
+impl From<DecodeError> for EntryError {
+    fn from(what: DecodeError) -> EntryError {
+        EntryError::Undecodable(what)
+    }
+}
+
+impl From<Error> for EntryError {
+    fn from(error: Error) -> EntryError {
+        EntryError::Store(error)
+    }
+}
+
+impl EntryError {
+    /// The error of an entry that was in no file yet.
+    pub fn in_memory(self) -> Error {
+        match self {
+            EntryError::Store(error) => error,
+            EntryError::Undecodable(what) => {
+                Error::Damaged { file: "memory".to_string(), offset: 0, what: what.to_string() }
+            }
+        }
+    }
+}
+
 /// Sums over a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketTotals {
@@ -192,13 +226,13 @@ impl Default for BucketTotals {
 }
 
 impl BucketTotals {
-    fn add(&mut self, server: &HostMeta) {
+    fn add(&mut self, meta: &HostMeta) {
         self.hosts += 1;
-        self.known += server.counts.known;
-        self.collected += server.counts.collected;
-        self.waiting += server.waiting();
-        self.prescheduled_ready = self.prescheduled_ready.min(server.prescheduled.ready());
-        self.remaining_ready = self.remaining_ready.min(server.remaining.ready());
+        self.known += meta.counts.known;
+        self.collected += meta.counts.collected;
+        self.waiting += meta.waiting();
+        self.prescheduled_ready = self.prescheduled_ready.min(meta.prescheduled.ready());
+        self.remaining_ready = self.remaining_ready.min(meta.remaining.ready());
     }
 
     fn put(&self, out: &mut Vec<u8>) {

@@ -2,8 +2,8 @@
 
 use super::entry::BlockBuilder;
 use super::{
-    BucketFile, BucketId, BucketTotals, END_MAGIC, EntryAddr, EntryRange, HEADER_BYTES, HostMeta, MAGIC,
-    PAGE_HOSTS, UrlEntry, VERSION,
+    BucketFile, BucketId, BucketTotals, END_MAGIC, EntryAddr, EntryError, EntryRange, HEADER_BYTES, HostMeta,
+    MAGIC, PAGE_HOSTS, UrlEntry, VERSION,
 };
 use crate::Error;
 use crate::urls::veuni::block_frame::write_block;
@@ -29,7 +29,7 @@ pub struct BucketWriter {
     block: BlockBuilder,
     /// Where each block starts, and where the last one ends.
     blocks: Vec<u64>,
-    server: Option<HostMeta>,
+    meta: Option<HostMeta>,
     in_prescheduled: bool,
     pages: Vec<(HostHash, Vec<u8>)>,
     page_hosts: usize,
@@ -57,7 +57,7 @@ impl BucketWriter {
             written: 0,
             block: BlockBuilder::default(),
             blocks: vec![HEADER_BYTES as u64],
-            server: None,
+            meta: None,
             in_prescheduled: false,
             pages: Vec::new(),
             page_hosts: 0,
@@ -81,7 +81,7 @@ impl BucketWriter {
     /// Begins a host; they come in the order of their hashes, then of their names.
     pub fn begin(&mut self, hash: HostHash, host: &str) {
         self.in_prescheduled = false;
-        self.server = Some(HostMeta {
+        self.meta = Some(HostMeta {
             hash,
             host: host.to_string(),
             remaining: EntryRange::default(),
@@ -93,27 +93,25 @@ impl BucketWriter {
     }
 
     /// Adds a URL to the host's remaining ones, which come first, or to its pre-scheduled ones.
-    pub fn push(&mut self, entry: &UrlEntry<'_>, prescheduled: bool) -> Result<(), Error> {
-        let Some(server) = &mut self.server else { return Ok(()) };
+    pub fn push(&mut self, entry: &UrlEntry<'_>, prescheduled: bool) -> Result<(), EntryError> {
+        let Some(meta) = &mut self.meta else { return Ok(()) };
         debug_assert!(prescheduled || !self.in_prescheduled, "remaining URLs come first");
         self.in_prescheduled = prescheduled;
-        let range = if prescheduled { &mut server.prescheduled } else { &mut server.remaining };
+        let range = if prescheduled { &mut meta.prescheduled } else { &mut meta.remaining };
         let first = range.len == 0;
         if first {
             range.at = EntryAddr { block: self.blocks.len() as u32 - 1, index: self.block.len() };
         }
         range.len += 1;
-        server.counts.known += 1;
+        meta.counts.known += 1;
         if entry.state == 0 {
             range.waiting += 1;
         } else {
-            let misfit =
-                |what: &str| Error::Damaged { file: self.file.clone(), offset: 0, what: what.to_string() };
-            let state = state_of(entry.state).map_err(misfit)?;
-            let record = visits_of(entry.visits, state, entry.depth).map_err(misfit)?;
-            server.counts.moved(State::Known, state);
-            server.visited += 1;
-            server.download_millis = server
+            let state = state_of(entry.state)?;
+            let record = visits_of(entry.visits, state, entry.depth)?;
+            meta.counts.moved(State::Known, state);
+            meta.visited += 1;
+            meta.download_millis = meta
                 .download_millis
                 .saturating_add(u64::try_from(record.download.as_millis()).unwrap_or(u64::MAX));
             range.due = range.due.min(record.due);
@@ -126,17 +124,27 @@ impl BucketWriter {
         Ok(())
     }
 
+    /// Adds a visited URL whose bytes nobody has looked at.
+    #[cfg(test)]
+    pub fn push_unchecked(&mut self, entry: &UrlEntry<'_>) -> Result<(), EntryError> {
+        let start = self.block.len();
+        self.push(&UrlEntry { state: 0, visits: &[], ..*entry }, true)?;
+        debug_assert_eq!(self.block.len(), start + 1, "it must not be the last of its block");
+        self.block.replace_last(entry);
+        Ok(())
+    }
+
     /// Ends a host; one without URLs leaves no trace.
     pub fn end(&mut self) -> Result<(), Error> {
-        let Some(server) = self.server.take().filter(|server| server.counts.known > 0) else { return Ok(()) };
+        let Some(meta) = self.meta.take().filter(|meta| meta.counts.known > 0) else { return Ok(()) };
         if self.page_hosts == 0 {
-            self.pages.push((server.hash, Vec::new()));
+            self.pages.push((meta.hash, Vec::new()));
         }
         if let Some((_, page)) = self.pages.last_mut() {
-            server.put(page);
+            meta.put(page);
         }
         self.page_hosts = (self.page_hosts + 1) % PAGE_HOSTS;
-        self.totals.add(&server);
+        self.totals.add(&meta);
         Ok(())
     }
 

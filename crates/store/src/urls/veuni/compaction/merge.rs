@@ -1,29 +1,28 @@
-//! Merges what came in into a bucket: the old file and the runs go in, one new file or more come out.
+//! Compaction of one bucket: its old file, its level-0 runs and its sealed memtable are merged into a new file, or several.
 //!
-//! Everything streams: of a host, only what came in for it and its pre-scheduled URLs are in memory at once, of
-//! its remaining ones a block at a time, so that a host with a hundred million URLs needs no more than another.
-//! A bucket that would grow too large comes out as several, cut between hosts.
+//! Everything streams. In memory at once are, of one host, its deltas, its pre-scheduled URLs and one block of its
+//! remaining ones: a host with a hundred million URLs needs no more than another. A bucket that would grow too large is
+//! split between hosts.
 
+use super::join::{apply, merge_join, merge_ordered};
+use super::split_writer::SplitWriter;
 use crate::Error;
 use crate::urls::veuni::bucket::{
-    BucketFile, BucketId, BucketWriter, Cursor, EntryRange, HostMeta, UrlEntry,
+    BucketFile, BucketId, BucketWriter, Cursor, EntryError, EntryRange, HostMeta, UrlEntry,
 };
-use crate::urls::veuni::codec::{due_of, put_visits, state_byte, state_of, visits_of};
-use crate::urls::veuni::compaction::delta::{DeltaEntry, HostDelta};
+use crate::urls::veuni::compaction::delta::HostDelta;
 use crate::urls::veuni::compaction::entry_buf::EntryBuf;
-use crate::urls::veuni::dispatch::url_order::{Candidate, UrlOrder};
+use crate::urls::veuni::dispatch::url_order::{UrlOrder, entry_key};
 use crate::urls::veuni::memtable::Event;
 use crate::urls::veuni::run::RunReader;
-use crate::urls::{Record, State};
-use farol_base::HostHash;
-use farol_base::Timestamp;
 use farol_base::disk::Disk;
+use farol_base::{HostHash, Timestamp};
 use std::cell::RefCell;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
-/// Limits of a bucket.
+/// When a bucket is split, and what it pre-schedules.
 #[derive(Clone, Copy, Debug)]
 pub struct BucketLimits {
     pub bytes: u64,
@@ -32,124 +31,52 @@ pub struct BucketLimits {
     pub prescheduled: usize,
 }
 
-/// What a merge needs.
+/// What a compaction needs.
 pub struct Compaction {
     pub disk: Arc<dyn Disk>,
-    /// Of the first file that comes out.
+    /// Of the first output file.
     pub id: BucketId,
     pub old: Option<Arc<BucketFile>>,
-    /// What came in, the oldest first.
+    /// Sorted runs, the oldest first; the memtable is the last.
     pub runs: Vec<RunReader>,
-    /// Its bytes, near enough.
+    /// Their bytes once merged, roughly.
     pub run_bytes: u64,
     pub policy: Arc<dyn UrlOrder>,
     pub now: Timestamp,
     pub limits: BucketLimits,
-    /// Numbers of further buckets.
+    /// Numbers for the buckets that a split adds.
     pub next_number: Arc<AtomicU32>,
 }
 
-/// Merges; on an error nothing is left behind.
-pub fn merge(job: Compaction) -> Result<Vec<Arc<BucketFile>>, Error> {
-    let disk = job.disk.clone();
-    let mut outputs = SplitWriter::new(&job)?;
-    let mut merge = Merger::new(job, SCRATCH.take());
-    let merged = merge.run(&mut outputs);
-    SCRATCH.set(
-        Some(merge.scratch)
-            .filter(|scratch| scratch.delta.capacity_bytes() <= SCRATCH_BYTES)
-            .unwrap_or_default(),
-    );
-    match merged.and_then(|()| outputs.close()) {
-        Ok(()) => Ok(outputs.done),
-        Err(error) => {
-            if let Some(writer) = outputs.open.take() {
-                writer.abandon();
-            }
-            for bucket in outputs.done {
-                // It is no part of the store; opening again would remove it as well.
-                let _ = disk.remove(&bucket.file);
-            }
-            Err(error)
-        }
-    }
+/// Compacts; on an error nothing is left behind.
+pub fn compact(job: Compaction) -> Result<Vec<Arc<BucketFile>>, Error> {
+    let mut output = SplitWriter::new(&job)?;
+    let mut merger = Merger::new(job, SCRATCH.take());
+    let merged = merger.run(&mut output);
+    let is_small = merger.scratch.delta.capacity_bytes() <= SCRATCH_BYTES;
+    SCRATCH.set(if is_small { merger.scratch } else { Scratch::default() });
+    output.finish(merged)
 }
 
-/// The files that come out.
-struct SplitWriter {
-    disk: Arc<dyn Disk>,
-    id: BucketId,
-    next_number: Arc<AtomicU32>,
-    open: Option<BucketWriter>,
-    done: Vec<Arc<BucketFile>>,
-    /// Bytes and hosts at which the next file is begun.
-    part: Option<(u64, u64)>,
-    last_hash: HostHash,
-}
-
-impl SplitWriter {
-    fn new(job: &Compaction) -> Result<SplitWriter, Error> {
-        let old = job.old.as_ref().map_or((0, 0), |old| (old.bytes, old.totals.hosts));
-        let (bytes, hosts) = (old.0 + job.run_bytes, old.1);
-        let parts = (bytes / job.limits.bytes.max(1)).max(hosts / job.limits.hosts.max(1)) + 1;
-        // Parts are made half full at least, so that they do not split again at once.
-        let part = (parts > 1)
-            .then(|| ((bytes / parts).max(job.limits.bytes / 2), (hosts / parts).max(job.limits.hosts / 2)));
-        let open = Some(BucketWriter::create(job.disk.clone(), job.id)?);
-        Ok(SplitWriter {
-            disk: job.disk.clone(),
-            id: job.id,
-            next_number: job.next_number.clone(),
-            open,
-            done: Vec::new(),
-            part,
-            last_hash: job.id.from,
-        })
-    }
-
-    /// The writer for a host, a new one where the last is full.
-    fn writer(&mut self, hash: HostHash) -> Result<&mut BucketWriter, Error> {
-        let full = self.part.is_some_and(|(bytes, hosts)| {
-            self.open.as_ref().is_some_and(|open| open.bytes() >= bytes || open.hosts() >= hosts)
-        });
-        if (full && hash != self.last_hash) || self.open.is_none() {
-            self.close()?;
-            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-            let id = BucketId { number, generation: 0, from: hash, flushed_seqno: self.id.flushed_seqno };
-            self.open = Some(BucketWriter::create(self.disk.clone(), id)?);
-        }
-        self.last_hash = hash;
-        self.open.as_mut().ok_or(Error::Poisoned { store: "the URL store" })
-    }
-
-    fn close(&mut self) -> Result<(), Error> {
-        if let Some(writer) = self.open.take() {
-            let file = writer.file().to_string();
-            let bucket = writer.finish().inspect_err(|_| {
-                // What was written of it helps nobody.
-                let _ = self.disk.remove(&file);
-            })?;
-            self.done.push(Arc::new(bucket));
-        }
-        Ok(())
-    }
-}
-
+/// Merges host by host.
 struct Merger {
     job: Compaction,
-    /// Goes through the remaining URLs of large hosts, and through everything else: so each block is mostly read once.
+    /// Two cursors, so that most blocks are decompressed once: one for the remaining URLs of large hosts, one for
+    /// everything else.
     remaining: Option<Cursor>,
     others: Option<Cursor>,
     scratch: Scratch,
 }
 
-/// Room for one host. A thread keeps it for its next merge, unless a huge host made it large.
+/// Buffers for one host. A thread keeps them for its next compaction, unless a huge host made them large.
 #[derive(Debug, Default)]
 struct Scratch {
     delta: HostDelta,
-    /// Of `delta`, those whose URL is among the few.
+    /// Per delta: whether it was applied to a URL of `loaded`.
     taken: Vec<bool>,
+    /// The smaller of the host's two ranges, in memory.
     loaded: EntryBuf,
+    /// URLs that will be pre-scheduled: they follow the remaining ones.
     chosen: EntryBuf,
     visits: Vec<u8>,
 }
@@ -158,8 +85,8 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// A desk on which more than this came in is not kept: some 200,000 URLs of one host. The few and the chosen are never more than
-/// are pre-scheduled.
+/// Deltas that take more memory than this are not kept: some 200,000 URLs of one host. `loaded` and `chosen` never have
+/// more than are pre-scheduled.
 const SCRATCH_BYTES: usize = 16 << 20;
 
 impl Merger {
@@ -169,20 +96,22 @@ impl Merger {
         Merger { job, remaining, others, scratch }
     }
 
-    fn run(&mut self, outputs: &mut SplitWriter) -> Result<(), Error> {
+    fn run(&mut self, output: &mut SplitWriter) -> Result<(), Error> {
         let mut old = self.job.old.as_ref().map(|old| old.hosts());
         let mut stored = next(&mut old)?;
-        // The hash at which each run stands. There may be a hundred runs, and most lack most hosts.
+        // The next hash of each run. There may be a hundred runs, and most lack most hosts.
         let hash_of = |run: &RunReader| run.peek().map(|(hash, _)| hash);
         let mut hashes: Vec<Option<HostHash>> = self.job.runs.iter().map(hash_of).collect();
         let mut host = String::new();
         loop {
-            let of_block = stored.as_ref().map(|meta| meta.hash);
-            let Some(hash) = hashes.iter().flatten().copied().chain(of_block).min() else { return Ok(()) };
+            let in_bucket_hash = stored.as_ref().map(|meta| meta.hash);
+            let Some(hash) = hashes.iter().flatten().copied().chain(in_bucket_hash).min() else {
+                return Ok(());
+            };
             let at_hash = |at: &usize| hashes[*at] == Some(hash);
             let in_runs = (0..hashes.len()).filter(at_hash).filter_map(|at| self.job.runs[at].peek());
-            let in_block = stored.iter().map(|meta| (meta.hash, &*meta.host));
-            let first = in_runs.chain(in_block).filter(|(of, _)| *of == hash).map(|(_, host)| host).min();
+            let in_bucket = stored.iter().map(|meta| (meta.hash, &*meta.host));
+            let first = in_runs.chain(in_bucket).filter(|(of, _)| *of == hash).map(|(_, host)| host).min();
             host.clear();
             host.push_str(first.unwrap_or_default());
             self.scratch.delta.clear();
@@ -194,7 +123,7 @@ impl Merger {
             }
             let is_stored = stored.as_ref().is_some_and(|meta| meta.hash == hash && meta.host == host);
             let meta = if is_stored { std::mem::replace(&mut stored, next(&mut old)?) } else { None };
-            let writer = outputs.writer(hash)?;
+            let writer = output.writer(hash)?;
             writer.begin(hash, &host);
             self.merge_host(meta.filter(|_| !self.scratch.delta.tombstone), writer)?;
             writer.end()?;
@@ -212,7 +141,9 @@ impl Merger {
         } else {
             self.merge_large(&remaining, &prescheduled, meta.is_none(), writer)?;
         }
-        (0..self.scratch.chosen.len()).try_for_each(|at| writer.push(&self.scratch.chosen.get(at), true))
+        let chosen = &self.scratch.chosen;
+        let pushed = (0..chosen.len()).try_for_each(|at| writer.push(&chosen.get(at), true));
+        pushed.map_err(|error| located(&self.others, error))
     }
 
     /// All URLs of a small host are pre-scheduled, but for those that are never visited again.
@@ -223,7 +154,7 @@ impl Merger {
         writer: &mut BucketWriter,
     ) -> Result<(), Error> {
         self.load_range(remaining)?;
-        // What was pre-scheduled can be handed out, and what was found now too: only a visit can end that.
+        // What was pre-scheduled can be drawn, and so can what was just found: only a visit ends that.
         let all_stay = remaining.len == 0 && !self.scratch.delta.has_events();
         let chosen = &mut self.scratch.chosen;
         let sources = (
@@ -235,17 +166,19 @@ impl Merger {
         );
         merge_ordered(sources, &mut self.scratch.visits, &mut |entry, _| {
             if all_stay {
-                debug_assert_ne!(ready(entry)?, Timestamp::NEVER);
+                debug_assert_ne!(entry.ready()?, Timestamp::NEVER);
                 return writer.push(entry, true);
             }
-            if ready(entry)? == Timestamp::NEVER {
+            if entry.ready()? == Timestamp::NEVER {
                 return writer.push(entry, false);
             }
             chosen.push(entry, false);
             Ok(())
         })
+        .map_err(|error| located(&self.others, error))
     }
 
+    /// Of a large host the pre-scheduled URLs are in memory, and the remaining ones stream past them.
     fn merge_large(
         &mut self,
         remaining: &EntryRange,
@@ -277,10 +210,10 @@ impl Merger {
             chosen.push(entry, false);
             Ok(())
         })
+        .map_err(|error| located(&self.remaining, error))
     }
 
-    /// Brings the URLs of a group into memory, with what came in for them, and says how many of them can still be
-    /// handed out.
+    /// Loads the URLs of a range with their deltas applied; returns how many of them can still be drawn.
     fn load_range(&mut self, range: &EntryRange) -> Result<u64, Error> {
         self.scratch.loaded.clear();
         self.scratch.taken.clear();
@@ -302,17 +235,13 @@ impl Merger {
             let visited = (start..at)
                 .any(|at| delta.get(at).events.iter().any(|event| matches!(event, Event::Visit(_))));
             let loaded = &mut self.scratch.loaded;
-            apply(
-                Some(entry),
-                (start..at).map(|at| delta.get(at)),
-                &mut self.scratch.visits,
-                &mut |entry| {
-                    loaded.push(entry, visited);
-                    Ok(())
-                },
-            )?;
-            let now = loaded.get(loaded.len() - 1);
-            left += u64::from(!visited && ready(&now)? <= self.job.now);
+            apply(Some(entry), (start..at).map(|at| delta.get(at)), &mut self.scratch.visits, &mut |entry| {
+                loaded.push(entry, visited);
+                Ok(())
+            })
+            .map_err(|error| cursor.locate(error))?;
+            let ready = loaded.get(loaded.len() - 1).ready().map_err(|what| cursor.damaged(what))?;
+            left += u64::from(!visited && ready <= self.job.now);
         }
         Ok(left)
     }
@@ -322,7 +251,7 @@ impl Merger {
         let cap = self.job.limits.prescheduled;
         let mut best: BinaryHeap<(u64, Vec<u8>)> = BinaryHeap::with_capacity(cap + 1);
         let job = &self.job;
-        let mut offer = |entry: &UrlEntry<'_>| -> Result<(), Error> {
+        let mut offer = |entry: &UrlEntry<'_>| -> Result<(), EntryError> {
             let Some(key) = key_of(job, entry, new_host)? else { return Ok(()) };
             if best.len() < cap {
                 best.push((key, entry.path.to_vec()));
@@ -335,15 +264,12 @@ impl Merger {
             }
             Ok(())
         };
-        (0..self.scratch.loaded.len()).try_for_each(|at| offer(&self.scratch.loaded.get(at)))?;
-        merge_join(
-            &mut self.remaining,
-            range,
-            &self.scratch.delta,
-            &self.scratch.taken,
-            &mut self.scratch.visits,
-            &mut offer,
-        )?;
+        let offered = (0..self.scratch.loaded.len()).try_for_each(|at| offer(&self.scratch.loaded.get(at)));
+        let joined = offered.and_then(|()| {
+            let Scratch { delta, taken, visits, .. } = &mut self.scratch;
+            merge_join(&mut self.remaining, range, delta, taken, visits, &mut offer)
+        });
+        joined.map_err(|error| located(&self.remaining, error))?;
         Ok(best.into_iter().max())
     }
 }
@@ -354,173 +280,64 @@ fn next(
     hosts.as_mut().and_then(Iterator::next).transpose()
 }
 
-type EmitEntry<'a> = &'a mut dyn FnMut(&UrlEntry<'_>) -> Result<(), Error>;
-/// A group and who reads it, the few of the other group, and what came in, of which some is with the few already.
-type MergeSources<'a> = (&'a mut Option<Cursor>, &'a EntryRange, &'a EntryBuf, &'a HostDelta, &'a [bool]);
-
-/// Goes through all URLs of a host in the order of their paths, each once; says of each whether it is one of the few
-/// and was not visited.
-fn merge_ordered(
-    (cursor, range, loaded, delta, taken): MergeSources<'_>,
-    visits: &mut Vec<u8>,
-    emit: &mut dyn FnMut(&UrlEntry<'_>, bool) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut before = 0;
-    merge_join(cursor, range, delta, taken, visits, &mut |entry| {
-        while before < loaded.len() && loaded.get(before).path < entry.path {
-            emit(&loaded.get(before), !loaded.is_visited(before))?;
-            before += 1;
-        }
-        emit(entry, false)
-    })?;
-    (before..loaded.len()).try_for_each(|at| emit(&loaded.get(at), !loaded.is_visited(at)))
-}
-
-/// Goes through a group of a host's URLs and what came in, in the order of their paths, each URL once.
-fn merge_join(
-    cursor: &mut Option<Cursor>,
-    range: &EntryRange,
-    delta: &HostDelta,
-    taken: &[bool],
-    visits: &mut Vec<u8>,
-    emit: EmitEntry<'_>,
-) -> Result<(), Error> {
-    let mut at = 0;
-    // What came in for one URL, but for those that are taken.
-    let end_of_path = |at: usize| {
-        let mut end = at + 1;
-        while end < delta.len() && delta.get(end).path == delta.get(at).path {
-            end += 1;
-        }
-        end
-    };
-    let mut left = range.len;
-    if let Some(cursor) = cursor.as_mut().filter(|_| left > 0) {
-        cursor.seek(range.at)?;
-        while left > 0 {
-            left -= 1;
-            let entry = cursor.advance()?;
-            let mut deltas = 0..0;
-            while at < delta.len() {
-                if taken[at] {
-                    at += 1;
-                    continue;
-                }
-                let order = delta.get(at).path.cmp(entry.path);
-                if order == std::cmp::Ordering::Greater {
-                    break;
-                }
-                let end = end_of_path(at);
-                if order == std::cmp::Ordering::Equal {
-                    deltas = at..end;
-                    at = end;
-                    break;
-                }
-                apply(None, (at..end).map(|at| delta.get(at)), visits, emit)?;
-                at = end;
-            }
-            apply(Some(entry), deltas.map(|at| delta.get(at)), visits, emit)?;
-        }
-    }
-    while at < delta.len() {
-        if taken[at] {
-            at += 1;
-            continue;
-        }
-        let end = end_of_path(at);
-        apply(None, (at..end).map(|at| delta.get(at)), visits, emit)?;
-        at = end;
-    }
-    Ok(())
-}
-
-/// What becomes of a URL with all that came in for it.
-fn apply<'a>(
-    stored: Option<UrlEntry<'_>>,
-    deltas: impl Iterator<Item = DeltaEntry<'a>> + Clone,
-    visits: &mut Vec<u8>,
-    emit: EmitEntry<'_>,
-) -> Result<(), Error> {
-    let quiet = deltas.clone().all(|deltas| deltas.events.is_empty());
-    let found = deltas.clone().map(|deltas| deltas.depth).min();
-    match (stored, quiet) {
-        (Some(entry), true) => {
-            let depth = found.map_or(entry.depth, |found| found.min(entry.depth));
-            emit(&UrlEntry { depth, ..entry })
-        }
-        (None, true) => {
-            let mut deltas = deltas;
-            let Some(first) = deltas.next() else { return Ok(()) };
-            emit(&UrlEntry { path: first.path, depth: found.unwrap_or(0), state: 0, visits: &[] })
-        }
-        (stored, false) => {
-            let Some(first) = deltas.clone().next() else { return Ok(()) };
-            let mut record = match &stored {
-                Some(entry) => record_of(entry)?,
-                None => {
-                    Record { depth: if first.visit_first { 0 } else { first.depth }, ..Record::default() }
-                }
-            };
-            deltas.for_each(|deltas| apply_events(&mut record, deltas.depth, deltas.events));
-            visits.clear();
-            let state = state_byte(record.state);
-            if state != 0 {
-                put_visits(visits, &record);
-            }
-            emit(&UrlEntry { path: first.path, depth: record.depth, state, visits })
-        }
-    }
-}
-
-/// Takes what came in into a record.
-pub fn apply_events(record: &mut Record, depth: u16, events: &[Event]) {
-    record.depth = record.depth.min(depth);
-    for event in events {
-        match event {
-            Event::Hint(hint) if record.is_moved_by(*hint) => record.due = *hint,
-            Event::Hint(_) => {}
-            Event::Visit(visit) => record.visit(visit),
-        }
-    }
-}
-
-pub fn record_of(entry: &UrlEntry<'_>) -> Result<Record, Error> {
-    let state = state_of(entry.state).map_err(unreadable)?;
-    if state == State::Known {
-        return Ok(Record { depth: entry.depth, ..Record::default() });
-    }
-    visits_of(entry.visits, state, entry.depth).map_err(unreadable)
-}
-
-/// When a URL can be handed out: at once before its first visit.
-pub fn ready(entry: &UrlEntry<'_>) -> Result<Timestamp, Error> {
-    if entry.state == 0 { Ok(Timestamp::EPOCH) } else { due_of(entry.visits).map_err(unreadable) }
-}
-
 /// The policy's key of a URL; `None` where it is not visited again.
-fn key_of(job: &Compaction, entry: &UrlEntry<'_>, new_host: bool) -> Result<Option<u64>, Error> {
-    key(&*job.policy, entry, job.now, new_host)
+fn key_of(job: &Compaction, entry: &UrlEntry<'_>, new_host: bool) -> Result<Option<u64>, EntryError> {
+    Ok(entry_key(&*job.policy, entry, job.now, new_host)?)
 }
 
-/// As above, for whoever hands out.
-pub fn key(
-    policy: &dyn UrlOrder,
-    entry: &UrlEntry<'_>,
-    now: Timestamp,
-    new_host: bool,
-) -> Result<Option<u64>, Error> {
-    let due = ready(entry)?;
-    if due == Timestamp::NEVER {
-        return Ok(None);
+/// An error of a join, with the place of the block that was read last.
+fn located(cursor: &Option<Cursor>, error: EntryError) -> Error {
+    match cursor {
+        Some(cursor) => cursor.locate(error),
+        None => error.in_memory(),
     }
-    let candidate = Candidate {
-        path_bytes: entry.path.len(),
-        depth: entry.depth,
-        due: (entry.state != 0).then_some(due),
-    };
-    Ok(Some(policy.key(&candidate, now, new_host)))
 }
 
-fn unreadable(what: &str) -> Error {
-    Error::Damaged { file: "a block of the URL store".to_string(), offset: 0, what: what.to_string() }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::urls::veuni::dispatch::url_order::Breadth;
+    use crate::urls::veuni::memtable::Memtable;
+    use farol_base::disk::Mem;
+
+    #[test]
+    fn an_entry_that_cannot_be_decoded_is_named_with_its_file_and_offset() {
+        let disk: Arc<dyn Disk> = Arc::new(Mem::new());
+        let id = BucketId { number: 3, generation: 7, from: HostHash(0), flushed_seqno: 1 };
+        let mut writer = BucketWriter::create(disk.clone(), id).unwrap();
+        let hash = HostHash::of("http://h");
+        writer.begin(hash, "http://h");
+        // Whole blocks before the one with the bad entry.
+        let paths: Vec<String> =
+            (0..9_000).map(|page| format!("/{page:06}/{}", "x".repeat(page % 50))).collect();
+        for path in &paths {
+            writer.push(&UrlEntry { path: path.as_bytes(), depth: 1, state: 0, visits: &[] }, true).unwrap();
+        }
+        let bad = UrlEntry { path: b"/z", depth: 1, state: 1, visits: &[0xFF; 3] };
+        writer.push_unchecked(&bad).unwrap();
+        writer.end().unwrap();
+        let old = Arc::new(writer.finish().unwrap());
+        assert!(old.blocks() > 2);
+        let last_block = old.blocks[old.blocks() - 1];
+        for prescheduled in [100, 100_000] {
+            let job = Compaction {
+                disk: disk.clone(),
+                id: BucketId { generation: 8, ..id },
+                old: Some(old.clone()),
+                runs: vec![RunReader::memtable(Arc::new(Memtable::default()))],
+                run_bytes: 0,
+                policy: Arc::new(Breadth),
+                now: Timestamp::from_secs(9),
+                limits: BucketLimits { bytes: 1 << 30, hosts: 1 << 30, prescheduled },
+                next_number: Arc::new(AtomicU32::new(4)),
+            };
+            match compact(job) {
+                Err(Error::Damaged { file, offset, .. }) => {
+                    assert_eq!((&*file, offset), ("block-000003-00000007", last_block));
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(disk.list().unwrap(), ["block-000003-00000007"]);
+        }
+    }
 }

@@ -2,7 +2,9 @@
 
 pub mod delta;
 pub mod entry_buf;
+pub mod join;
 pub mod merge;
 pub mod obsolete_files;
 pub mod scheduler;
+mod split_writer;
 pub mod workers;

@@ -4,7 +4,7 @@
 
 use crate::Error;
 use crate::urls::veuni::bucket::{BucketFile, BucketId};
-use crate::urls::veuni::compaction::merge::{BucketLimits, Compaction, merge};
+use crate::urls::veuni::compaction::merge::{BucketLimits, Compaction, compact};
 use crate::urls::veuni::compaction::workers::Job;
 use crate::urls::veuni::dispatch::active::ActiveBucket;
 use crate::urls::veuni::manifest::{self, ManifestEntry};
@@ -357,7 +357,7 @@ impl Veuni {
                     runs.push(RunReader::file(disk.clone(), &pending, offsets)?);
                 }
                 runs.push(RunReader::memtable(memtable.clone()));
-                merge(Compaction { disk, id, old, runs, run_bytes, policy, now, limits, next_number })
+                compact(Compaction { disk, id, old, runs, run_bytes, policy, now, limits, next_number })
             };
             let result = work();
             drop(memtable);

@@ -7,15 +7,14 @@
 use crate::Error;
 use crate::urls::record::CompactRecord;
 use crate::urls::veuni::bucket::{BucketFile, Cursor, HostMeta, UrlEntry};
-use crate::urls::veuni::compaction::merge::{key, ready, record_of};
 use crate::urls::veuni::dispatch::host_order::{HostFacts, HostOrder};
 use crate::urls::veuni::dispatch::in_flight::BucketVersion;
 use crate::urls::veuni::dispatch::top_k::TopK;
-use crate::urls::veuni::dispatch::url_order::UrlOrder;
+use crate::urls::veuni::dispatch::url_order::{UrlOrder, entry_key};
 use crate::urls::veuni::{Bucket, Veuni};
-use farol_base::HostHash;
+use farol_base::codec::DecodeError;
 use farol_base::fingerprint::SeededHasher;
-use farol_base::{CanonicalUrl, Host, Timestamp};
+use farol_base::{CanonicalUrl, Host, HostHash, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -67,11 +66,11 @@ pub struct ReadyUrl {
 }
 
 impl ReadyUrl {
-    fn of(key: u64, entry: &UrlEntry<'_>) -> Result<ReadyUrl, Error> {
+    fn of(key: u64, entry: &UrlEntry<'_>) -> Result<ReadyUrl, DecodeError> {
         let known = if entry.state == 0 {
             CompactRecord::found_at(entry.depth)
         } else {
-            CompactRecord::of(record_of(entry)?)
+            CompactRecord::of(entry.record()?)
         };
         Ok(ReadyUrl { key, path: entry.path.to_vec(), known })
     }
@@ -219,14 +218,18 @@ impl HostCursor {
         }
         for _ in 0..range.len {
             let entry = cursor.advance()?;
-            let Some(key) = key(policy, &entry, now, false)? else { continue };
+            let (key, ready) = match (entry_key(policy, &entry, now, false), entry.ready()) {
+                (Ok(Some(key)), Ok(ready)) => (key, ready),
+                (Ok(None), _) => continue,
+                (Err(what), _) | (_, Err(what)) => return Err(cursor.damaged(what)),
+            };
             if self.last.as_ref().is_none_or(|last| (key, entry.path) > (last.0, &last.1[..])) {
-                top_k.push(key, &entry, ready(&entry)? > now);
+                top_k.push(key, &entry, ready > now);
             }
         }
         self.batch.clear();
         for (key, entry) in top_k.smallest(count.max(BATCH_URLS)) {
-            self.batch.push_back(ReadyUrl::of(key, &entry)?);
+            self.batch.push_back(ReadyUrl::of(key, &entry).map_err(|what| cursor.damaged(what))?);
         }
         self.is_last_batch = self.batch.len() == top_k.len();
         Ok(())

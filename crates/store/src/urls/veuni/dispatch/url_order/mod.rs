@@ -1,12 +1,15 @@
-//! Which of a host's URLs are pre-scheduled: the ones that may be handed out before its bucket is merged again.
+//! Which of a host's URLs are pre-scheduled, that is, may be drawn before its bucket is compacted again: policies, one
+//! file each.
 //!
-//! One policy a file. Pure: the merge asks, and obeys.
+//! Pure: facts in, a key out. Compaction chooses by them, and dispatch draws in their order.
 
 mod breadth;
 mod refresh;
 mod shortest;
 
+use crate::urls::veuni::bucket::UrlEntry;
 use farol_base::Timestamp;
+use farol_base::codec::DecodeError;
 use std::fmt;
 
 pub use breadth::Breadth;
@@ -36,6 +39,25 @@ pub trait UrlOrder: Send + Sync + fmt::Debug {
     fn is_due(&self, left: u64) -> bool {
         left < LEFT_MIN
     }
+}
+
+/// The key of a stored URL; `None` where it is not visited again.
+pub(in crate::urls::veuni) fn entry_key(
+    order: &dyn UrlOrder,
+    entry: &UrlEntry<'_>,
+    now: Timestamp,
+    new_host: bool,
+) -> Result<Option<u64>, DecodeError> {
+    let due = entry.ready()?;
+    if due == Timestamp::NEVER {
+        return Ok(None);
+    }
+    let candidate = Candidate {
+        path_bytes: entry.path.len(),
+        depth: entry.depth,
+        due: (entry.state != 0).then_some(due),
+    };
+    Ok(Some(order.key(&candidate, now, new_host)))
 }
 
 /// Key of a visited URL that is due then: behind every URL that was never visited.

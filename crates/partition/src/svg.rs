@@ -1,4 +1,4 @@
-//! A plan as a picture: a map of the world where places are known, parts and what they exchange otherwise.
+//! A plan as an SVG drawing: a map of the world where places are known, parts and what they exchange otherwise.
 
 use crate::Space;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ const HEIGHT: f64 = 540.0;
 const DRAWN_MAX: usize = 4000;
 
 /// Draws who owns what.
-pub fn svg(space: &Space, part: &[u32]) -> String {
+pub fn draw(space: &Space, part: &[u32]) -> String {
     let placed = space.servers.iter().filter(|server| server.position.is_some()).count();
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {:.0}\" font-family=\"sans-serif\" \
@@ -173,7 +173,7 @@ mod tests {
     use crate::{Agent, Position, Server};
 
     #[test]
-    fn both_pictures_show_everybody() {
+    fn both_drawings_show_everybody() {
         let server = |n: usize, position| Server {
             name: format!("<h{n}>"),
             pages: n as u64,
@@ -190,15 +190,15 @@ mod tests {
             rtt: vec![],
         };
         for is_map in [true, false] {
-            let picture = svg(&space, &[0, 0, 1, 1, 1]);
-            assert_eq!(picture.matches("<circle").count(), 5);
-            assert_eq!(picture.contains(">a &amp; b</text>"), is_map);
-            assert_eq!(picture.contains("2 links"), !is_map);
+            let drawing = draw(&space, &[0, 0, 1, 1, 1]);
+            assert_eq!(drawing.matches("<circle").count(), 5);
+            assert_eq!(drawing.contains(">a &amp; b</text>"), is_map);
+            assert_eq!(drawing.contains("2 links"), !is_map);
             assert!(
-                picture.starts_with("<svg")
-                    && picture.ends_with("</svg>\n")
-                    && !picture.contains("NaN")
-                    && !picture.contains("<h")
+                drawing.starts_with("<svg")
+                    && drawing.ends_with("</svg>\n")
+                    && !drawing.contains("NaN")
+                    && !drawing.contains("<h")
             );
             space.servers.iter_mut().for_each(|server| server.position = None);
         }
