@@ -66,7 +66,7 @@ impl Counts {
     }
 }
 
-/// Decides whether an answer is worth keeping at all ([Gomez14]'s admission policy, §1.5).
+/// Decides whether an answer is worth keeping at all (\[Gomez14\]'s admission policy, §1.5).
 pub type Admission<K, V> = Box<dyn FnMut(&Entry<K, V>) -> bool + Send>;
 
 /// A node.
