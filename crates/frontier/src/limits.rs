@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Longest a cached robots.txt is trusted (RFC 9309 §2.4).
-pub const ROBOTS_VALID_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long a cached robots.txt is trusted, at most (RFC 9309 §2.4).
+pub const ROBOTS_VALID: Duration = Duration::from_secs(24 * 3600);
 
 /// Shortest a cached robots.txt is trusted: `Cache-Control: max-age=0` must not double every request.
 pub const ROBOTS_VALID_MIN: Duration = Duration::from_secs(600);

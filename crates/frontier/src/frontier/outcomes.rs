@@ -24,10 +24,10 @@ impl Frontier {
                 let rests = polite::rests(&*self.rule, &facts, self.limits.slow_after);
                 // A site that asks for half a day or more would see its robots.txt expire before its page's
                 // turn, for ever: there the page follows after the rule's delay, and the long rest comes then.
-                let long = rests.host > limits::ROBOTS_VALID_MAX / 2;
+                let long = rests.host > limits::ROBOTS_VALID / 2;
                 let rest = if long { rests.address } else { rests.host };
-                let least = now + (rest * 2 + limits::ROBOTS_VALID_MIN).min(limits::ROBOTS_VALID_MAX);
-                let valid = valid_until.max(least).min(now + limits::ROBOTS_VALID_MAX);
+                let least = now + (rest * 2 + limits::ROBOTS_VALID_MIN).min(limits::ROBOTS_VALID);
+                let valid = valid_until.max(least).min(now + limits::ROBOTS_VALID);
                 entry.memory.robots_valid_until = Some(valid);
                 entry.just_read_robots = true;
                 entry.memory.not_before = now + rest;
