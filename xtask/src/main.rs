@@ -83,5 +83,8 @@ fn test(browser: Browser) -> Result<(), String> {
         let name = format!("example {example} of {package}");
         run::step(&name, "cargo", &["run", "--quiet", "-p", package, "--example", example])?;
     }
-    run::step("examples in the documentation", "cargo", &["test", "--workspace", "--doc", "--quiet"])
+    run::step("examples in the documentation", "cargo", &["test", "--workspace", "--doc", "--quiet"])?;
+    // A link that leads nowhere is an error: half a minute, where the rest is built.
+    let pages = ["RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--workspace", "--no-deps", "--quiet"];
+    run::step("pages of the documentation", "env", &pages)
 }

@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(nodes[3].len().1, 0);
         let kept = |nodes: &[Node]| nodes.iter().map(|node| node.len().1).sum::<usize>();
         assert_eq!(kept(&nodes), 50);
-        // Its successor held the only copies under the thesis' rule; here it held few.
+        // Its successor held the only copies under [Gomez14]'s rule; here it held few.
         nodes[4].clear();
         assert!(kept(&nodes) >= 35, "{}", kept(&nodes));
         assert!(all.keepers(&Ring::equal(1), NodeId(0), 1).is_empty());

@@ -6,9 +6,9 @@
 //! [`store::Store`]s, or says that it has not; then the index is asked once, however many people wait
 //! ([`flight::Flights`]), and the answer goes to the node that missed.
 //!
-//! Around this, at their own pace, work the four mechanisms of [Gomez14]:
+//! Around this, at their own pace, work the four mechanisms of \[Gomez14\]:
 //!
-//! | mechanism (the thesis' letter) | against | where | [Gomez14] |
+//! | mechanism (\[Gomez14\]'s letter) | against | where | \[Gomez14\] |
 //! |---|---|---|---|
 //! | hot-key replication (D) | queries that are asked far more than others | [`hot`] | ch. 4 |
 //! | rebalancing by moving borders (B) | drift, nodes that come and go | [`balance`] | ch. 5 |

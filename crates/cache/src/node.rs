@@ -1,8 +1,8 @@
 //! A cache node: its own entries (`cache`), and copies of its predecessor's best ones (`copies`).
 //!
-//! Algorithm 6 of the thesis (§7.3): what is asked for and stands only in `copies` is adopted into `cache` at
+//! Algorithm 6 of [Gomez14 §7.3]: what is asked for and stands only in `copies` is adopted into `cache` at
 //! once, because copies of a dead node last until the next round. Both stores together have the room that one node
-//! without protection would have: (1-α)N + αN.
+//! without failover copies would have: (1-α)N + αN.
 //!
 //! INVARIANT: one node answers one question with one look at each store; it never asks another node.
 
@@ -66,7 +66,7 @@ impl Counts {
     }
 }
 
-/// Decides whether an answer is worth keeping at all (the thesis' admission policy, §1.5).
+/// Decides whether an answer is worth keeping at all (\[Gomez14\]'s admission policy, §1.5).
 pub type Admission<K, V> = Box<dyn FnMut(&Entry<K, V>) -> bool + Send>;
 
 /// A node.
@@ -172,7 +172,7 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
         });
     }
 
-    /// The best entries, a share of all that there is room for; what a protection round sends.
+    /// The best entries, a share of all that there is room for; what a round of failover copies sends.
     pub fn top(&self, share: f64) -> impl Iterator<Item = &Entry<K, V>> {
         self.cache.top(self.count_of(share))
     }

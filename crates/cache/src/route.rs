@@ -95,7 +95,7 @@ impl HotRules {
 }
 
 impl RouterRules {
-    /// All three as [Gomez14] has them.
+    /// All three as \[Gomez14\] has them.
     pub fn thesis() -> RouterRules {
         RouterRules {
             hot: Some(HotRules::thesis()),
@@ -215,7 +215,7 @@ impl<K: Eq + Clone> Router<K> {
     }
 
     /// Nodes that an answer is given to which `node` did not have: where our rules spread the query, all that serve it, each
-    /// of which would miss it once otherwise; its owner, where it is not hot; under the thesis' rules the node that was asked
+    /// of which would miss it once otherwise; its owner, where it is not hot; under \[Gomez14\]'s rules the node that was asked
     /// (§4.3.3), which is the owner or serves the query.
     pub fn given_to(&self, hash: u64, node: NodeId) -> Vec<NodeId> {
         let gives = self.rules.hot.is_some_and(|hot| hot.give_at_once);

@@ -140,7 +140,7 @@ impl Addresses {
         }
     }
 
-    /// Brings an address where it belongs: into the ready queue, onto the timers, or away.
+    /// Brings an address where it belongs: into the ready queue, behind a timer, or away.
     fn settle(&mut self, now: Timestamp, id: AddressId) -> Alarm {
         let address = self.slots.get_mut(id.0 as usize)?.as_mut()?;
         if address.busy || address.ready || address.alarm {

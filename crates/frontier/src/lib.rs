@@ -75,4 +75,4 @@ mod simulated;
 pub use frontier::Frontier;
 pub use hosts::{Counts, HostMemory, HostState, HostView};
 pub use lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Step, Task};
-pub use limits::{Limits, RetryPolicy};
+pub use limits::{Limits, ROBOTS_VALID, RetryPolicy};

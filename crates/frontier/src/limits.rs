@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Longest a cached robots.txt is trusted (RFC 9309 §2.4).
-pub const ROBOTS_VALID_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long a cached robots.txt is trusted, at most (RFC 9309 §2.4).
+pub const ROBOTS_VALID: Duration = Duration::from_secs(24 * 3600);
 
 /// Shortest a cached robots.txt is trusted: `Cache-Control: max-age=0` must not double every request.
 pub const ROBOTS_VALID_MIN: Duration = Duration::from_secs(600);
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_and_then_the_host_is_set_aside() {
+    fn pauses_double_and_then_the_host_is_quarantined() {
         let retry = Limits::default().robots_retry;
         let minutes = |failures| retry.pause(failures).as_secs() / 60;
         let pauses: Vec<u64> = (1..=7).map(minutes).collect();

@@ -49,7 +49,7 @@ fn shingle(window: &[u64; SHINGLE]) -> u64 {
 
 /// Calls `found` with the hash of each word.
 fn each_word(bytes: &[u8], mut found: impl FnMut(u64)) {
-    let mut word = Word::default();
+    let mut word = ShingleWord::default();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         at += 1;
@@ -74,13 +74,13 @@ fn each_word(bytes: &[u8], mut found: impl FnMut(u64)) {
 
 /// A word being read, eight bytes to a step of its hash.
 #[derive(Default)]
-struct Word {
+struct ShingleWord {
     hash: u64,
     packed: u64,
     len: usize,
 }
 
-impl Word {
+impl ShingleWord {
     fn push(&mut self, byte: u8) {
         self.packed = self.packed << 8 | u64::from(byte);
         self.len += 1;
@@ -93,7 +93,7 @@ impl Word {
     fn end(&mut self, found: &mut impl FnMut(u64)) {
         if self.len > 0 {
             found(mix(self.hash ^ self.packed ^ (self.len as u64) << 57));
-            *self = Word::default();
+            *self = ShingleWord::default();
         }
     }
 }

@@ -18,6 +18,8 @@
 //!
 //! To see it at work: `examples/page_to_text.rs` reads a broken page.
 
+#![warn(missing_docs)]
+
 pub mod charset;
 pub mod feed;
 pub mod fingerprint;

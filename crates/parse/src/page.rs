@@ -61,9 +61,13 @@ pub struct Parsed {
     pub feeds: Vec<CanonicalUrl>,
     /// Where `meta refresh` leads, if elsewhere.
     pub refresh: Option<CanonicalUrl>,
+    /// The page asks not to be indexed.
     pub noindex: bool,
+    /// The page asks that its links are not followed.
     pub nofollow: bool,
+    /// The page asks that no copy of it is shown.
     pub noarchive: bool,
+    /// The page asks that no text of it is shown in results.
     pub nosnippet: bool,
     /// From this instant on the page counts as `noindex` (`unavailable_after`).
     pub unavailable_after: Option<Timestamp>,
@@ -77,6 +81,7 @@ pub struct Parsed {
     pub charset: &'static str,
     /// Kind of file for `filetype:`: `html`, `txt`, `xml`, `pdf`, …
     pub file_type: String,
+    /// What the bytes are.
     pub kind: Kind,
     /// What was odd about the page, each complaint at most once.
     pub complaints: Vec<Complaint>,

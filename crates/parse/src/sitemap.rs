@@ -1,10 +1,10 @@
 //! Reads sitemaps: the XML protocol (sitemaps.org), a text file of one URL per line, and feeds used as one.
 //!
-//! Never fails: of a broken file the entries before the break are read, and [`Complaint`]s say what was wrong.
+//! Never fails: of a broken file the entries before the break are read, and [`SitemapComplaint`]s say what was wrong.
 //! INVARIANT: at most [`ENTRIES_MAX`] entries from at most [`SITEMAP_BYTES_MAX`] bytes, in time linear in them.
 //! Does not check that a sitemap speaks of its own host only; whoever crawls has a scope for that.
 
-use crate::feed::xml::{self, Node, TextBuffer};
+use crate::feed::xml::{self, TextBuffer, XmlNode};
 use crate::{charset, feed};
 use farol_base::url::BaseUrl;
 use farol_base::{CanonicalUrl, Timestamp};
@@ -18,7 +18,9 @@ pub const ENTRIES_MAX: usize = 50_000;
 /// A page, or another sitemap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitemapEntry {
+    /// Its address.
     pub loc: CanonicalUrl,
+    /// When it was last changed, where that is said.
     pub lastmod: Option<Timestamp>,
 }
 
@@ -34,7 +36,7 @@ pub enum Sitemap {
 /// What was wrong with a sitemap; each kind at most once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Complaint {
+pub enum SitemapComplaint {
     /// It is longer than [`SITEMAP_BYTES_MAX`]; the rest was not read.
     Cut,
     /// It has more than [`ENTRIES_MAX`] entries; the rest was left out.
@@ -42,9 +44,19 @@ pub enum Complaint {
     /// It is no sitemap at all.
     NotASitemap,
     /// The XML could not be read beyond this byte of the decoded text.
-    Malformed { offset: u64, why: String },
+    Malformed {
+        /// The byte.
+        offset: u64,
+        /// What the XML reader said.
+        why: String,
+    },
     /// This many entries are no addresses of pages, the first of them this.
-    BadLocations { count: usize, first: String },
+    BadLocations {
+        /// How many.
+        count: usize,
+        /// The first of them, as written.
+        first: String,
+    },
     /// Some bytes have no meaning in the file's charset.
     UnreadableBytes,
 }
@@ -60,14 +72,14 @@ pub enum Complaint {
 /// assert_eq!(urls[0].loc.as_str(), "http://h/a?b=1&c=2");
 /// assert!(complaints.is_empty());
 /// ```
-pub fn parse(bytes: &[u8], base: &CanonicalUrl) -> (Sitemap, Vec<Complaint>) {
+pub fn parse(bytes: &[u8], base: &CanonicalUrl) -> (Sitemap, Vec<SitemapComplaint>) {
     let mut complaints = Vec::new();
     if bytes.len() > SITEMAP_BYTES_MAX {
-        complaints.push(Complaint::Cut);
+        complaints.push(SitemapComplaint::Cut);
     }
     let decoded = charset::decode(None, &bytes[..bytes.len().min(SITEMAP_BYTES_MAX)], None);
     if decoded.unreadable {
-        complaints.push(Complaint::UnreadableBytes);
+        complaints.push(SitemapComplaint::UnreadableBytes);
     }
     let mut list = List::new(base);
     let is_xml = decoded.text.trim_start().starts_with('<');
@@ -75,7 +87,7 @@ pub fn parse(bytes: &[u8], base: &CanonicalUrl) -> (Sitemap, Vec<Complaint>) {
         if is_xml { read_xml(&decoded.text, &mut list) } else { read_lines(&decoded.text, &mut list) };
     complaints.append(&mut list.complaints);
     if list.bad > 0 {
-        complaints.push(Complaint::BadLocations { count: list.bad, first: list.first_bad });
+        complaints.push(SitemapComplaint::BadLocations { count: list.bad, first: list.first_bad });
     }
     let entries = list.entries;
     (if index { Sitemap::Index(entries) } else { Sitemap::Urls(entries) }, complaints)
@@ -88,7 +100,7 @@ struct List<'a> {
     entries: Vec<SitemapEntry>,
     bad: usize,
     first_bad: String,
-    complaints: Vec<Complaint>,
+    complaints: Vec<SitemapComplaint>,
 }
 
 impl<'a> List<'a> {
@@ -119,7 +131,7 @@ impl<'a> List<'a> {
 fn read_lines(text: &str, list: &mut List<'_>) -> bool {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if list.is_full() {
-            list.complaints.push(Complaint::TooMany);
+            list.complaints.push(SitemapComplaint::TooMany);
             break;
         }
         // Anything is a relative reference; a list of pages has whole addresses.
@@ -131,7 +143,7 @@ fn read_lines(text: &str, list: &mut List<'_>) -> bool {
     }
     if list.entries.is_empty() {
         list.bad = 0;
-        list.complaints.push(Complaint::NotASitemap);
+        list.complaints.push(SitemapComplaint::NotASitemap);
     }
     false
 }
@@ -139,7 +151,7 @@ fn read_lines(text: &str, list: &mut List<'_>) -> bool {
 /// Reads the XML form, or a feed. Answers whether it is an index.
 fn read_xml(text: &str, list: &mut List<'_>) -> bool {
     let mut reading =
-        Reading { index: None, depth: 0, open: None, text: TextBuffer::default(), feed: false, list };
+        SitemapReader { index: None, depth: 0, open: None, text: TextBuffer::default(), feed: false, list };
     let walked = xml::walk(text, |node| reading.take(node));
     reading.close();
     let (index, is_feed) = (reading.index, reading.feed);
@@ -148,44 +160,44 @@ fn read_xml(text: &str, list: &mut List<'_>) -> bool {
         return false;
     }
     if index.is_none() {
-        list.complaints.push(Complaint::NotASitemap);
+        list.complaints.push(SitemapComplaint::NotASitemap);
     } else if let Err(broken) = walked {
-        list.complaints.push(Complaint::Malformed { offset: broken.offset, why: broken.why });
+        list.complaints.push(SitemapComplaint::Malformed { offset: broken.offset, why: broken.why });
     }
     index == Some(true)
 }
 
 /// An entry whose end has not come.
-struct Open {
+struct OpenEntry {
     depth: usize,
     loc: String,
     lastmod: Option<Timestamp>,
 }
 
-struct Reading<'l, 'a> {
+struct SitemapReader<'l, 'a> {
     /// What the root element says; `None` before it, or where it is something else.
     index: Option<bool>,
     depth: usize,
-    open: Option<Open>,
+    open: Option<OpenEntry>,
     text: TextBuffer,
     feed: bool,
     list: &'l mut List<'a>,
 }
 
-impl Reading<'_, '_> {
+impl SitemapReader<'_, '_> {
     /// Takes a node; answers whether to go on.
-    fn take(&mut self, node: Node<'_>) -> bool {
+    fn take(&mut self, node: XmlNode<'_>) -> bool {
         match node {
-            Node::Start(name, _) => {
+            XmlNode::Start(name, _) => {
                 self.depth += 1;
                 return self.start(name);
             }
-            Node::Text(text) => {
+            XmlNode::Text(text) => {
                 if self.at_child() {
                     self.text.push(text);
                 }
             }
-            Node::End(name) => {
+            XmlNode::End(name) => {
                 self.end(name);
                 self.depth = self.depth.saturating_sub(1);
             }
@@ -206,10 +218,10 @@ impl Reading<'_, '_> {
         if matches!(name, "url" | "sitemap") {
             self.close();
             if self.list.is_full() {
-                self.list.complaints.push(Complaint::TooMany);
+                self.list.complaints.push(SitemapComplaint::TooMany);
                 return false;
             }
-            self.open = Some(Open { depth: self.depth, loc: String::new(), lastmod: None });
+            self.open = Some(OpenEntry { depth: self.depth, loc: String::new(), lastmod: None });
         } else if self.at_child() {
             self.text.clear();
         }
@@ -255,7 +267,7 @@ mod tests {
 
     /// Entries as `url|date`, and the complaints.
     #[track_caller]
-    fn check(text: &str, index: bool, want: &[&str], complaints: &[Complaint]) {
+    fn check(text: &str, index: bool, want: &[&str], complaints: &[SitemapComplaint]) {
         let (sitemap, got_complaints) = parse(text.as_bytes(), &base());
         let (is_index, entries) = match sitemap {
             Sitemap::Index(entries) => (true, entries),
@@ -303,7 +315,7 @@ mod tests {
             "some words\nhttp://h/a",
             false,
             &["http://h/a|"],
-            &[Complaint::BadLocations { count: 1, first: String::new() }],
+            &[SitemapComplaint::BadLocations { count: 1, first: String::new() }],
         );
     }
 
@@ -328,13 +340,13 @@ mod tests {
             "{}",
             "<rdf:RDF></rdf:RDF>",
         ] {
-            check(text, false, &[], &[Complaint::NotASitemap]);
+            check(text, false, &[], &[SitemapComplaint::NotASitemap]);
         }
     }
 
     #[test]
     fn broken_files_give_what_was_read() {
-        let bad = |count, first: &str| Complaint::BadLocations { count, first: first.into() };
+        let bad = |count, first: &str| SitemapComplaint::BadLocations { count, first: first.into() };
         check("<urlset><url><loc>http://h/a</loc>", false, &["http://h/a|"], &[]);
         check("<urlset><url><loc>http://h/a</loc><url><loc>http://h/b</url>", false, &["http://h/a|"], &[]);
         check("<urlset><url><loc>http://h/a?x&y=1</loc></url>", false, &["http://h/a?x&y=1|"], &[]);
@@ -346,7 +358,7 @@ mod tests {
         );
         let (sitemap, complaints) = parse(b"<urlset><url><loc>http://h/a</loc></url><url <!-- ", &base());
         assert!(matches!(sitemap, Sitemap::Urls(urls) if urls.len() == 1));
-        assert!(matches!(complaints[..], [Complaint::Malformed { .. }]), "{complaints:?}");
+        assert!(matches!(complaints[..], [SitemapComplaint::Malformed { .. }]), "{complaints:?}");
     }
 
     #[test]
@@ -354,10 +366,10 @@ mod tests {
         let many = format!("<urlset>{}", "<url><loc>http://h/a</loc></url>".repeat(ENTRIES_MAX + 1));
         let (sitemap, complaints) = parse(many.as_bytes(), &base());
         assert!(matches!(sitemap, Sitemap::Urls(urls) if urls.len() == ENTRIES_MAX));
-        assert_eq!(complaints, [Complaint::TooMany]);
+        assert_eq!(complaints, [SitemapComplaint::TooMany]);
         let (sitemap, complaints) = parse("http://h/a\n".repeat(ENTRIES_MAX + 1).as_bytes(), &base());
         assert!(matches!(sitemap, Sitemap::Urls(urls) if urls.len() == ENTRIES_MAX));
-        assert_eq!(complaints, [Complaint::TooMany]);
+        assert_eq!(complaints, [SitemapComplaint::TooMany]);
         let exactly = format!("<urlset>{}</urlset>", "<url><loc>http://h/a</loc></url>".repeat(ENTRIES_MAX));
         assert_eq!(parse(exactly.as_bytes(), &base()).1, []);
         let deep = format!("<urlset>{}", "<url>".repeat(300_000));

@@ -7,7 +7,7 @@
 //! how far away it is ([`rtt`]) and where ([`geo`]). All that becomes a [`Space`]: servers, links between them, agents,
 //! and the time from each agent to each server.
 //!
-//! From time to time the space is split anew. Each [objective](objective) says in its own graph what it would like to
+//! From time to time the space is split anew. Each [`objective`] says in its own graph what it would like to
 //! keep together or near; [`objective::combine`] makes one graph of them; [`split`] cuts it so that every agent gets
 //! its share of pages and little is cut. The answer becomes a routing table: blocks of addresses where all
 //! that lies in one belongs to the same agent, exceptions where it does not. Agents look each new URL up in it and send

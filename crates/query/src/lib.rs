@@ -3,7 +3,8 @@
 //! The life of a question: somebody types `"ponte rio" história -facebook lang:pt`. [`read`](fn@read) turns the line
 //! into a [`Query`](farol_base::query::Query) and a list of [`Complaint`]s; it never fails, because whatever is not
 //! understood is read as words. The query goes to every shard. Their answers come back and [`merge`](fn@merge) makes
-//! one of them. [`write`](fn@write) spells a query in its one canonical way, which serves as link, log line and cache key.
+//! one of them. [`write`](fn@write) spells a query in its one canonical way, for links and for people; what the
+//! cache knows a question by, in any order and case of its words, is its key (`farol_cache::key`).
 //!
 //! | typed | meaning |
 //! |---|---|

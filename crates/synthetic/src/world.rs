@@ -57,7 +57,7 @@ pub enum Likeness {
     Near,
 }
 
-/// Which endless place a page leads into; see [`super::trap`].
+/// Which endless place a page leads into; see `trap.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     Calendar,

@@ -2,10 +2,11 @@
 //!
 //! Every path that our documents name must exist, every crate must be on the map, every file of ours must
 //! be free of what belongs to one machine only. [`arrows`] compares the dependencies between crates with the map,
-//! [`history`] looks at the subjects of commits.
+//! [`names`] looks for types of one crate that share a name, [`history`] at the subjects of commits.
 
 mod arrows;
 mod history;
+mod names;
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,7 @@ pub fn check() -> Result<(), String> {
     }
     check_map(&root, &mut problems);
     arrows::check(&root, &mut problems);
+    names::check(&root, &mut problems);
     history::check(&root, &mut problems);
     for file in sources(&root) {
         let text = std::fs::read_to_string(&file).unwrap_or_default();

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// Parameters, with the thesis' values.
+/// Parameters, with \[Gomez14\]'s values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// `x`: deviations above the mean; 0.5 to 2 are useful.
@@ -101,7 +101,7 @@ pub fn severity(variation: f64) -> u8 {
     (1.0 + (variation / 0.5).floor()).clamp(1.0, 4.0) as u8
 }
 
-/// Nodes for a burst (our reading; the thesis gives no table): as many quarters of all as it is severe.
+/// Nodes for a burst (our reading; \[Gomez14\] gives no table): as many quarters of all as it is severe.
 pub fn nodes_for(severity: u8, nodes: usize) -> usize {
     (nodes * usize::from(severity)).div_ceil(4).clamp(2.min(nodes), nodes)
 }

@@ -1,6 +1,6 @@
 //! Hot-key replication (D in [Gomez14 ch. 4]): what is asked far more than the rest is served by several nodes.
 //!
-//! [`SpaceSaving`] counts; [`degree`] says how many nodes a query needs; [`sequence`] says which; [`table`] remembers
+//! [`SpaceSaving`] counts; [`degree`] says how many nodes a query needs; [`mod@sequence`] says which; [`table`] remembers
 //! what is hot, lets degrees rise at once and fall slowly, and picks a node for each question.
 
 pub mod degree;

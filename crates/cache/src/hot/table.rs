@@ -1,6 +1,6 @@
 //! What is hot now, on which nodes, and whose turn it is [Gomez14 §4.3.2, §4.3.3].
 //!
-//! A degree rises at once and falls one step at a time, each after it was not needed for a while (the thesis' `A`).
+//! A degree rises at once and falls one step at a time, each after it was not needed for a while (\[Gomez14\]'s `A`).
 //! INVARIANT: never more queries than the table has room for; the set of a query holds live nodes only.
 
 use super::degree::Degree;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Which of a hot query's nodes gets a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// Each in turn (the thesis').
+    /// Each in turn (\[Gomez14\]'s).
     #[default]
     RoundRobin,
     /// The one that this front has sent least to in this interval (ours).

@@ -1,4 +1,4 @@
-//! Least recently used: the yardstick, and what the thesis argues with (§4.1).
+//! Least recently used: the yardstick, and what \[Gomez14\] argues with (§4.1).
 
 use super::Replace;
 use super::links::{Links, List, NONE};

@@ -8,7 +8,7 @@ use crate::fabric::{Table, Tables};
 use anyhow::Result;
 use farol_base::status::RecentVisit;
 use farol_base::{Host, PagePosition, Timestamp};
-use farol_frontier::HostMemory;
+use farol_frontier::{HostMemory, ROBOTS_VALID};
 use farol_parse::robots::Robots;
 use farol_partition::rtt::Samples;
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,6 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// robots.txt may be used for this long (RFC 9309, section 2.4).
-pub const ROBOTS_VALID: Duration = Duration::from_secs(24 * 3600);
 
 /// Visits of a host that the dashboard shows.
 const RECENT_MAX: usize = 10;

@@ -1,6 +1,6 @@
 //! The frontier itself: decides who is resolved, leased, refilled, rested and quarantined.
 //!
-//! Every host is in exactly one place: a queue (`to_resolve`, `to_refill`), its address's line, the timers, or
+//! Every host is in exactly one place: a queue (`to_resolve`, `to_refill`), its address's line, behind a timer, or
 //! in somebody's hands (asked or leased).
 //! Costs O(log n) per call, and O(1) where the delay is 0; nothing scans the hosts.
 
@@ -374,7 +374,7 @@ fn facts(entry: &HostEntry, pages_on_densest: u64, limits: &Limits) -> Facts {
 /// Cuts a remembered state down to what can be true: it comes from a disk, perhaps from another clock.
 fn plausible(now: Timestamp, memory: HostMemory) -> HostMemory {
     HostMemory {
-        robots_valid_until: memory.robots_valid_until.map(|until| until.min(now + limits::ROBOTS_VALID_MAX)),
+        robots_valid_until: memory.robots_valid_until.map(|until| until.min(now + limits::ROBOTS_VALID)),
         crawl_delay: memory.crawl_delay.map(|delay| delay.min(limits::CRAWL_DELAY_MAX)),
         not_before: memory.not_before.min(now + limits::QUARANTINE_MAX),
         ..memory

@@ -24,10 +24,10 @@ impl Frontier {
                 let rests = polite::rests(&*self.rule, &facts, self.limits.slow_after);
                 // A site that asks for half a day or more would see its robots.txt expire before its page's
                 // turn, for ever: there the page follows after the rule's delay, and the long rest comes then.
-                let long = rests.host > limits::ROBOTS_VALID_MAX / 2;
+                let long = rests.host > limits::ROBOTS_VALID / 2;
                 let rest = if long { rests.address } else { rests.host };
-                let least = now + (rest * 2 + limits::ROBOTS_VALID_MIN).min(limits::ROBOTS_VALID_MAX);
-                let valid = valid_until.max(least).min(now + limits::ROBOTS_VALID_MAX);
+                let least = now + (rest * 2 + limits::ROBOTS_VALID_MIN).min(limits::ROBOTS_VALID);
+                let valid = valid_until.max(least).min(now + limits::ROBOTS_VALID);
                 entry.memory.robots_valid_until = Some(valid);
                 entry.just_read_robots = true;
                 entry.memory.not_before = now + rest;
@@ -125,7 +125,7 @@ impl Frontier {
     }
 
     /// Counts a failure, and lets the host pause or quarantines it. The first pause is the one that the server asked
-    /// for; after that it is at least ours, lest a server that says "in a second" each time uses our patience up in
+    /// for; after that it is at least ours, lest a server that says "in a second" each time uses our tries up in
     /// seconds. None is shorter than the usual rest.
     fn back_off(&mut self, now: Timestamp, id: HostId, retry: RetryPolicy, asked_for: Option<Duration>) {
         let Some(entry) = self.hosts.get_mut(id) else { return };

@@ -42,7 +42,7 @@ impl Frontier {
         }
     }
 
-    /// Puts a host on the timers until its `not_before`.
+    /// Sets a timer for a host, for its `not_before`.
     pub(super) fn rest(&mut self, id: HostId, state: HostState) {
         if let Some(at) = self.hosts.get(id).map(|entry| entry.memory.not_before) {
             self.sleep(id, at, state);

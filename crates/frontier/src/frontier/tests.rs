@@ -1,7 +1,7 @@
 //! Scenes from the life of a host, told step by step.
 
 use super::*;
-use crate::limits::{ROBOTS_VALID_MAX, RetryPolicy};
+use crate::limits::{ROBOTS_VALID, RetryPolicy};
 use crate::polite::Constant;
 use farol_base::CanonicalUrl;
 use std::net::IpAddr;
@@ -48,7 +48,7 @@ impl Scene {
     /// Adds a host whose robots.txt is known, with pages, ready to be leased.
     fn add(&mut self, name: &str, address: IpAddr, paths: &[&str]) {
         let memory =
-            HostMemory { robots_valid_until: Some(self.now + ROBOTS_VALID_MAX), ..HostMemory::default() };
+            HostMemory { robots_valid_until: Some(self.now + ROBOTS_VALID), ..HostMemory::default() };
         assert_eq!(self.frontier.add_host(self.now, &host(name), memory), Added::New);
         self.resolve(name, Resolution::Address(address));
         self.refill(name, paths);
@@ -171,7 +171,7 @@ fn what_is_remembered_is_not_asked_again() {
     scene.refill("a", &["1", "2"]);
     let lease = scene.lease_page(page("a", "1"));
     // A page that takes a day: robots.txt is a day old at most, whatever was remembered.
-    scene.now = scene.now + ROBOTS_VALID_MAX;
+    scene.now = scene.now + ROBOTS_VALID;
     let _ = scene.done(lease, FETCHED);
     scene.wait();
     scene.resolve("a", Resolution::Address(ip(1)));
@@ -244,7 +244,7 @@ fn a_throttled_page_comes_first_again_when_the_server_says() {
 }
 
 #[test]
-fn a_dead_host_is_set_aside_with_its_pages() {
+fn a_dead_host_is_quarantined_with_its_pages() {
     let mut scene = Scene::default();
     scene.add("a", ip(1), &["1", "2", "3"]);
     let mut given_up = 0;

@@ -1,4 +1,4 @@
-//! The same rest for everybody [Exposto08] ("constant").
+//! The same rest for everybody \[Exposto08\] ("constant").
 
 use super::{DelayRule, Facts};
 use std::time::Duration;

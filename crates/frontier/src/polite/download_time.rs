@@ -1,4 +1,4 @@
-//! A multiple of the time that the last answer took [Exposto08] ("dynamic"; Mercator's rule).
+//! A multiple of the time that the last answer took \[Exposto08\] ("dynamic"; Mercator's rule).
 //!
 //! A busy or far server answers slowly and is asked more seldom; the crawler never takes more than one
 //! `times + 1`-th of a server's time.

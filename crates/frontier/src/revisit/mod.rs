@@ -1,4 +1,4 @@
-//! When a page is visited again: a small trait, one file per policy; and the theory of doing it best [Souza10].
+//! When a page is visited again: a small trait, one file per policy; and the theory of doing it best \[Souza10\].
 //!
 //! | file | what | run by |
 //! |---|---|---|

@@ -21,9 +21,13 @@ pub const GUESS_BYTES: usize = 64 << 10;
 pub enum Charset {
     /// One of the WHATWG Encoding standard.
     Standard(&'static Encoding),
+    /// IBM code page 855, Cyrillic.
     Ibm855,
+    /// Johab, Korean.
     Johab,
+    /// UTF-32, little-endian.
     Utf32Le,
+    /// UTF-32, big-endian.
     Utf32Be,
 }
 
@@ -104,7 +108,9 @@ fn with_errors(text: String) -> (Cow<'static, str>, bool) {
 /// A decoded page.
 #[derive(Clone, Debug)]
 pub struct Decoded<'b> {
+    /// The text.
     pub text: Cow<'b, str>,
+    /// The encoding that was used.
     pub charset: Charset,
     /// The page declares another charset, which its bytes contradict.
     pub declaration_wrong: bool,

@@ -9,7 +9,7 @@ pub(crate) mod xml;
 use crate::charset;
 use farol_base::url::BaseUrl;
 use farol_base::{CanonicalUrl, Timestamp};
-use xml::{Attributes, Node, TextBuffer};
+use xml::{Attributes, TextBuffer, XmlNode};
 
 /// How much of a feed is read.
 pub const FEED_BYTES_MAX: usize = 50 << 20;
@@ -23,6 +23,7 @@ pub const TITLE_BYTES_MAX: usize = 512;
 /// A page that a feed announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedEntry {
+    /// Its address.
     pub url: CanonicalUrl,
     /// Without markup, spaces collapsed; may be empty.
     pub title: String,
@@ -48,7 +49,7 @@ pub fn parse(bytes: &[u8], base: &CanonicalUrl) -> Option<Vec<FeedEntry>> {
 
 /// The same, of text that was decoded already.
 pub(crate) fn parse_text(text: &str, base: &CanonicalUrl) -> Option<Vec<FeedEntry>> {
-    let mut reading = Reading::new(base);
+    let mut reading = FeedReader::new(base);
     // A break is no reason to forget what came before it.
     let _ = xml::walk(text, |node| {
         reading.take(node);
@@ -59,7 +60,7 @@ pub(crate) fn parse_text(text: &str, base: &CanonicalUrl) -> Option<Vec<FeedEntr
 
 /// What the root element says.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FeedKind {
     Unknown,
     Rss,
     /// RDF is RSS 1.0 only where it has a channel or an item.
@@ -72,7 +73,7 @@ enum Kind {
 
 /// An entry whose end has not come.
 #[derive(Default)]
-struct Open {
+struct OpenItem {
     depth: usize,
     base: Option<BaseUrl>,
     /// The page's address, and how sure it is: an alternate link, a permanent id, anything.
@@ -89,21 +90,21 @@ enum Rank {
     Link,
 }
 
-struct Reading {
-    kind: Kind,
+struct FeedReader {
+    kind: FeedKind,
     depth: usize,
     base: BaseUrl,
-    open: Option<Open>,
+    open: Option<OpenItem>,
     text: TextBuffer,
     /// The present child of an entry is an id that is no address.
     opaque_id: bool,
     entries: Vec<FeedEntry>,
 }
 
-impl Reading {
-    fn new(base: &CanonicalUrl) -> Reading {
-        Reading {
-            kind: Kind::Unknown,
+impl FeedReader {
+    fn new(base: &CanonicalUrl) -> FeedReader {
+        FeedReader {
+            kind: FeedKind::Unknown,
             depth: 0,
             base: base.to_base(),
             open: None,
@@ -114,21 +115,21 @@ impl Reading {
     }
 
     fn is_over(&self) -> bool {
-        self.kind == Kind::NoFeed || self.entries.len() >= ENTRIES_MAX
+        self.kind == FeedKind::NoFeed || self.entries.len() >= ENTRIES_MAX
     }
 
-    fn take(&mut self, node: Node<'_>) {
+    fn take(&mut self, node: XmlNode<'_>) {
         match node {
-            Node::Start(name, attributes) => {
+            XmlNode::Start(name, attributes) => {
                 self.depth += 1;
                 self.start(name, &attributes);
             }
-            Node::Text(text) => {
+            XmlNode::Text(text) => {
                 if self.open.is_some() {
                     self.text.push(text);
                 }
             }
-            Node::End(name) => {
+            XmlNode::End(name) => {
                 self.end(name);
                 self.depth = self.depth.saturating_sub(1);
             }
@@ -136,26 +137,26 @@ impl Reading {
     }
 
     fn start(&mut self, name: &str, attributes: &Attributes<'_>) {
-        if self.kind == Kind::Unknown {
+        if self.kind == FeedKind::Unknown {
             self.kind = match name {
-                "rss" | "channel" => Kind::Rss,
-                "RDF" => Kind::Rdf { is_rss: false },
-                "feed" => Kind::Atom,
-                _ => Kind::NoFeed,
+                "rss" | "channel" => FeedKind::Rss,
+                "RDF" => FeedKind::Rdf { is_rss: false },
+                "feed" => FeedKind::Atom,
+                _ => FeedKind::NoFeed,
             };
             if let Some(base) = attributes.get("base") {
                 self.base.rebase(&base);
             }
             return;
         }
-        if let Kind::Rdf { is_rss } = &mut self.kind {
+        if let FeedKind::Rdf { is_rss } = &mut self.kind {
             *is_rss |= matches!(name, "channel" | "item");
         }
-        let is_entry = name == if self.kind == Kind::Atom { "entry" } else { "item" };
+        let is_entry = name == if self.kind == FeedKind::Atom { "entry" } else { "item" };
         if is_entry {
             // An entry inside an entry: the outer one was not closed.
             self.close();
-            let mut open = Open { depth: self.depth, ..Open::default() };
+            let mut open = OpenItem { depth: self.depth, ..OpenItem::default() };
             if let Some(base) = attributes.get("base") {
                 let mut own = self.base.clone();
                 own.rebase(&base);
@@ -236,13 +237,13 @@ impl Reading {
     fn finish(mut self) -> Option<Vec<FeedEntry>> {
         self.close();
         match self.kind {
-            Kind::Rss | Kind::Rdf { is_rss: true } | Kind::Atom => Some(self.entries),
-            Kind::Unknown | Kind::Rdf { is_rss: false } | Kind::NoFeed => None,
+            FeedKind::Rss | FeedKind::Rdf { is_rss: true } | FeedKind::Atom => Some(self.entries),
+            FeedKind::Unknown | FeedKind::Rdf { is_rss: false } | FeedKind::NoFeed => None,
         }
     }
 }
 
-impl Open {
+impl OpenItem {
     fn offer(&mut self, rank: Rank, link: &str) {
         let link = link.trim();
         let better = self.link.as_ref().is_none_or(|(known, _)| rank > *known);

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// A part of a document. Names are without their prefix.
-pub enum Node<'a> {
+pub enum XmlNode<'a> {
     Start(&'a str, Attributes<'a>),
     Text(Text<'a>),
     End(&'a str),
@@ -39,7 +39,7 @@ pub struct Broken {
 }
 
 /// Shows every node to `visit`, until it says `false`.
-pub fn walk(text: &str, mut visit: impl FnMut(Node<'_>) -> bool) -> Result<(), Broken> {
+pub fn walk(text: &str, mut visit: impl FnMut(XmlNode<'_>) -> bool) -> Result<(), Broken> {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
     config.check_end_names = false;
@@ -50,15 +50,15 @@ pub fn walk(text: &str, mut visit: impl FnMut(Node<'_>) -> bool) -> Result<(), B
             .read_event()
             .map_err(|error| Broken { offset: reader.error_position(), why: error.to_string() })?;
         let more = match &event {
-            Event::Start(tag) => visit(Node::Start(tag.local_name().as_ref(), Attributes(tag))),
+            Event::Start(tag) => visit(XmlNode::Start(tag.local_name().as_ref(), Attributes(tag))),
             Event::Empty(tag) => {
                 let name = tag.local_name();
-                visit(Node::Start(name.as_ref(), Attributes(tag))) && visit(Node::End(name.as_ref()))
+                visit(XmlNode::Start(name.as_ref(), Attributes(tag))) && visit(XmlNode::End(name.as_ref()))
             }
-            Event::End(tag) => visit(Node::End(tag.local_name().as_ref())),
-            Event::Text(text) => visit(Node::Text(Text::Plain(text))),
-            Event::GeneralRef(name) => visit(Node::Text(Text::Reference(name))),
-            Event::CData(text) => visit(Node::Text(Text::Literal(text))),
+            Event::End(tag) => visit(XmlNode::End(tag.local_name().as_ref())),
+            Event::Text(text) => visit(XmlNode::Text(Text::Plain(text))),
+            Event::GeneralRef(name) => visit(XmlNode::Text(Text::Reference(name))),
+            Event::CData(text) => visit(XmlNode::Text(Text::Literal(text))),
             Event::Eof => return Ok(()),
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => true,
         };

@@ -82,7 +82,7 @@ fn pack(key: u64, byte: u8) -> u64 {
 
 /// The language whose small words are by far the most.
 pub fn language(text: &str) -> Option<Language> {
-    let mut found = [Found::default(); LISTS.len()];
+    let mut found = [WordsFound::default(); LISTS.len()];
     let mut words = 0;
     let is_letter = |b: &u8| b.is_ascii_alphabetic() || *b >= 0x80;
     for word in text.as_bytes().split(|b| !is_letter(b)).filter(|word| !word.is_empty()) {
@@ -104,7 +104,7 @@ pub fn language(text: &str) -> Option<Language> {
     }
     let best = (0..ANSWERED).max_by_key(|&i| found[i].score)?;
     let rival = (0..LISTS.len()).filter(|&i| i != best).map(|i| found[i].score).max()?;
-    let Found { words: small, score } = found[best];
+    let WordsFound { words: small, score } = found[best];
     let sure =
         words >= WORDS_MIN && small * 100 >= words * PERCENT_MIN && score * 5 >= words && score >= 2 * rival;
     if sure { Language::parse(LISTS[best].0) } else { None }
@@ -112,7 +112,7 @@ pub fn language(text: &str) -> Option<Language> {
 
 /// What was found of one language.
 #[derive(Clone, Copy, Default)]
-struct Found {
+struct WordsFound {
     /// How many of its small words.
     words: usize,
     /// Three for each word that is only its own, one for each that one other language has too.

@@ -53,14 +53,18 @@ pub struct Robots {
 pub enum Verdict {
     /// `rule` is `None` where nothing is said about the path.
     Allowed {
+        /// The rule that decided, as it is written.
         rule: Option<String>,
     },
+    /// The path is refused.
     Refused {
+        /// The rule that decided, as it is written.
         rule: String,
     },
 }
 
 impl Verdict {
+    /// Whether the path may be fetched.
     pub fn is_allowed(&self) -> bool {
         matches!(self, Verdict::Allowed { .. })
     }
@@ -78,7 +82,7 @@ impl Robots {
     /// Reads a file for a crawler that calls itself `agent`: a product token (`farol`), or a whole User-Agent
     /// header, of which the token in front counts.
     pub fn parse(bytes: &[u8], agent: &str) -> Robots {
-        let mut reading = Reading::new(agent);
+        let mut reading = RulesReader::new(agent);
         for line in Lines::new(within_limit(bytes)) {
             reading.take(line);
         }
@@ -167,7 +171,7 @@ struct Group {
 }
 
 /// The state between two lines.
-struct Reading {
+struct RulesReader {
     agent: Vec<u8>,
     ours: Group,
     everybodys: Group,
@@ -178,9 +182,9 @@ struct Reading {
     sitemaps: Vec<String>,
 }
 
-impl Reading {
-    fn new(agent: &str) -> Reading {
-        Reading {
+impl RulesReader {
+    fn new(agent: &str) -> RulesReader {
+        RulesReader {
             agent: product_token(agent.as_bytes()).to_ascii_lowercase(),
             ours: Group::default(),
             everybodys: Group::default(),

@@ -35,7 +35,7 @@ pub fn of_element(tag: Tag, scanner: &Scanner<'_>, in_article: bool) -> Hint {
         Tag::Html | Tag::Body => return Hint::None,
         _ => {}
     }
-    let mut found = Found::default();
+    let mut found = HintsFound::default();
     for (name, value) in scanner.attrs() {
         match name.len() {
             2 if name.eq_ignore_ascii_case("id") => found.words(value),
@@ -58,7 +58,7 @@ pub fn of_element(tag: Tag, scanner: &Scanner<'_>, in_article: bool) -> Hint {
 }
 
 #[derive(Default)]
-struct Found {
+struct HintsFound {
     hidden: bool,
     main: bool,
     good: bool,
@@ -66,7 +66,7 @@ struct Found {
     bad: bool,
 }
 
-impl Found {
+impl HintsFound {
     fn verdict(&self, tag: Tag) -> Hint {
         if self.hidden {
             Hint::Hidden
@@ -95,13 +95,13 @@ impl Found {
     /// Reads a class or id word by word.
     fn words(&mut self, names: &str) {
         let names = &names.as_bytes()[..names.len().min(NAME_BYTES_MAX)];
-        let mut word = Word::default();
+        let mut word = HintWord::default();
         let mut last_lower = false;
         for &byte in names {
             let upper = byte.is_ascii_uppercase();
             if !byte.is_ascii_alphabetic() || (upper && last_lower) {
                 self.word(&word);
-                word = Word::default();
+                word = HintWord::default();
             }
             if byte.is_ascii_alphabetic() {
                 word.push(byte | 0x20);
@@ -111,7 +111,7 @@ impl Found {
         self.word(&word);
     }
 
-    fn word(&mut self, word: &Word) {
+    fn word(&mut self, word: &HintWord) {
         match word.meaning() {
             Meaning::Bad => self.bad = true,
             Meaning::Weak => self.weak = true,
@@ -132,12 +132,12 @@ enum Meaning {
 
 /// The first eight letters of a word, packed.
 #[derive(Default)]
-struct Word {
+struct HintWord {
     key: u64,
     len: usize,
 }
 
-impl Word {
+impl HintWord {
     fn push(&mut self, lower: u8) {
         if self.len < 8 {
             self.key = self.key << 8 | u64::from(lower);

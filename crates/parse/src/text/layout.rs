@@ -39,7 +39,7 @@ pub struct Layout {
     text: String,
     blocks: Vec<Block>,
     nodes: Vec<Node>,
-    stack: Vec<Open>,
+    stack: Vec<OpenElement>,
     /// How many elements of each kind are open, so that most stray end tags cost one look.
     open: [u16; TAGS],
     /// Open elements beyond [`DEPTH_MAX`].
@@ -57,7 +57,7 @@ pub struct Layout {
 }
 
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenElement {
     tag: Tag,
     node: u32,
 }
@@ -226,7 +226,7 @@ impl Layout {
         } else {
             parent
         };
-        self.stack.push(Open { tag, node });
+        self.stack.push(OpenElement { tag, node });
         self.open[tag as usize] += 1;
         self.silent += u32::from(is_silent(tag));
     }

@@ -1,7 +1,7 @@
 //! The routing table: who owns what is behind a URL [Exposto08 §3.4.2].
 //!
 //! A table maps blocks of addresses to owners, with exceptions for single hosts, and filters of the operator above
-//! everything. [`build`] makes it of a split; [`RoutingTable::condense`] makes a parent's table of its children's;
+//! everything. `build` makes it of a split; [`RoutingTable::condense`] makes a parent's table of its children's;
 //! [`Router`] looks up; [`binary`] is how it travels.
 //!
 //! INVARIANT: a look-up with the same table, host and address has the same answer everywhere.

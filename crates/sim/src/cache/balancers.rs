@@ -4,12 +4,12 @@
 //! `docs/decisions/cache.md` says why.
 
 use super::CacheArgs;
-use super::report::{Report, head, percent, row};
+use super::report::{CacheReport, head, percent, row};
 use super::service::Costs;
-use super::strategy::{Kind, Tuning};
+use super::strategy::{StrategyKind, Tuning};
 use super::stream::Burst;
 use super::tables::{Wanted, make, wanted};
-use super::world::Outcome;
+use super::world::ServiceOutcome;
 use farol_cache::balance::{Balancer, Dem, Direct, Gde, Gradient, RangeOf, Reach, Rid, Sid, Spread};
 use farol_cache::replace::Policy;
 use std::time::Duration;
@@ -119,13 +119,13 @@ impl Setting {
         load: f64,
         threads: usize,
         plan: impl Fn(&str) -> Wanted,
-    ) -> Vec<(Standing, Vec<Outcome>)> {
+    ) -> Vec<(Standing, Vec<ServiceOutcome>)> {
         let runs = names.iter().flat_map(|name| {
             self.places.iter().map(|places| self.wanted(plan(name), name, *places, load)).collect::<Vec<_>>()
         });
         let mut outcomes = make(runs.collect(), threads).into_iter();
         let of_name = |name: &&str| {
-            let runs: Vec<Outcome> =
+            let runs: Vec<ServiceOutcome> =
                 outcomes.by_ref().take(self.places.len()).map(|(_, outcome)| outcome).collect();
             (Standing::of(name, &runs), runs)
         };
@@ -149,15 +149,16 @@ struct Standing {
 }
 
 impl Standing {
-    fn of(name: &str, runs: &[Outcome]) -> Standing {
-        let mean =
-            |value: &dyn Fn(&Outcome) -> f64| runs.iter().map(value).sum::<f64>() / runs.len().max(1) as f64;
-        let calls = |outcome: &Outcome| outcome.calls.max(1) as f64;
+    fn of(name: &str, runs: &[ServiceOutcome]) -> Standing {
+        let mean = |value: &dyn Fn(&ServiceOutcome) -> f64| {
+            runs.iter().map(value).sum::<f64>() / runs.len().max(1) as f64
+        };
+        let calls = |outcome: &ServiceOutcome| outcome.calls.max(1) as f64;
         Standing {
             name: name.to_string(),
             most: mean(&|outcome| extremes(outcome).0),
             least: mean(&|outcome| extremes(outcome).1),
-            hits: mean(&Outcome::hit_rate),
+            hits: mean(&ServiceOutcome::hit_rate),
             moved_per_call: mean(&|outcome| outcome.moved / calls(outcome)),
             moved: mean(&|outcome| outcome.moved),
             moving: mean(&|outcome| outcome.moving_calls as f64 / calls(outcome)),
@@ -166,13 +167,13 @@ impl Standing {
 }
 
 /// Loads of the most and the least loaded node, each over the whole run.
-fn extremes(outcome: &Outcome) -> (f64, f64) {
+fn extremes(outcome: &ServiceOutcome) -> (f64, f64) {
     let loads = outcome.node_loads.iter().copied();
     (loads.clone().fold(0.0, f64::max), loads.fold(f64::INFINITY, f64::min))
 }
 
 /// Tables 5.2 and 5.3: the ring algorithms, alone and beside D.
-pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut Report, entries: u64) {
+pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut CacheReport, entries: u64) {
     const THESIS: [(&str, &str, &str); 8] = [
         ("none", "85.9 / 53.1 / 59.6 / –", "85.4 / 72.6 / 40.9 / –"),
         ("DEM", "73.0 / 55.0 / 59.5 / 0.11", "85.0 / 74.1 / 40.8 / 0.10"),
@@ -186,7 +187,9 @@ pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut Report, entries:
     let large = entries >= 1_000_000;
     // Loads of 62 % and 78 % in the mean, as the tables have.
     let (number, load) = if large { ("5.2", 0.62) } else { ("5.3", 0.78) };
-    for (none, balanced, beside) in [(Kind::Plain, Kind::B, "B alone"), (Kind::D, Kind::DB, "D and B")] {
+    for (none, balanced, beside) in
+        [(StrategyKind::Plain, StrategyKind::B, "B alone"), (StrategyKind::D, StrategyKind::DB, "D and B")]
+    {
         if !args.wants(beside) {
             continue;
         }
@@ -230,7 +233,7 @@ pub fn table_5_2(args: &CacheArgs, policy: Policy, report: &mut Report, entries:
 }
 
 /// Tables 5.4 to 5.7: RID's two thresholds.
-pub fn table_5_4(args: &CacheArgs, policy: Policy, report: &mut Report) {
+pub fn table_5_4(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
     const THRESHOLDS: [f64; 9] = [0.01, 0.02, 0.04, 0.06, 0.08, 0.10, 0.12, 0.14, 0.16];
     const TRIGGERS: [f64; 3] = [0.90, 0.95, 0.99];
     const THESIS: [&str; 9] = [
@@ -246,7 +249,7 @@ pub fn table_5_4(args: &CacheArgs, policy: Policy, report: &mut Report) {
     ];
     let all = THRESHOLDS.iter().flat_map(|threshold| TRIGGERS.map(|trigger| (*threshold, trigger)));
     let runs = all.map(|(threshold, efficiency_min)| {
-        let mut wanted = wanted(args, policy, Kind::DB, 20);
+        let mut wanted = wanted(args, policy, StrategyKind::DB, 20);
         let balancer: Box<dyn Balancer> = Box::new(Rid { threshold });
         wanted.plan.tuning = Tuning { balancer, efficiency_min, ..Tuning::default() };
         wanted
@@ -302,7 +305,7 @@ mod tests {
             label: String::new(),
             plan: Plan {
                 warm_up: 6.0 * HOUR,
-                ..Plan::new(if name == "none" { Kind::Plain } else { Kind::B }, 20, 500)
+                ..Plan::new(if name == "none" { StrategyKind::Plain } else { StrategyKind::B }, 20, 500)
             },
             stream: StreamConfig::default(),
             seconds: 30.0 * HOUR,

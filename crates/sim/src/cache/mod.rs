@@ -1,8 +1,8 @@
 //! The result cache's experiments (thesis of C. Gómez Pantoja, ch. 4 to 7): the product's own ring, router and nodes under
 //! streams of queries with the published statistics, or under a real log.
 //!
-//! [`stream`] makes queries, [`trace`] reads them; [`world`] runs a service of nodes over them, [`strategy`] holds the
-//! ways to choose a node, [`service`] says what waiting costs. [`tables`] and its neighbours print what the thesis
+//! [`stream`] makes queries, `farol_cache::trace` reads them; [`world`] runs a service of nodes over them, [`strategy`] holds the
+//! ways to choose a node, [`service`] says what waiting costs. `tables` and its neighbours print what the thesis
 //! prints, its figures beside ours.
 
 pub mod balancers;
@@ -89,7 +89,7 @@ pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
         ));
     }
     let policy = args.policy()?;
-    let mut report = report::Report::default();
+    let mut report = report::CacheReport::default();
     for table in &args.tables {
         match table.as_str() {
             "4.5" => tables::table_4_5(args, policy, &mut report),

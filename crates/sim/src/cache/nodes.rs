@@ -2,7 +2,7 @@
 
 use super::CacheArgs;
 use super::report::{head, percent, row};
-use super::strategy::Kind;
+use super::strategy::StrategyKind;
 use super::stream::{Stream, StreamConfig};
 use super::world::{Plan, run};
 use crate::input::read_text;
@@ -229,7 +229,7 @@ pub fn speed(args: &CacheArgs, policy: Policy) {
     }
     let queries = (args.queries + args.warm_up) * 1e6;
     let began = Instant::now();
-    let plan = Plan { policy, ..Plan::new(Kind::Ours, 30, args.entries) };
+    let plan = Plan { policy, ..Plan::new(StrategyKind::Ours, 30, args.entries) };
     let outcome = run(plan, Stream::new(StreamConfig::default()).take(queries as usize));
     let took = began.elapsed().as_secs_f64();
     println!(

@@ -1,6 +1,6 @@
 //! The hottest node's load over time as a picture: one line per run.
 
-use super::report::Report;
+use super::report::CacheReport;
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
@@ -12,7 +12,7 @@ const COLOURS: [&str; 8] =
 const MOST: f64 = 3.0;
 
 /// Draws all runs of a report.
-pub fn draw(report: &Report) -> String {
+pub fn draw(report: &CacheReport) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" font-family=\"sans-serif\" font-size=\"12\">\n",
         HEIGHT + 18.0 * report.runs.len() as f64
@@ -71,7 +71,7 @@ pub fn draw(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::strategy::Kind;
+    use crate::cache::strategy::StrategyKind;
     use crate::cache::stream::{Stream, StreamConfig};
     use crate::cache::world::{Plan, run};
 
@@ -81,8 +81,8 @@ mod tests {
             Stream::new(StreamConfig { rate: 50.0, ..StreamConfig::default() })
                 .take_while(|asked| asked.at < 600.0)
         };
-        let mut report = Report::default();
-        for kind in [Kind::Plain, Kind::Ours] {
+        let mut report = CacheReport::default();
+        for kind in [StrategyKind::Plain, StrategyKind::Ours] {
             report.runs.push(("test".to_string(), run(Plan::new(kind, 5, 100), stream())));
         }
         let svg = draw(&report);

@@ -1,14 +1,14 @@
 //! Collects outcomes, and writes them as Markdown and JSON.
 
-use super::world::Outcome;
+use super::world::ServiceOutcome;
 
 /// Everything that was run.
 #[derive(Default)]
-pub struct Report {
-    pub runs: Vec<(String, Outcome)>,
+pub struct CacheReport {
+    pub runs: Vec<(String, ServiceOutcome)>,
 }
 
-impl Report {
+impl CacheReport {
     pub fn json(&self) -> String {
         let runs: Vec<serde_json::Value> = self
             .runs

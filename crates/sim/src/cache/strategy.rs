@@ -21,7 +21,7 @@ const BOUND: f64 = 1.25;
 
 /// Which strategy.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum StrategyKind {
     /// Consistent hashing, fixed equal ranges.
     Plain,
     Modulo,
@@ -46,30 +46,37 @@ pub struct Mechanisms {
     pub protect: bool,
 }
 
-impl Kind {
-    pub const D: Kind = Kind::Thesis(Mechanisms { hot: true, balance: false, bursts: false, protect: false });
-    pub const B: Kind = Kind::Thesis(Mechanisms { hot: false, balance: true, bursts: false, protect: false });
-    pub const DB: Kind = Kind::Thesis(Mechanisms { hot: true, balance: true, bursts: false, protect: false });
-    pub const DBR: Kind = Kind::Thesis(Mechanisms { hot: true, balance: true, bursts: true, protect: false });
-    pub const DBRF: Kind = Kind::Thesis(Mechanisms { hot: true, balance: true, bursts: true, protect: true });
-    pub const PLAIN_F: Kind =
-        Kind::Thesis(Mechanisms { hot: false, balance: false, bursts: false, protect: true });
+impl StrategyKind {
+    pub const D: StrategyKind =
+        StrategyKind::Thesis(Mechanisms { hot: true, balance: false, bursts: false, protect: false });
+    pub const B: StrategyKind =
+        StrategyKind::Thesis(Mechanisms { hot: false, balance: true, bursts: false, protect: false });
+    pub const DB: StrategyKind =
+        StrategyKind::Thesis(Mechanisms { hot: true, balance: true, bursts: false, protect: false });
+    pub const DBR: StrategyKind =
+        StrategyKind::Thesis(Mechanisms { hot: true, balance: true, bursts: true, protect: false });
+    pub const DBRF: StrategyKind =
+        StrategyKind::Thesis(Mechanisms { hot: true, balance: true, bursts: true, protect: true });
+    pub const PLAIN_F: StrategyKind =
+        StrategyKind::Thesis(Mechanisms { hot: false, balance: false, bursts: false, protect: true });
 
     /// Bounded loads with the usual factor.
-    pub const BOUNDED: Kind = Kind::Bounded(BOUND);
+    pub const BOUNDED: StrategyKind = StrategyKind::Bounded(BOUND);
 
     pub fn name(self) -> String {
         match self {
-            Kind::Plain => "CH".to_string(),
-            Kind::Modulo => "modulo".to_string(),
-            Kind::Broadcast => "broadcast".to_string(),
-            Kind::Matrix(partitions) => format!("PD{partitions}"),
-            Kind::Virtual => format!("virtual nodes ({VIRTUAL})"),
-            Kind::Bounded(bound) => format!("bounded loads ({bound})"),
-            Kind::TwoChoices => "two choices".to_string(),
-            Kind::Ours => "ours".to_string(),
-            Kind::Thesis(Mechanisms { hot: false, balance: false, protect: true, .. }) => "CH+F".to_string(),
-            Kind::Thesis(on) => {
+            StrategyKind::Plain => "CH".to_string(),
+            StrategyKind::Modulo => "modulo".to_string(),
+            StrategyKind::Broadcast => "broadcast".to_string(),
+            StrategyKind::Matrix(partitions) => format!("PD{partitions}"),
+            StrategyKind::Virtual => format!("virtual nodes ({VIRTUAL})"),
+            StrategyKind::Bounded(bound) => format!("bounded loads ({bound})"),
+            StrategyKind::TwoChoices => "two choices".to_string(),
+            StrategyKind::Ours => "ours".to_string(),
+            StrategyKind::Thesis(Mechanisms { hot: false, balance: false, protect: true, .. }) => {
+                "CH+F".to_string()
+            }
+            StrategyKind::Thesis(on) => {
                 let names = [(on.hot, "D"), (on.balance, "B"), (on.bursts, "R"), (on.protect, "F")];
                 names.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect::<Vec<_>>().join("+")
             }
@@ -79,8 +86,8 @@ impl Kind {
     /// The protection that goes with it.
     pub fn copies(self) -> Option<FailoverCopies> {
         match self {
-            Kind::Thesis(Mechanisms { protect: true, .. }) => Some(FailoverCopies::default()),
-            Kind::Ours => Some(FailoverCopies { keepers: Keepers::All, ..FailoverCopies::default() }),
+            StrategyKind::Thesis(Mechanisms { protect: true, .. }) => Some(FailoverCopies::default()),
+            StrategyKind::Ours => Some(FailoverCopies { keepers: Keepers::All, ..FailoverCopies::default() }),
             _ => None,
         }
     }
@@ -116,7 +123,7 @@ impl Default for Tuning {
 }
 
 /// A strategy at work.
-pub enum Strategy {
+pub enum RoutingStrategy {
     Routed(Box<Router<u64>>),
     Modulo { alive: Vec<u16> },
     Broadcast { alive: Vec<u16> },
@@ -160,14 +167,15 @@ impl Loads {
     }
 }
 
-impl Strategy {
-    pub fn new(kind: Kind, nodes: u16, seed: u64, tuning: Tuning) -> Strategy {
+impl RoutingStrategy {
+    pub fn new(kind: StrategyKind, nodes: u16, seed: u64, tuning: Tuning) -> RoutingStrategy {
         let ring = Ring::equal(nodes);
         let capacity = tuning.node_rate * tuning.measured_over.min(tuning.balance_every).as_secs_f64();
-        let routed = |rules| Strategy::Routed(Box::new(Router::new(Ring::equal(nodes), rules, capacity)));
+        let routed =
+            |rules| RoutingStrategy::Routed(Box::new(Router::new(Ring::equal(nodes), rules, capacity)));
         match kind {
-            Kind::Plain => routed(RouterRules::default()),
-            Kind::Thesis(on) => routed(RouterRules {
+            StrategyKind::Plain => routed(RouterRules::default()),
+            StrategyKind::Thesis(on) => routed(RouterRules {
                 hot: on.hot.then(|| HotRules {
                     scheme: farol_cache::route::Scheme::TopK(tuning.top),
                     ..HotRules::thesis()
@@ -182,34 +190,36 @@ impl Strategy {
                 }),
                 remembered: 0,
             }),
-            Kind::Ours => routed(RouterRules::ours()),
-            Kind::Modulo => Strategy::Modulo { alive: (0..nodes).collect() },
-            Kind::Broadcast => Strategy::Broadcast { alive: (0..nodes).collect() },
-            Kind::Matrix(partitions) => {
+            StrategyKind::Ours => routed(RouterRules::ours()),
+            StrategyKind::Modulo => RoutingStrategy::Modulo { alive: (0..nodes).collect() },
+            StrategyKind::Broadcast => RoutingStrategy::Broadcast { alive: (0..nodes).collect() },
+            StrategyKind::Matrix(partitions) => {
                 let mut replicas = vec![Vec::new(); partitions.clamp(1, usize::from(nodes.max(1)))];
                 let count = replicas.len();
                 (0..nodes).for_each(|node| replicas[usize::from(node) % count].push(node));
-                Strategy::Matrix { replicas, random: Seeded::new(seed ^ 77) }
+                RoutingStrategy::Matrix { replicas, random: Seeded::new(seed ^ 77) }
             }
-            Kind::Virtual | Kind::Bounded(_) => {
+            StrategyKind::Virtual | StrategyKind::Bounded(_) => {
                 let mut points: Vec<(u64, u16)> =
                     ring.nodes().flat_map(|node| virtual_points(node.0)).collect();
                 points.sort_unstable();
-                let bound = if let Kind::Bounded(bound) = kind { Some(bound) } else { None };
-                Strategy::Points { points, bound, load: Loads::new(nodes) }
+                let bound = if let StrategyKind::Bounded(bound) = kind { Some(bound) } else { None };
+                RoutingStrategy::Points { points, bound, load: Loads::new(nodes) }
             }
-            Kind::TwoChoices => Strategy::TwoChoices { alive: (0..nodes).collect(), load: Loads::new(nodes) },
+            StrategyKind::TwoChoices => {
+                RoutingStrategy::TwoChoices { alive: (0..nodes).collect(), load: Loads::new(nodes) }
+            }
         }
     }
 
     /// The node for a query.
     pub fn node(&mut self, hash: u64, query: u64, at: f64) -> Option<u16> {
         match self {
-            Strategy::Routed(router) => router.route(hash, &query, timestamp(at)).map(|node| node.0),
-            Strategy::Modulo { alive } | Strategy::Broadcast { alive } => {
+            RoutingStrategy::Routed(router) => router.route(hash, &query, timestamp(at)).map(|node| node.0),
+            RoutingStrategy::Modulo { alive } | RoutingStrategy::Broadcast { alive } => {
                 (!alive.is_empty()).then(|| alive[(hash % alive.len() as u64) as usize])
             }
-            Strategy::Matrix { replicas, random } => {
+            RoutingStrategy::Matrix { replicas, random } => {
                 let count = replicas.len() as u64;
                 // A partition without a replica is the next one's.
                 let of = |i: u64| (((hash % count) + i) % count) as usize;
@@ -217,7 +227,7 @@ impl Strategy {
                 let nodes = &replicas[partition];
                 Some(nodes[random.below(nodes.len() as u64) as usize])
             }
-            Strategy::Points { points, bound, load } => {
+            RoutingStrategy::Points { points, bound, load } => {
                 let len = points.len();
                 if len == 0 {
                     return None;
@@ -231,7 +241,7 @@ impl Strategy {
                 load.add(node);
                 Some(node)
             }
-            Strategy::TwoChoices { alive, load } => {
+            RoutingStrategy::TwoChoices { alive, load } => {
                 // Rendezvous hashing: the two best live nodes of a query stay the same while they live.
                 let (mut first, mut second) = ((0, None), (0, None));
                 for node in alive.iter() {
@@ -255,11 +265,11 @@ impl Strategy {
     /// Nodes that get an answer after a miss at one of them.
     pub fn given_to(&self, hash: u64, node: u16) -> Vec<u16> {
         match self {
-            Strategy::Routed(router) => {
+            RoutingStrategy::Routed(router) => {
                 router.given_to(hash, NodeId(node)).into_iter().map(|node| node.0).collect()
             }
             // The consistency protocol of the matrix, without delay.
-            Strategy::Matrix { replicas, .. } => {
+            RoutingStrategy::Matrix { replicas, .. } => {
                 replicas.iter().find(|nodes| nodes.contains(&node)).cloned().unwrap_or(vec![node])
             }
             _ => vec![node],
@@ -269,21 +279,21 @@ impl Strategy {
     /// Nodes that are asked beside the one that answers.
     pub fn also_ask(&self) -> &[u16] {
         match self {
-            Strategy::Broadcast { alive } => alive,
+            RoutingStrategy::Broadcast { alive } => alive,
             _ => &[],
         }
     }
 
     pub fn beat(&mut self) {
         match self {
-            Strategy::Points { load, .. } | Strategy::TwoChoices { load, .. } => load.fade(),
+            RoutingStrategy::Points { load, .. } | RoutingStrategy::TwoChoices { load, .. } => load.fade(),
             _ => {}
         }
     }
 
     /// Nodes are known to be gone.
     pub fn down(&mut self, nodes: &[u16]) {
-        if let Strategy::Routed(router) = self {
+        if let RoutingStrategy::Routed(router) = self {
             router.nodes_down(&nodes.iter().map(|node| NodeId(*node)).collect::<Vec<_>>());
             return;
         }
@@ -292,18 +302,18 @@ impl Strategy {
 
     fn down_one(&mut self, node: u16) {
         match self {
-            Strategy::Routed(_) => {}
-            Strategy::Modulo { alive } | Strategy::Broadcast { alive } => {
+            RoutingStrategy::Routed(_) => {}
+            RoutingStrategy::Modulo { alive } | RoutingStrategy::Broadcast { alive } => {
                 alive.retain(|known| *known != node)
             }
-            Strategy::Matrix { replicas, .. } => {
+            RoutingStrategy::Matrix { replicas, .. } => {
                 replicas.iter_mut().for_each(|nodes| nodes.retain(|known| *known != node));
             }
-            Strategy::Points { points, load, .. } => {
+            RoutingStrategy::Points { points, load, .. } => {
                 points.retain(|(_, known)| *known != node);
                 load.lose(node);
             }
-            Strategy::TwoChoices { alive, load } => {
+            RoutingStrategy::TwoChoices { alive, load } => {
                 alive.retain(|known| *known != node);
                 load.lose(node);
             }
@@ -313,25 +323,25 @@ impl Strategy {
     /// A node comes.
     pub fn up(&mut self, node: u16, random: &mut Seeded) {
         match self {
-            Strategy::Routed(router) => {
+            RoutingStrategy::Routed(router) => {
                 let place = random.below(router.ring().len() as u64) as usize;
                 let victim = router.ring().nodes().nth(place);
                 if let Some(victim) = victim {
                     router.node_up(NodeId(node), victim);
                 }
             }
-            Strategy::Modulo { alive } | Strategy::Broadcast { alive } => alive.push(node),
-            Strategy::Matrix { replicas, .. } => {
+            RoutingStrategy::Modulo { alive } | RoutingStrategy::Broadcast { alive } => alive.push(node),
+            RoutingStrategy::Matrix { replicas, .. } => {
                 if let Some(least) = replicas.iter_mut().min_by_key(|nodes| nodes.len()) {
                     least.push(node);
                 }
             }
-            Strategy::Points { points, load, .. } => {
+            RoutingStrategy::Points { points, load, .. } => {
                 points.extend(virtual_points(node));
                 points.sort_unstable();
                 load.gain(node);
             }
-            Strategy::TwoChoices { alive, load } => {
+            RoutingStrategy::TwoChoices { alive, load } => {
                 alive.push(node);
                 load.gain(node);
             }
@@ -340,7 +350,7 @@ impl Strategy {
 
     pub fn router(&mut self) -> Option<&mut Router<u64>> {
         match self {
-            Strategy::Routed(router) => Some(router),
+            RoutingStrategy::Routed(router) => Some(router),
             _ => None,
         }
     }
@@ -359,8 +369,8 @@ fn virtual_points(node: u16) -> impl Iterator<Item = (u64, u16)> {
 mod tests {
     use super::*;
 
-    fn spread(kind: Kind, queries: u64) -> (Vec<u32>, Strategy) {
-        let mut strategy = Strategy::new(kind, 10, 1, Tuning::default());
+    fn spread(kind: StrategyKind, queries: u64) -> (Vec<u32>, RoutingStrategy) {
+        let mut strategy = RoutingStrategy::new(kind, 10, 1, Tuning::default());
         let mut counts = vec![0; 10];
         for query in 0..queries {
             counts[usize::from(strategy.node(mix(query), query, 1.0).unwrap())] += 1;
@@ -371,20 +381,20 @@ mod tests {
     #[test]
     fn all_strategies_use_all_nodes_and_none_that_is_gone() {
         for kind in [
-            Kind::Plain,
-            Kind::Modulo,
-            Kind::Matrix(5),
-            Kind::Virtual,
-            Kind::BOUNDED,
-            Kind::TwoChoices,
-            Kind::DB,
-            Kind::Ours,
+            StrategyKind::Plain,
+            StrategyKind::Modulo,
+            StrategyKind::Matrix(5),
+            StrategyKind::Virtual,
+            StrategyKind::BOUNDED,
+            StrategyKind::TwoChoices,
+            StrategyKind::DB,
+            StrategyKind::Ours,
         ] {
             let (counts, mut strategy) = spread(kind, 20_000);
             assert!(counts.iter().all(|count| *count > 1000), "{}: {counts:?}", kind.name());
             strategy.down(&[3]);
             let mut random = Seeded::new(1);
-            let ask = |strategy: &mut Strategy| {
+            let ask = |strategy: &mut RoutingStrategy| {
                 (0..5000u64).any(|query| strategy.node(mix(query), query, 2.0) == Some(3))
             };
             assert!(!ask(&mut strategy), "{}", kind.name());
@@ -395,9 +405,9 @@ mod tests {
 
     #[test]
     fn bounds_hold_and_two_choices_level() {
-        let (counts, _) = spread(Kind::BOUNDED, 50_000);
+        let (counts, _) = spread(StrategyKind::BOUNDED, 50_000);
         assert!(counts.iter().all(|count| *count <= 6300), "{counts:?}");
-        let (counts, _) = spread(Kind::TwoChoices, 50_000);
+        let (counts, _) = spread(StrategyKind::TwoChoices, 50_000);
         assert!(counts.iter().all(|count| (4900..5100).contains(count)), "{counts:?}");
     }
 }

@@ -1,10 +1,10 @@
 //! The thesis' tables about whole services, its figures beside ours; those about balancers are in [`super::balancers`].
 
 use super::CacheArgs;
-use super::report::{Report, head, percent, row};
-use super::strategy::Kind;
+use super::report::{CacheReport, head, percent, row};
+use super::strategy::StrategyKind;
 use super::stream::{Burst, Stream, StreamConfig};
-use super::world::{Change, Outcome, Plan, run};
+use super::world::{Change, Plan, ServiceOutcome, run};
 use farol_base::sync::Mutex;
 use farol_base::{Random, Seeded};
 use farol_cache::replace::Policy;
@@ -18,10 +18,10 @@ pub(super) struct Wanted {
 }
 
 /// Makes runs, several at a time, and hands their outcomes back in order.
-pub(super) fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, Outcome)> {
+pub(super) fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, ServiceOutcome)> {
     let count = wanted.len();
     let queue = Mutex::new(wanted.into_iter().enumerate().rev().collect::<Vec<_>>());
-    let done: Mutex<Vec<Option<(String, Outcome)>>> = Mutex::new((0..count).map(|_| None).collect());
+    let done: Mutex<Vec<Option<(String, ServiceOutcome)>>> = Mutex::new((0..count).map(|_| None).collect());
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, 64) {
             scope.spawn(|| {
@@ -38,7 +38,7 @@ pub(super) fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, Outcome)
 }
 
 /// A run of the usual length.
-pub(super) fn wanted(args: &CacheArgs, policy: Policy, kind: Kind, nodes: u16) -> Wanted {
+pub(super) fn wanted(args: &CacheArgs, policy: Policy, kind: StrategyKind, nodes: u16) -> Wanted {
     let stream = StreamConfig { seed: args.seed, ..StreamConfig::default() };
     let warm_up = args.warm_up * 1e6 / stream.rate;
     let seconds = warm_up + args.queries * 1e6 / stream.rate;
@@ -58,7 +58,7 @@ fn victims(args: &CacheArgs, count: usize, nodes: u16) -> Vec<u16> {
     (0..count.min(all.len())).map(|_| all.swap_remove(random.below(all.len() as u64) as usize)).collect()
 }
 
-fn cells(outcome: &Outcome) -> Vec<String> {
+fn cells(outcome: &ServiceOutcome) -> Vec<String> {
     vec![
         format!("{:.1}", outcome.times.mean()),
         format!("{:.1}", outcome.times.quantile(0.9)),
@@ -74,18 +74,18 @@ const COLUMNS: [&str; 7] =
     ["mean, ms", "q0.90, ms", "hits, %", "efficiency, %", "… uncapped", "hottest / mean", "saturated"];
 
 /// Table 4.5: distribution of hot queries beside matrix and plain hashing; 20 nodes.
-pub fn table_4_5(args: &CacheArgs, policy: Policy, report: &mut Report) {
-    let thesis: [(Kind, &str); 10] = [
-        (Kind::Plain, "36.0 / 50.0 / 77.1 / 9"),
-        (Kind::Matrix(10), "31.4 / 47.4 / 82.2 / 2"),
-        (Kind::Matrix(5), "32.1 / 45.3 / 92.7 / 0"),
-        (Kind::Matrix(4), "32.6 / 44.7 / 93.2 / 0"),
-        (Kind::D, "29.4 / 51.0 / 88.9 / 0"),
-        (Kind::Modulo, ""),
-        (Kind::Virtual, ""),
-        (Kind::BOUNDED, ""),
-        (Kind::TwoChoices, ""),
-        (Kind::Ours, ""),
+pub fn table_4_5(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
+    let thesis: [(StrategyKind, &str); 10] = [
+        (StrategyKind::Plain, "36.0 / 50.0 / 77.1 / 9"),
+        (StrategyKind::Matrix(10), "31.4 / 47.4 / 82.2 / 2"),
+        (StrategyKind::Matrix(5), "32.1 / 45.3 / 92.7 / 0"),
+        (StrategyKind::Matrix(4), "32.6 / 44.7 / 93.2 / 0"),
+        (StrategyKind::D, "29.4 / 51.0 / 88.9 / 0"),
+        (StrategyKind::Modulo, ""),
+        (StrategyKind::Virtual, ""),
+        (StrategyKind::BOUNDED, ""),
+        (StrategyKind::TwoChoices, ""),
+        (StrategyKind::Ours, ""),
     ];
     let chosen: Vec<_> = thesis.into_iter().filter(|(kind, _)| args.wants(&kind.name())).collect();
     let runs = make(chosen.iter().map(|(kind, _)| wanted(args, policy, *kind, 20)).collect(), args.threads);
@@ -104,24 +104,24 @@ pub fn table_4_5(args: &CacheArgs, policy: Policy, report: &mut Report) {
 }
 
 /// Tables 5.8 to 5.10: 30 nodes, without failures and with five at once.
-pub fn table_5_8(args: &CacheArgs, policy: Policy, report: &mut Report) {
-    let rows: [(Kind, &str); 16] = [
-        (Kind::Plain, "30.3, 51.9, 56.4, 2 / 53.2, 50.1, 56.9, 5"),
-        (Kind::Matrix(15), "29.6, 50.1, 72.4, 0 / 44.4, 50.0, 69.2, 4"),
-        (Kind::Matrix(10), "30.5, 48.9, 81.6, 0 / 31.9, 47.9, 72.5, 1"),
-        (Kind::Matrix(6), "31.6, 47.2, 89.9, 0 / 31.8, 47.2, 80.3, 1"),
-        (Kind::Matrix(5), "32.0, 46.6, 92.7, 0 / 32.0, 46.6, 87.3, 0"),
-        (Kind::D, "27.9, 53.0, 86.1, 0 / 31.9, 50.9, 72.4, 4"),
-        (Kind::DB, "28.3, 52.3, 88.6, 0 / 29.6, 49.1, 86.8, 2"),
-        (Kind::DBRF, ""),
-        (Kind::PLAIN_F, ""),
-        (Kind::Modulo, ""),
-        (Kind::Broadcast, ""),
-        (Kind::Virtual, ""),
-        (Kind::BOUNDED, ""),
-        (Kind::Bounded(1.1), ""),
-        (Kind::TwoChoices, ""),
-        (Kind::Ours, ""),
+pub fn table_5_8(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
+    let rows: [(StrategyKind, &str); 16] = [
+        (StrategyKind::Plain, "30.3, 51.9, 56.4, 2 / 53.2, 50.1, 56.9, 5"),
+        (StrategyKind::Matrix(15), "29.6, 50.1, 72.4, 0 / 44.4, 50.0, 69.2, 4"),
+        (StrategyKind::Matrix(10), "30.5, 48.9, 81.6, 0 / 31.9, 47.9, 72.5, 1"),
+        (StrategyKind::Matrix(6), "31.6, 47.2, 89.9, 0 / 31.8, 47.2, 80.3, 1"),
+        (StrategyKind::Matrix(5), "32.0, 46.6, 92.7, 0 / 32.0, 46.6, 87.3, 0"),
+        (StrategyKind::D, "27.9, 53.0, 86.1, 0 / 31.9, 50.9, 72.4, 4"),
+        (StrategyKind::DB, "28.3, 52.3, 88.6, 0 / 29.6, 49.1, 86.8, 2"),
+        (StrategyKind::DBRF, ""),
+        (StrategyKind::PLAIN_F, ""),
+        (StrategyKind::Modulo, ""),
+        (StrategyKind::Broadcast, ""),
+        (StrategyKind::Virtual, ""),
+        (StrategyKind::BOUNDED, ""),
+        (StrategyKind::Bounded(1.1), ""),
+        (StrategyKind::TwoChoices, ""),
+        (StrategyKind::Ours, ""),
     ];
     let chosen: Vec<_> = rows.into_iter().filter(|(kind, _)| args.wants(&kind.name())).collect();
     let mut runs = Vec::new();
@@ -160,14 +160,20 @@ pub fn table_5_8(args: &CacheArgs, policy: Policy, report: &mut Report) {
 }
 
 /// More failures, and more nodes.
-pub fn failures(args: &CacheArgs, policy: Policy, report: &mut Report) {
+pub fn failures(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
     let mut columns = vec!["strategy", "nodes", "failures"];
     columns.extend(COLUMNS);
     head("More failures: 10 of 30 at once (Figure 5.8b), 3 and 3 more (5.10), 10 of 80 (5.11)", &columns);
     for (nodes, first, second) in [(30u16, 10usize, 0usize), (30, 3, 3), (80, 10, 0)] {
-        let runs = [Kind::Plain, Kind::DB, Kind::DBRF, Kind::TwoChoices, Kind::Ours]
-            .into_iter()
-            .filter(|kind| args.wants(&kind.name()));
+        let runs = [
+            StrategyKind::Plain,
+            StrategyKind::DB,
+            StrategyKind::DBRF,
+            StrategyKind::TwoChoices,
+            StrategyKind::Ours,
+        ]
+        .into_iter()
+        .filter(|kind| args.wants(&kind.name()));
         let runs = runs.map(|kind| {
             let mut wanted = wanted(args, policy, kind, nodes);
             if nodes > 30 {
@@ -196,13 +202,15 @@ pub fn failures(args: &CacheArgs, policy: Policy, report: &mut Report) {
 }
 
 /// Figure 5.12: nodes join 20 others, and one that failed comes back.
-pub fn joins(args: &CacheArgs, policy: Policy, report: &mut Report) {
+pub fn joins(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
     let mut columns =
         vec!["strategy", "change", "hits in the last tenth, %", "hottest / mean in the last tenth"];
     columns.extend(COLUMNS);
     head("Joins (Figure 5.12), and a node that fails and comes back (§7.4): 20 nodes", &columns);
     for change in ["5 join", "3 + 3 join", "fails, back after 10 min"] {
-        let runs = [Kind::Plain, Kind::DB, Kind::Ours].into_iter().filter(|kind| args.wants(&kind.name()));
+        let runs = [StrategyKind::Plain, StrategyKind::DB, StrategyKind::Ours]
+            .into_iter()
+            .filter(|kind| args.wants(&kind.name()));
         let runs = runs.map(|kind| {
             let mut wanted = wanted(args, policy, kind, 20);
             let at = middle(&wanted);
@@ -237,13 +245,13 @@ pub fn joins(args: &CacheArgs, policy: Policy, report: &mut Report) {
 }
 
 /// Efficiency against the number of nodes (Figure 3.3), and the best k of D (Figure 4.5).
-pub fn by_nodes(args: &CacheArgs, policy: Policy, report: &mut Report) {
+pub fn by_nodes(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
     head(
         "Efficiency of plain hashing falls with the nodes; one query with share s alone gives 1 / (1 + s (P - 1))",
         &["nodes", "CH, %", "by the formula, %", "D, %", "ours, %"],
     );
     for nodes in [2u16, 5, 10, 20, 40, 80] {
-        let runs = [Kind::Plain, Kind::D, Kind::Ours].map(|kind| {
+        let runs = [StrategyKind::Plain, StrategyKind::D, StrategyKind::Ours].map(|kind| {
             let mut wanted = wanted(args, policy, kind, nodes);
             let node_rate = 770.0 / f64::from(nodes) / 0.3;
             wanted.plan.costs.node_rate = node_rate;
@@ -263,7 +271,8 @@ pub fn by_nodes(args: &CacheArgs, policy: Policy, report: &mut Report) {
     );
     let tops = [0usize, 5, 10, 20, 25, 30, 50, 100];
     let runs = tops.map(|top| {
-        let mut wanted = wanted(args, policy, if top == 0 { Kind::Plain } else { Kind::D }, 20);
+        let mut wanted =
+            wanted(args, policy, if top == 0 { StrategyKind::Plain } else { StrategyKind::D }, 20);
         wanted.plan.tuning.top = top;
         wanted
     });
@@ -274,10 +283,17 @@ pub fn by_nodes(args: &CacheArgs, policy: Policy, report: &mut Report) {
 }
 
 /// A query that nobody asked before grows to a fifth of the traffic within two minutes.
-pub fn flash(args: &CacheArgs, policy: Policy, report: &mut Report) {
-    let kinds =
-        [Kind::Plain, Kind::Virtual, Kind::BOUNDED, Kind::TwoChoices, Kind::DB, Kind::DBR, Kind::Ours];
-    let kinds: Vec<Kind> = kinds.into_iter().filter(|kind| args.wants(&kind.name())).collect();
+pub fn flash(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
+    let kinds = [
+        StrategyKind::Plain,
+        StrategyKind::Virtual,
+        StrategyKind::BOUNDED,
+        StrategyKind::TwoChoices,
+        StrategyKind::DB,
+        StrategyKind::DBR,
+        StrategyKind::Ours,
+    ];
+    let kinds: Vec<StrategyKind> = kinds.into_iter().filter(|kind| args.wants(&kind.name())).collect();
     let mut begins = 0.0;
     let runs: Vec<Wanted> = kinds
         .iter()
@@ -332,7 +348,7 @@ pub fn flash(args: &CacheArgs, policy: Policy, report: &mut Report) {
 }
 
 /// §6.6: two events with many related queries, shaped like those of May 2011 and February 2012.
-pub fn events(args: &CacheArgs, policy: Policy, report: &mut Report) {
+pub fn events(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
     // Several strings of one topic burst together; shares as the thesis' figures suggest, up to some per cent each.
     let event = |begins: f64, strings: usize, peak: f64, rises: f64| -> Vec<Burst> {
         (0..strings)
@@ -365,7 +381,7 @@ pub fn events(args: &CacheArgs, policy: Policy, report: &mut Report) {
         ("like 11 Feb 2012", 9, 0.012, 1500.0, ["– / 88.7 / 0", "– / 90.3 / 0", ""]),
     ];
     for (name, strings, peak, rises, thesis) in events {
-        let runs = [Kind::DB, Kind::DBR, Kind::Ours].map(|kind| {
+        let runs = [StrategyKind::DB, StrategyKind::DBR, StrategyKind::Ours].map(|kind| {
             let mut wanted = wanted(args, policy, kind, 20);
             wanted.stream.bursts = event(middle(&wanted) - 1800.0, strings, peak, rises);
             wanted

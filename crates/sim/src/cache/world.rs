@@ -5,7 +5,7 @@
 //! executed; only costs are reckoned ([`super::service`]).
 
 use super::service::{BEAT, Costs, Station, Times};
-use super::strategy::{Kind, Strategy, Tuning, timestamp};
+use super::strategy::{RoutingStrategy, StrategyKind, Tuning, timestamp};
 use super::stream::Asked;
 use farol_base::{Seeded, Timestamp};
 use farol_cache::burst::Event;
@@ -29,7 +29,7 @@ pub enum Change {
 
 /// What is run.
 pub struct Plan {
-    pub kind: Kind,
+    pub kind: StrategyKind,
     pub nodes: u16,
     pub entries: u64,
     pub policy: Policy,
@@ -45,7 +45,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new(kind: Kind, nodes: u16, entries: u64) -> Plan {
+    pub fn new(kind: StrategyKind, nodes: u16, entries: u64) -> Plan {
         Plan {
             kind,
             nodes,
@@ -81,7 +81,7 @@ impl Minute {
 }
 
 /// What came of a run.
-pub struct Outcome {
+pub struct ServiceOutcome {
     pub name: String,
     pub times: Times,
     pub hits: u64,
@@ -109,7 +109,7 @@ pub struct Outcome {
     pub bursts: Vec<(f64, u64)>,
 }
 
-impl Outcome {
+impl ServiceOutcome {
     pub fn hit_rate(&self) -> f64 {
         self.hits as f64 / self.asked.max(1) as f64
     }
@@ -137,9 +137,9 @@ impl Outcome {
     }
 }
 
-struct World<'a> {
+struct ServiceWorld<'a> {
     plan: &'a Plan,
-    strategy: Strategy,
+    strategy: RoutingStrategy,
     nodes: Vec<CacheNode<u64, ()>>,
     stations: Vec<Station>,
     index: Station,
@@ -158,7 +158,7 @@ struct World<'a> {
     /// The ring that entries lie by, where they travel with their ranges.
     ring: Option<Ring>,
     random: Seeded,
-    outcome: Outcome,
+    outcome: ServiceOutcome,
     index_beats: (f64, f64, u64),
 }
 
@@ -173,10 +173,10 @@ struct Agenda {
 }
 
 /// Runs a strategy on a stream.
-pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
+pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> ServiceOutcome {
     let tuning = std::mem::take(&mut plan.tuning);
     let (balance_every, measured_over) = match plan.kind {
-        Kind::Ours => (60.0, 60.0),
+        StrategyKind::Ours => (60.0, 60.0),
         _ => (tuning.balance_every.as_secs_f64(), tuning.measured_over.as_secs_f64()),
     };
     // Loads of the whole period need no event: balancing counts anew by itself.
@@ -184,8 +184,8 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
         if measured_over < balance_every { balance_every - measured_over } else { f64::INFINITY };
     let mut changes: Vec<(f64, Change)> = plan.changes.clone();
     changes.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let strategy = Strategy::new(plan.kind, plan.nodes, plan.seed, tuning);
-    let mut world = World::new(&plan, strategy);
+    let strategy = RoutingStrategy::new(plan.kind, plan.nodes, plan.seed, tuning);
+    let mut world = ServiceWorld::new(&plan, strategy);
     let round_every = world.copies.map_or(f64::INFINITY, |copies| copies.every.as_secs_f64());
     let mut agenda = Agenda {
         beat: BEAT,
@@ -250,17 +250,18 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> Outcome {
     world.finish()
 }
 
-impl<'a> World<'a> {
-    fn new(plan: &'a Plan, mut strategy: Strategy) -> World<'a> {
+impl<'a> ServiceWorld<'a> {
+    fn new(plan: &'a Plan, mut strategy: RoutingStrategy) -> ServiceWorld<'a> {
         let mut copies = plan.kind.copies();
         if let (Some(copies), Some(share)) = (&mut copies, plan.protected) {
             copies.share = share;
         }
-        let ring = strategy.router().filter(|_| plan.kind == Kind::Ours).map(|router| router.ring().clone());
+        let ring =
+            strategy.router().filter(|_| plan.kind == StrategyKind::Ours).map(|router| router.ring().clone());
         let costs = &plan.costs;
         let station = |rate: f64, patience: f64| Station::new(rate, patience, costs.sample);
         let count = usize::from(plan.nodes);
-        let mut world = World {
+        let mut world = ServiceWorld {
             plan,
             strategy,
             nodes: Vec::new(),
@@ -277,7 +278,7 @@ impl<'a> World<'a> {
             round: 0,
             ring,
             random: Seeded::new(plan.seed ^ 0x5EED),
-            outcome: Outcome {
+            outcome: ServiceOutcome {
                 name: plan.kind.name(),
                 times: Times::default(),
                 hits: 0,
@@ -514,7 +515,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> ServiceOutcome {
         let minutes = self.outcome.minutes.len().max(1) as f64;
         let alive = (0..self.nodes.len()).filter(|node| self.alive[*node]);
         self.outcome.node_loads = alive.map(|node| self.load_sums[node] / minutes).collect();

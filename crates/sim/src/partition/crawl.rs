@@ -59,7 +59,7 @@ pub struct Crew<'a> {
 
 /// How a crawl went.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct CrawlOutcome {
     /// Until the last page was down.
     pub secs: f64,
     pub pages: u64,
@@ -72,7 +72,7 @@ pub struct Outcome {
     pub rest: f64,
 }
 
-impl Outcome {
+impl CrawlOutcome {
     /// Share of forwarded URLs that go to another robot.
     pub fn exchange(&self) -> f64 {
         self.exchanged as f64 / self.forwarded.max(1) as f64
@@ -121,12 +121,12 @@ struct Simulation<'a> {
     next: Vec<u32>,
     seen: Vec<bool>,
     events: BinaryHeap<Reverse<(u64, Event)>>,
-    outcome: Outcome,
+    outcome: CrawlOutcome,
     rested: u64,
 }
 
 /// Crawls everything, from the first page of each host on.
-pub fn crawl(web: &Web, crew: &Crew<'_>, politeness: Politeness, params: &Params) -> Outcome {
+pub fn crawl(web: &Web, crew: &Crew<'_>, politeness: Politeness, params: &Params) -> CrawlOutcome {
     let k = crew.robots.len();
     let micros = |secs: f64| (secs * 1e6) as u64;
     let page_secs = params.page_bytes / params.bandwidth;
@@ -152,7 +152,7 @@ pub fn crawl(web: &Web, crew: &Crew<'_>, politeness: Politeness, params: &Params
         next: vec![NONE; web.pages()],
         seen: vec![false; web.pages()],
         events: BinaryHeap::new(),
-        outcome: Outcome::default(),
+        outcome: CrawlOutcome::default(),
         rested: 0,
     };
     simulation.run()
@@ -181,7 +181,7 @@ fn rests(web: &Web, crew: &Crew<'_>, politeness: Politeness, servers: usize) -> 
 }
 
 impl Simulation<'_> {
-    fn run(&mut self) -> Outcome {
+    fn run(&mut self) -> CrawlOutcome {
         for h in 0..self.web.hosts() {
             let page = self.web.first[h];
             self.seen[page as usize] = true;

@@ -15,7 +15,7 @@ mod thesis;
 mod web;
 
 pub use crate::input::read_text;
-pub use crawl::{Crew, Outcome, Params, Politeness, crawl};
+pub use crawl::{CrawlOutcome, Crew, Params, Politeness, crawl};
 pub use input::{Cities, Input, read_graph};
 pub use model::{Flow, Model};
 pub use strategies::{Strategy, Weights, assign, assign_again, both, grown_graph, matched, placed_space};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// A panel: a title, and lines of points.
-pub struct Panel {
+pub struct TrendPanel {
     pub title: String,
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
@@ -14,7 +14,7 @@ const MARGIN: f64 = 56.0;
 const COLOURS: [&str; 7] = ["#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#8c564b", "#ff7f0e", "#17becf"];
 
 /// Draws the panels side by side, two in a row.
-pub fn svg(panels: &[Panel]) -> String {
+pub fn svg(panels: &[TrendPanel]) -> String {
     let rows = panels.len().div_ceil(2);
     let (width, height) = (2.0 * (WIDTH + MARGIN) + MARGIN, rows as f64 * (HEIGHT + 2.0 * MARGIN) + MARGIN);
     let mut out = format!(
@@ -29,7 +29,7 @@ pub fn svg(panels: &[Panel]) -> String {
     out
 }
 
-fn draw(out: &mut String, panel: &Panel, left: f64, top: f64) {
+fn draw(out: &mut String, panel: &TrendPanel, left: f64, top: f64) {
     let points = || panel.lines.iter().flat_map(|(_, points)| points);
     let most = points().map(|point| point.1).fold(0.0, f64::max).max(1e-9);
     let right = points().map(|point| point.0).fold(1.0, f64::max);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn every_line_is_drawn_and_named() {
-        let panel = |title: &str| Panel {
+        let panel = |title: &str| TrendPanel {
             title: title.to_string(),
             lines: vec![
                 ("hash".to_string(), vec![(2.0, 1.0), (30.0, 0.5)]),

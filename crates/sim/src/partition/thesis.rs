@@ -5,7 +5,7 @@
 
 use super::crawl::{Crew, Params, Politeness, crawl};
 use super::model::{Flow, Model};
-use super::plot::{Panel, svg};
+use super::plot::{TrendPanel, svg};
 use super::strategies::{Strategy, Weights, assign, assign_again};
 use super::web::Web;
 use super::{PartitionArgs, said};
@@ -14,11 +14,11 @@ use farol_partition::{Space, Unit};
 use std::collections::BTreeMap;
 
 /// A quantity by number of robots.
-type Curve = Vec<(f64, f64)>;
+type Points = Vec<(f64, f64)>;
 
 /// Curves by strategy, unit and quantity.
 #[derive(Default)]
-struct Curves(BTreeMap<String, Curve>);
+struct Curves(BTreeMap<String, Points>);
 
 impl Curves {
     fn add(&mut self, name: &str, k: usize, value: f64) {
@@ -36,7 +36,7 @@ impl Curves {
         if reduction.is_finite() { format!("{:.1} %", -reduction) } else { "–".to_string() }
     }
 
-    fn line(&self, name: &str, shown: &str) -> (String, Curve) {
+    fn line(&self, name: &str, shown: &str) -> (String, Points) {
         (shown.to_string(), self.0.get(name).cloned().unwrap_or_default())
     }
 }
@@ -303,9 +303,9 @@ fn by_k(curves: &Curves, ks: &[usize]) -> String {
     out
 }
 
-fn panels(curves: &Curves) -> Vec<Panel> {
+fn panels(curves: &Curves) -> Vec<TrendPanel> {
     let (hash, ours, geo) = ("hash of host", "links + RTT", "links + geo");
-    let panel = |title: &str, what: &str, who: &[&str]| Panel {
+    let panel = |title: &str, what: &str, who: &[&str]| TrendPanel {
         title: title.to_string(),
         lines: who.iter().map(|who| curves.line(&format!("{who}/{what}"), who)).collect(),
     };

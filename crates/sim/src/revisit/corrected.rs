@@ -1,4 +1,4 @@
-//! The bias-corrected estimator [Cho03a], for visits at irregular intervals.
+//! The bias-corrected estimator \[Cho03a\], for visits at irregular intervals.
 //!
 //! The most likely rate solves `Σ_changed T/(e^(λT) − 1) = Σ_unchanged T`. It is biased, and infinite where every visit
 //! saw a change. Half an unchanged visit of mean length is added, which for equal intervals gives exactly their

@@ -1,7 +1,7 @@
 //! The revisit experiment [Souza10 §5.5]: how fresh each rule keeps a repository.
 //!
 //! `allocate` and `select` hold the rules that the product's are compared with, [`Schedule`] one that has every page in
-//! memory, `theorems` what [Souza10] proves, `corrected` the yardstick of the product's estimator.
+//! memory, `theorems` what \[Souza10\] proves, `corrected` the yardstick of the product's estimator.
 //! [`Repository`] is made or read from a [`Table`]; `farol_frontier::revisit` allocates the channel; `policies` runs
 //! the rules whose servers are independent, and [`measure`] says how fresh their pages are. Rules that learn or share
 //! the channel (`intervals`, `learning`) crawl a smaller repository of the same kind, or a [`History`] of real pages.

@@ -38,20 +38,20 @@ pub struct Outcome {
 }
 
 /// A timetable of any rule.
-pub enum Table {
+pub enum AnyTimetable {
     Punctual(Box<Punctual>),
     Merge(Spaced<Merge>),
     Random(Spaced<Drawn<Seeded>>),
     Delayed(Delayed),
 }
 
-impl Timetable for Table {
+impl Timetable for AnyTimetable {
     fn next(&mut self) -> Option<Visit> {
         match self {
-            Table::Punctual(table) => table.next(),
-            Table::Merge(table) => table.next(),
-            Table::Random(table) => table.next(),
-            Table::Delayed(table) => table.next(),
+            AnyTimetable::Punctual(table) => table.next(),
+            AnyTimetable::Merge(table) => table.next(),
+            AnyTimetable::Random(table) => table.next(),
+            AnyTimetable::Delayed(table) => table.next(),
         }
     }
 }
@@ -63,7 +63,7 @@ pub fn table(
     s: usize,
     policy: Policy,
     seed: u64,
-) -> (Table, f64) {
+) -> (AnyTimetable, f64) {
     let (pages, share) = (repository.server(s), &allocation.shares[s]);
     let frequencies = || -> Vec<f64> { pages.iter().map(|page| share.frequency(page)).collect() };
     let (rate, delay) = (allocation.rates[s], repository.delays[s]);
@@ -74,16 +74,22 @@ pub fn table(
             let idle =
                 |page: &Page| if page.change.rate() > 0.0 { *page } else { Page { weight: 0.0, ..*page } };
             let pages = pages.iter().map(idle).collect();
-            Table::Punctual(Box::new(Punctual::with_pages(pages, delay, level.low, rate, random.unit())))
+            AnyTimetable::Punctual(Box::new(Punctual::with_pages(
+                pages,
+                delay,
+                level.low,
+                rate,
+                random.unit(),
+            )))
         }
-        (Policy::Delayed, _) => Table::Delayed(Delayed::new(&frequencies(), delay, &mut random)),
+        (Policy::Delayed, _) => AnyTimetable::Delayed(Delayed::new(&frequencies(), delay, &mut random)),
         (Policy::Random, _) => {
             let phase = random.unit();
-            Table::Random(Spaced::new(Drawn::new(&frequencies(), random), rate, phase))
+            AnyTimetable::Random(Spaced::new(Drawn::new(&frequencies(), random), rate, phase))
         }
         (Policy::Merge | Policy::Punctual, _) => {
             let merge = Merge::new(&frequencies(), &mut random);
-            Table::Merge(Spaced::new(merge, rate, random.unit()))
+            AnyTimetable::Merge(Spaced::new(merge, rate, random.unit()))
         }
     };
     (table, rate)

@@ -248,7 +248,7 @@ fn best_learner(repository: &Repository, share: f64, args: &RevisitArgs, out: &m
             String::new(),
         ],
     );
-    let effort = ideal::Effort { looks: usize::from(args.looks), intervals: 10 };
+    let effort = ideal::SearchEffort { looks: usize::from(args.looks), intervals: 10 };
     for (name, answers) in [("changed or not", Answers::Changed), ("dates", Answers::Dated)] {
         for years in [1.0, 2.0, 4.0] {
             let clock = Instant::now();

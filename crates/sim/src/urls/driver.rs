@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// A line of a run's record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Line {
+pub enum DriverLine {
     Start(Start),
     Cycle(Cycle),
     End(End),

@@ -48,7 +48,7 @@ pub fn exact<S: UrlStore>(
     folder: &Path,
     run: &RunLength,
 ) -> Result<Verdict, Error> {
-    let mut watched = Watched { store: open(folder)?, model: Model::default() };
+    let mut watched = Watched { store: open(folder)?, model: ExactModel::default() };
     let mut load = run.load()?;
     let mut cycles = 0;
     drive(&mut watched, &mut load, &run.load, folder, run.limits(), |cycle, _| {
@@ -74,7 +74,12 @@ pub fn exact<S: UrlStore>(
 }
 
 /// Compares counts, then each URL that the store knows, then asks for a sample of the load by name.
-fn compare<S: UrlStore>(store: &S, model: &Model, run: &RunLength, cycles: u64) -> Result<Verdict, Error> {
+fn compare<S: UrlStore>(
+    store: &S,
+    model: &ExactModel,
+    run: &RunLength,
+    cycles: u64,
+) -> Result<Verdict, Error> {
     let (counts, visited) = (UrlStore::counts(store), model.visited());
     let want = (model.known.len() as u64, model.pages, model.known.len() as u64 - visited);
     let got = (counts.known, counts.collected, counts.waiting);
@@ -121,7 +126,7 @@ fn compare<S: UrlStore>(store: &S, model: &Model, run: &RunLength, cycles: u64) 
 }
 
 /// Goes through all that the store knows; answers with the first difference, if there is one.
-fn walk<S: UrlStore>(store: &S, model: &Model) -> Result<Option<String>, Error> {
+fn walk<S: UrlStore>(store: &S, model: &ExactModel) -> Result<Option<String>, Error> {
     let (mut met, mut text, mut wrong) = (vec![false; model.known.len()], String::new(), None);
     UrlStore::walk(store, Walk::All, &mut |host, path, record| {
         text.clear();
@@ -156,7 +161,7 @@ fn ask<S: UrlStore>(store: &S, url: &CanonicalUrl, visited: Option<bool>) -> Res
 
 /// What an exact store must know.
 #[derive(Debug, Default)]
-struct Model {
+struct ExactModel {
     /// Fingerprints; sorted, each once, but for the newest.
     known: Vec<u128>,
     /// What was handed out, in which cycle, and the visit that followed.
@@ -170,7 +175,7 @@ struct Model {
     pages: u64,
 }
 
-impl Model {
+impl ExactModel {
     fn sort(&mut self) {
         self.known.sort_unstable();
         self.known.dedup();
@@ -227,7 +232,7 @@ fn fingerprint(url: &str) -> u128 {
 /// A store and a model that is told the same.
 struct Watched<S> {
     store: S,
-    model: Model,
+    model: ExactModel,
 }
 
 impl<S: UrlStore> Verifier for Watched<S> {

@@ -5,12 +5,12 @@
 //! of earlier runs in the same folder are used for stores that are not run again (`--stores` names what is run,
 //! `--report` only what is shown).
 
-use super::driver::{Limits, Line, drive, warm_up};
+use super::driver::{DriverLine, Limits, drive, warm_up};
 use super::exact::Verdict;
 use super::lines::Lines;
 use super::load::{Load, LoadConfig};
 use super::plot;
-use super::report::{Report, Run};
+use super::report::{Run, UrlsReport};
 use super::stores::{StoreKind, judge};
 use crate::Error;
 use std::fs::{self, File};
@@ -177,14 +177,14 @@ fn run_child(args: &UrlsArgs, kind: &StoreKind) -> Result<(), Error> {
 pub fn run_one(args: &ChildArgs, stores: &[StoreKind]) -> Result<(), Error> {
     let kind = find(stores, &args.store)?;
     let mut record = File::create(&args.record).map_err(Error::file("make", &args.record))?;
-    let mut note = |line: &Line| {
+    let mut note = |line: &DriverLine| {
         let mut text = serde_json::to_string(line)
             .map_err(std::io::Error::other)
             .map_err(Error::file("write to", &args.record))?;
         text.push('\n');
         record.write_all(text.as_bytes()).map_err(Error::file("write to", &args.record))
     };
-    note(&Line::Start(warm_up(kind.name, &args.run.load, args.run.input.len(), args.run.load()?)?))?;
+    note(&DriverLine::Start(warm_up(kind.name, &args.run.load, args.run.input.len(), args.run.load()?)?))?;
     fs::create_dir_all(&args.folder).map_err(Error::file("make", &args.folder))?;
     let mut store = (kind.open)(&args.folder)?;
     let mut load = args.run.load()?;
@@ -199,9 +199,9 @@ pub fn run_one(args: &ChildArgs, stores: &[StoreKind]) -> Result<(), Error> {
                 cycle.rss >> 20
             );
         }
-        note(&Line::Cycle(cycle.clone()))
+        note(&DriverLine::Cycle(cycle.clone()))
     })?;
-    note(&Line::End(end))
+    note(&DriverLine::End(end))
 }
 
 fn record_path(out: &Path, store: &str) -> PathBuf {
@@ -219,9 +219,9 @@ fn read_run(out: &Path, kind: &StoreKind) -> Result<Option<Run>, Error> {
             Error::Input(format!("line {} of {} cannot be read: {error}", i + 1, path.display()))
         })?;
         match line {
-            Line::Start(start) => run.start = Some(start),
-            Line::Cycle(cycle) => run.cycles.push(cycle),
-            Line::End(end) => run.end = Some(end),
+            DriverLine::Start(start) => run.start = Some(start),
+            DriverLine::Cycle(cycle) => run.cycles.push(cycle),
+            DriverLine::End(end) => run.end = Some(end),
         }
     }
     Ok((!run.cycles.is_empty()).then_some(run))
@@ -232,7 +232,7 @@ fn write_report(args: &UrlsArgs, kinds: &[StoreKind]) -> Result<String, Error> {
     for kind in kinds {
         runs.extend(read_run(&args.out, kind)?);
     }
-    let report = Report::new(runs);
+    let report = UrlsReport::new(runs);
     let text = report.to_string();
     for (name, text) in [("urls.md", &text), ("urls.svg", &plot::draw(report.runs()))] {
         let path = args.out.join(name);

@@ -37,7 +37,7 @@ pub struct FrontMerge {
 }
 
 /// An entry in its coded form.
-struct Coded {
+struct CodedPath {
     shared: usize,
     rest: (usize, usize),
     marks: u64,
@@ -213,7 +213,7 @@ impl FrontMerge {
         self.write_out(CHUNK_BYTES)
     }
 
-    fn decode(&self, at: usize) -> Coded {
+    fn decode(&self, at: usize) -> CodedPath {
         let mut next = at;
         let mut number = || {
             let (mut value, mut shift) = (0u64, 0);
@@ -230,7 +230,7 @@ impl FrontMerge {
         let (shared, rest) = (number() as usize, number());
         let (len, marks) = ((rest >> 2) as usize, rest & 3);
         let facts = if marks & HAS_FACTS != 0 { FACTS_BYTES } else { 0 };
-        Coded { shared, rest: (next, next + len), marks, bytes: next - at + len + facts }
+        CodedPath { shared, rest: (next, next + len), marks, bytes: next - at + len + facts }
     }
 
     /// Makes sure that this many bytes are there, or that the file has ended.

@@ -43,7 +43,7 @@ pub struct KeyMerge {
 }
 
 /// An entry in its coded form.
-struct Coded {
+struct CodedKey {
     delta: u64,
     has_facts: bool,
     bytes: usize,
@@ -143,7 +143,7 @@ impl KeyMerge {
         self.written = key;
     }
 
-    fn decode(&self, at: usize) -> Coded {
+    fn decode(&self, at: usize) -> CodedKey {
         let first = self.chunk[at];
         let len = usize::from(first & 15);
         let mut word = [0; 8];
@@ -151,7 +151,7 @@ impl KeyMerge {
         let rest = u64::from_le_bytes(word) & MASKS[len];
         let has_facts = first & HAS_FACTS != 0;
         let bytes = 1 + len + if has_facts { FACTS_BYTES } else { 0 };
-        Coded { delta: rest << 3 | u64::from(first >> 5), has_facts, bytes }
+        CodedKey { delta: rest << 3 | u64::from(first >> 5), has_facts, bytes }
     }
 
     /// Makes sure that a whole entry is there, or that the file has ended.

@@ -79,14 +79,14 @@ fn mean(cycles: &[Cycle], of: Of) -> f64 {
 
 /// All runs, ready to be printed as Markdown.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct UrlsReport {
     runs: Vec<Run>,
 }
 
-impl Report {
+impl UrlsReport {
     /// Compares runs with the first of them.
-    pub fn new(runs: Vec<Run>) -> Report {
-        Report { runs }
+    pub fn new(runs: Vec<Run>) -> UrlsReport {
+        UrlsReport { runs }
     }
 
     pub fn runs(&self) -> &[Run] {
@@ -278,7 +278,7 @@ fn cell(f: &mut fmt::Formatter<'_>, value: Option<f64>, digits: usize) -> fmt::R
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for UrlsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# URL stores side by side")?;
         if let Some(start) = self.runs.iter().find_map(|run| run.start.as_ref()) {
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn tables_put_ours_beside_the_thesis() {
         let runs = vec![run("ours", |_| 2.0, 60), run("theirs", |cycle| cycle as f64, 50)];
-        let text = Report::new(runs).to_string();
+        let text = UrlsReport::new(runs).to_string();
         let rows: Vec<&str> = text.lines().collect();
         // Mean of cycles 41 to 50 = 45.5.
         assert!(rows.contains(&"| 50 | 53.53 | 2.60 | 2.00 | 45.50 |"), "{text}");

@@ -108,11 +108,11 @@ pub trait UrlStore: Send {
     fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)>;
 
     /// Sums over everything. A store that merges in bulk may be behind what was noted last, until
-    /// [`compact_all`](UrlStore::settle).
+    /// [`compact_all`](UrlStore::compact_all).
     fn counts(&self) -> Counts;
 
     /// Goes through all known URLs, or only those that were visited, host by host, as of the last
-    /// [`compact_all`](UrlStore::settle) at least. A URL is told as its host and what follows.
+    /// [`compact_all`](UrlStore::compact_all) at least. A URL is told as its host and what follows.
     fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error>;
 
     /// Waits until all that was noted is in its place, so that the next answers take it into account.

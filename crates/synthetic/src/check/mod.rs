@@ -1,7 +1,7 @@
 //! Judges a crawl by the request log of the synthetic Web.
 //!
 //! The log is read in the order in which requests arrived. Each host, each address and each URL has a small
-//! [`rules`] state that knows what may come next; whatever else comes is counted in a [`Report`], with examples.
+//! `rules` state that knows what may come next; whatever else comes is counted in a [`Report`], with examples.
 //! What should have been asked for and never was is found by walking the world.
 //!
 //! INVARIANT: a crawler that keeps the rules is never accused: where clocks and networks leave doubt, the benefit

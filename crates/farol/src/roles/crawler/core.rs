@@ -7,7 +7,6 @@
 //! INVARIANT: nothing follows from an answer before that answer is in the archive.
 
 use super::visit::{Answer, Visited, Visitor};
-use crate::archive::hosts::ROBOTS_VALID;
 use crate::archive::{ArchivedVisit, FollowerSet, Followers, Interpreted, PageOutcome};
 use crate::config::Config;
 use crate::disk::until_room;
@@ -19,7 +18,8 @@ use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, Host, PagePosition, Scheduled, SystemClock, Timestamp};
 use farol_fetch::FetchError;
 use farol_frontier::{
-    Added, Disposition, Frontier, HostMemory, HostState, Lease, Offered, Outcome, Resolution, Step, Task,
+    Added, Disposition, Frontier, HostMemory, HostState, Lease, Offered, Outcome, ROBOTS_VALID, Resolution,
+    Step, Task,
 };
 use farol_store::pages::{Archive, Encoded};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Crawls: runs the [core](core) over an opened data folder.
+//! Crawls: runs the [`core`] over an opened data folder.
 //!
 //! Life of a page here: a host is due → the frontier leases it → [`visit`] asks the server and interprets the answer →
-//! the [core](core) archives it → [`crate::archive`] writes what follows from it, and the fabric carries the document to
+//! the [`core`] archives it → [`crate::archive`] writes what follows from it, and the fabric carries the document to
 //! the indexer.
 
 mod core;

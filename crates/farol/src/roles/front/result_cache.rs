@@ -71,6 +71,21 @@ impl CachedAnswer {
     }
 }
 
+/// A question as the monitor counts it: by its key, shown as it was spelt first.
+#[derive(Clone)]
+struct HotQuestion {
+    key: u64,
+    shown: Arc<str>,
+}
+
+impl PartialEq for HotQuestion {
+    fn eq(&self, other: &HotQuestion) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for HotQuestion {}
+
 type Waiter = SyncSender<Result<CachedAnswer, EngineError>>;
 
 /// The cache of this process.
@@ -82,7 +97,7 @@ pub struct ResultCache {
 struct CacheState {
     node: CacheNode<QueryKey, CachedAnswer>,
     flights: Flights<QueryKey, Waiter>,
-    router: Router<Arc<str>>,
+    router: Router<HotQuestion>,
     minute_ends: Timestamp,
     /// Hits with a suggestion for another spelling: the index was asked all the same.
     unfit: u64,
@@ -98,7 +113,7 @@ impl ResultCache {
             return None;
         }
         let expiry = Expiry { ttl: settings.ttl.get(), grace: settings.grace.get() };
-        // One node has nobody whose copies it could followers.
+        // One node has nobody whose copies it could keep.
         let node = CacheNode::new(&NodeOptions {
             limit,
             in_entries: false,
@@ -140,7 +155,7 @@ impl ResultCache {
         let joined = {
             let mut state = self.lock();
             let now = SystemClock.now();
-            state.count(&asked, now);
+            state.count(&key, &asked, now);
             let present = Now { time: now, generation };
             if let NodeLookup::Hit(kept) | NodeLookup::Adopted(kept) =
                 state.node.lookup(key.hash(), &key, &present)
@@ -225,11 +240,10 @@ impl ResultCache {
 }
 
 impl CacheState {
-    /// Counts a question for the dashboard.
-    fn count(&mut self, asked: &str, now: Timestamp) {
-        let text = farol_index::one_case(&asked[..asked.floor_char_boundary(HOT_BYTES_MAX)]);
-        let hash = farol_base::fingerprint::hash64(text.as_bytes());
-        self.router.route(hash, &text.into(), now);
+    /// Counts a question, by the key that the cache has it under.
+    fn count(&mut self, key: &QueryKey, asked: &str, now: Timestamp) {
+        let shown = asked[..asked.floor_char_boundary(HOT_BYTES_MAX)].into();
+        self.router.route(key.hash(), &HotQuestion { key: key.hash(), shown }, now);
         self.end_minute(now);
     }
 
@@ -246,7 +260,11 @@ impl CacheState {
     }
 
     fn top(&self) -> Vec<(Arc<str>, u32)> {
-        self.router.top(HOT_PER_MINUTE).into_iter().map(|hot| (hot.key, hot.count - hot.error)).collect()
+        self.router
+            .top(HOT_PER_MINUTE)
+            .into_iter()
+            .map(|hot| (hot.key.shown, hot.count - hot.error))
+            .collect()
     }
 
     /// Questions of the last minutes that were asked more than once, the most asked first.

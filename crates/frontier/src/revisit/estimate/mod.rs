@@ -1,4 +1,4 @@
-//! How often pages change, learnt from visits [Cho03a].
+//! How often pages change, learnt from visits \[Cho03a\].
 //!
 //! A visit only tells whether a page has changed since the one before, and visits come at irregular intervals.
 //! [`Observed`] is what one visit tells; [`Evidence`] is what all visits of a page have told, in 12 bytes that are kept

@@ -115,15 +115,15 @@ impl World {
 }
 
 fn planned_world(pages: usize, hosts: u64, delay: f64, days: f64) -> (Run, RevisitPlanner) {
-    with_late_book(pages, hosts, delay, days, 0.0)
+    planned_late(pages, hosts, delay, days, 0.0)
 }
 
 /// Every visit is made so many seconds after it was due.
-fn with_late_book(pages: usize, hosts: u64, delay: f64, days: f64, late: f64) -> (Run, RevisitPlanner) {
-    by_book(World::new(pages, hosts), RULES, delay, days, late)
+fn planned_late(pages: usize, hosts: u64, delay: f64, days: f64, late: f64) -> (Run, RevisitPlanner) {
+    planned(World::new(pages, hosts), RULES, delay, days, late)
 }
 
-fn by_book(world: World, rules: PlannerConfig, delay: f64, days: f64, late: f64) -> (Run, RevisitPlanner) {
+fn planned(world: World, rules: PlannerConfig, delay: f64, days: f64, late: f64) -> (Run, RevisitPlanner) {
     let mut memos: Vec<Option<PageBelief>> = vec![None; world.pages.len()];
     let planner = std::cell::RefCell::new(RevisitPlanner::new(rules));
     let run = world.run(
@@ -184,7 +184,7 @@ fn within_days_it_is_fresher_than_an_interval_rule_with_the_same_visits() {
     let theirs = by_interval(World::studied(pages, 30), &rule, days);
     let mean = pages as f64 / theirs.visits_per_day * DAY;
     let rules = PlannerConfig { mean, least: 600.0, longest: 60.0 * DAY, discovery: 0.3 };
-    let (ours, _) = by_book(World::studied(pages, 30), rules, 1.0, days, 0.0);
+    let (ours, _) = planned(World::studied(pages, 30), rules, 1.0, days, 0.0);
     assert!((ours.truly_fresh - ours.believed).abs() < 0.03, "{ours:?}");
     assert!(ours.visits_per_day < 1.02 * theirs.visits_per_day, "{ours:?} beside {theirs:?}");
     assert!(ours.truly_fresh > theirs.truly_fresh + 0.02, "{ours:?} beside {theirs:?}");
@@ -238,7 +238,7 @@ fn it_says_how_fresh_it_is_and_beats_an_interval_rule() {
 
 #[test]
 fn visits_that_come_late_are_asked_for_sooner() {
-    let (late, _) = with_late_book(600, 6, 1.0, 300.0, 0.5 * DAY);
+    let (late, _) = planned_late(600, 6, 1.0, 300.0, 0.5 * DAY);
     // The channel is used as planned all the same.
     assert!((late.visits_per_day / (600.0 / 8.0) - 1.0).abs() < 0.15, "{late:?}");
     assert!((late.truly_fresh - late.believed).abs() < 0.03, "{late:?}");

@@ -12,7 +12,7 @@ const STEADY: f64 = 0.3;
 
 /// What kind of query a series of counts belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum QueryKind {
     Permanent,
     Burst,
     /// Never asked for much.
@@ -20,10 +20,10 @@ pub enum Kind {
 }
 
 /// Tells the kind from counts per interval. `floor` is what counts as much.
-pub fn kind(series: &[u32], floor: u32) -> Kind {
+pub fn kind(series: &[u32], floor: u32) -> QueryKind {
     let above = series.iter().filter(|count| **count >= floor.max(1)).count();
     if above == 0 {
-        return Kind::Quiet;
+        return QueryKind::Quiet;
     }
     let share = above as f64 / series.len() as f64;
     let windows = series.windows(5).filter(|window| window.iter().any(|count| *count >= floor.max(1)));
@@ -33,7 +33,7 @@ pub fn kind(series: &[u32], floor: u32) -> Kind {
         count += 1.0;
     }
     let variation = if count > 0.0 { sum / count } else { 0.0 };
-    if share >= ALWAYS && variation < STEADY { Kind::Permanent } else { Kind::Burst }
+    if share >= ALWAYS && variation < STEADY { QueryKind::Permanent } else { QueryKind::Burst }
 }
 
 #[cfg(test)]
@@ -42,9 +42,9 @@ mod tests {
 
     #[test]
     fn kinds() {
-        assert_eq!(kind(&[262, 273, 297, 267, 285, 250, 260], 100), Kind::Permanent);
-        assert_eq!(kind(&[0, 0, 9, 28, 71, 123, 351, 900, 400, 100, 20, 3, 0, 0], 100), Kind::Burst);
-        assert_eq!(kind(&[3, 4, 5, 3], 100), Kind::Quiet);
-        assert_eq!(kind(&[], 100), Kind::Quiet);
+        assert_eq!(kind(&[262, 273, 297, 267, 285, 250, 260], 100), QueryKind::Permanent);
+        assert_eq!(kind(&[0, 0, 9, 28, 71, 123, 351, 900, 400, 100, 20, 3, 0, 0], 100), QueryKind::Burst);
+        assert_eq!(kind(&[3, 4, 5, 3], 100), QueryKind::Quiet);
+        assert_eq!(kind(&[], 100), QueryKind::Quiet);
     }
 }

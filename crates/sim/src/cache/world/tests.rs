@@ -4,12 +4,12 @@ use super::*;
 use crate::cache::stream::{Stream, StreamConfig};
 
 /// Three hundred queries a second for forty minutes; nodes bear as much less.
-fn small(kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) -> Outcome {
+fn small(kind: StrategyKind, nodes: u16, changes: Vec<(f64, Change)>) -> ServiceOutcome {
     small_without(0, kind, nodes, changes)
 }
 
 /// The same without the most frequent queries.
-fn small_without(top: u64, kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) -> Outcome {
+fn small_without(top: u64, kind: StrategyKind, nodes: u16, changes: Vec<(f64, Change)>) -> ServiceOutcome {
     const RATE: f64 = 300.0;
     let node_rate = 50.0 * RATE / 770.0;
     let costs = Costs { node_rate, index_rate: 520.0 * RATE / 770.0, ..Costs::default() };
@@ -22,13 +22,18 @@ fn small_without(top: u64, kind: Kind, nodes: u16, changes: Vec<(f64, Change)>) 
 #[test]
 fn mechanisms_rank_as_in_the_thesis() {
     // Acceptance check 10: 20 nodes; CH, matrix and D.
-    let [plain, pd10, pd5, pd4, d] =
-        [Kind::Plain, Kind::Matrix(10), Kind::Matrix(5), Kind::Matrix(4), Kind::D]
-            .map(|kind| small(kind, 20, Vec::new()));
-    let efficiencies = [&plain, &pd10, &pd5, &pd4].map(Outcome::efficiency);
+    let [plain, pd10, pd5, pd4, d] = [
+        StrategyKind::Plain,
+        StrategyKind::Matrix(10),
+        StrategyKind::Matrix(5),
+        StrategyKind::Matrix(4),
+        StrategyKind::D,
+    ]
+    .map(|kind| small(kind, 20, Vec::new()));
+    let efficiencies = [&plain, &pd10, &pd5, &pd4].map(ServiceOutcome::efficiency);
     assert!(efficiencies.is_sorted(), "{efficiencies:?}");
     assert!(d.efficiency() > pd10.efficiency(), "{}", d.efficiency());
-    let hits = [&pd4, &pd5, &pd10, &plain].map(Outcome::hit_rate);
+    let hits = [&pd4, &pd5, &pd10, &plain].map(ServiceOutcome::hit_rate);
     assert!(hits.is_sorted() && d.hit_rate() >= plain.hit_rate() - 0.002, "{hits:?} {}", d.hit_rate());
     assert!([&plain, &pd10, &pd5, &pd4].iter().all(|other| d.times.mean() < other.times.mean()));
 }
@@ -36,9 +41,9 @@ fn mechanisms_rank_as_in_the_thesis() {
 #[test]
 fn five_failures_hurt_plain_hashing_and_not_us() {
     let changes = || vec![(1500.0, Change::Fail(vec![2, 7, 13, 21, 28]))];
-    let plain = small(Kind::Plain, 30, changes());
-    let ours = small(Kind::Ours, 30, changes());
-    let whole = small(Kind::Ours, 30, Vec::new());
+    let plain = small(StrategyKind::Plain, 30, changes());
+    let ours = small(StrategyKind::Ours, 30, changes());
+    let whole = small(StrategyKind::Ours, 30, Vec::new());
     assert!(ours.times.mean() < 0.9 * plain.times.mean(), "{} {}", ours.times.mean(), plain.times.mean());
     assert!(
         ours.efficiency() > 0.9 && plain.efficiency() < 0.7,
@@ -56,10 +61,10 @@ fn with_failures_we_are_ahead_of_replicas_and_of_plain_hashing() {
     // this short run the misses of replicas alone are more than the index bears. It is in the results.
     let changes = || vec![(1500.0, Change::Fail(vec![2, 7, 13, 21, 28]))];
     let time = |kind| small(kind, 30, changes()).times.mean();
-    let ours = time(Kind::Ours);
-    assert!(ours < time(Kind::Plain));
+    let ours = time(StrategyKind::Ours);
+    assert!(ours < time(StrategyKind::Plain));
     for partitions in [15, 10, 6, 5] {
-        let matrix = time(Kind::Matrix(partitions));
+        let matrix = time(StrategyKind::Matrix(partitions));
         assert!(ours < matrix, "PD{partitions}: {ours} {matrix}");
     }
 }
@@ -69,7 +74,7 @@ fn every_balancer_levels_what_hot_queries_leave() {
     use farol_cache::balance::{Balancer, Dem, Direct, Gde, Gradient, Reach, Rid, Sid};
     const RATE: f64 = 300.0;
     let node_rate = RATE / 20.0 / 0.62;
-    let most_loaded = |kind: Kind, balancer: Box<dyn Balancer>| {
+    let most_loaded = |kind: StrategyKind, balancer: Box<dyn Balancer>| {
         let tuning = Tuning { node_rate, balancer, ..Tuning::default() };
         let costs = Costs { node_rate, index_rate: 520.0 * RATE / 770.0, ..Costs::default() };
         let plan = Plan { warm_up: 900.0, costs, tuning, ..Plan::new(kind, 20, 2_000) };
@@ -79,8 +84,8 @@ fn every_balancer_levels_what_hot_queries_leave() {
     };
     // Hot-key replication alone (D) leaves 0.651 of plain hashing's 0.829: beside plain hashing it would pass for a
     // balancer itself. So what counts is what a balancer takes off that: to 0.875 (GDE) to 0.923 (RID) of it.
-    let plain = most_loaded(Kind::Plain, Box::new(Direct));
-    let alone = most_loaded(Kind::D, Box::new(Direct));
+    let plain = most_loaded(StrategyKind::Plain, Box::new(Direct));
+    let alone = most_loaded(StrategyKind::D, Box::new(Direct));
     assert!(alone < 0.85 * plain, "{alone} beside {plain}");
     let threshold = 0.02;
     let balancers: [Box<dyn Balancer>; 6] = [
@@ -93,7 +98,7 @@ fn every_balancer_levels_what_hot_queries_leave() {
     ];
     for balancer in balancers {
         let name = balancer.name();
-        let most = most_loaded(Kind::DB, balancer);
+        let most = most_loaded(StrategyKind::DB, balancer);
         assert!(most < 0.95 * alone, "{name}: {most} beside {alone} of hot-key replication alone");
         assert!(most < 0.85 * plain, "{name}: {most} beside {plain} of plain hashing");
     }
@@ -102,7 +107,7 @@ fn every_balancer_levels_what_hot_queries_leave() {
 #[test]
 fn plain_hashing_suffers_from_more_nodes_and_from_the_head() {
     // Acceptance check 12.
-    let efficiency = |top, nodes| small_without(top, Kind::Plain, nodes, Vec::new()).efficiency();
+    let efficiency = |top, nodes| small_without(top, StrategyKind::Plain, nodes, Vec::new()).efficiency();
     let falling = [5, 10, 20, 40].map(|nodes| efficiency(0, nodes));
     assert!(falling.is_sorted_by(|fewer, more| fewer > more), "{falling:?}");
     let without = efficiency(100, 20);
@@ -112,7 +117,7 @@ fn plain_hashing_suffers_from_more_nodes_and_from_the_head() {
 #[test]
 fn a_node_that_joins_gets_its_share() {
     let joins = vec![(1200.0, Change::Join(20)), (1200.0, Change::Join(21))];
-    let ours = small(Kind::Ours, 20, joins);
+    let ours = small(StrategyKind::Ours, 20, joins);
     let last = ours.minutes.last().unwrap();
     assert_eq!(last.loads.len(), 22);
     assert!(last.hottest() < 1.1, "{:?}", last.loads);
@@ -120,7 +125,7 @@ fn a_node_that_joins_gets_its_share() {
 
 #[test]
 fn the_same_seed_gives_the_same_outcome() {
-    let one = small(Kind::DBRF, 10, Vec::new());
-    let two = small(Kind::DBRF, 10, Vec::new());
+    let one = small(StrategyKind::DBRF, 10, Vec::new());
+    let two = small(StrategyKind::DBRF, 10, Vec::new());
     assert_eq!((one.hits, one.asked, one.times.mean()), (two.hits, two.asked, two.times.mean()));
 }

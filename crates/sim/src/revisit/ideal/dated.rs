@@ -6,7 +6,7 @@
 //!
 //! The first visit tells the time since the last change. A page without a date never changes, and is not visited again.
 
-use super::{Effort, Kind, Pages, Worth};
+use super::{Pages, Population, SearchEffort, Worth};
 
 /// Least and greatest days of calm on the grid, and the factor between two.
 const CALM: (f64, f64) = (1e-2, 3e4);
@@ -17,7 +17,7 @@ const PARTS: usize = 16;
 
 /// What a page is worth by its calm, for one number of changes and one time left.
 #[derive(Clone, Debug)]
-struct Curve {
+struct WorthCurve {
     values: Vec<f64>,
     /// Integral from the least calm on.
     sums: Vec<f64>,
@@ -33,17 +33,17 @@ impl Grid {
         Grid { calm: (0..=steps).map(|step| CALM.0 * APART.powi(step)).collect() }
     }
 
-    fn curve(&self, values: Vec<f64>) -> Curve {
+    fn curve(&self, values: Vec<f64>) -> WorthCurve {
         let mut sums = vec![0.0];
         for k in 1..values.len() {
             let width = self.calm[k] - self.calm[k - 1];
             sums.push(sums[k - 1] + width * (values[k] + values[k - 1]) / 2.0);
         }
-        Curve { values, sums }
+        WorthCurve { values, sums }
     }
 
     /// The integral up to a place.
-    fn sum(&self, curve: &Curve, (k, share): (usize, f64)) -> f64 {
+    fn sum(&self, curve: &WorthCurve, (k, share): (usize, f64)) -> f64 {
         let width = share * (self.calm[k + 1] - self.calm[k]);
         curve.sums[k] + width * (curve.values[k] + curve.at((k, share))) / 2.0
     }
@@ -55,7 +55,7 @@ impl Grid {
     }
 }
 
-impl Curve {
+impl WorthCurve {
     fn at(&self, (k, share): (usize, f64)) -> f64 {
         self.values[k] + share * (self.values[k + 1] - self.values[k])
     }
@@ -67,7 +67,7 @@ pub fn learner(
     pages: &Pages,
     worth: Worth,
     days: f64,
-    effort: Effort,
+    effort: SearchEffort,
     knowing: bool,
 ) -> impl Fn(f64) -> f64 + use<> {
     let grid = Grid::new();
@@ -89,7 +89,7 @@ struct Stops {
 }
 
 impl Stops {
-    fn new(rates: &[f64], kind: &Kind, worth: &Worth, grid: &Grid, effort: Effort) -> Stops {
+    fn new(rates: &[f64], kind: &Population, worth: &Worth, grid: &Grid, effort: SearchEffort) -> Stops {
         let (unvisited, all) = (worth.of(kind), kind.iter().sum());
         let mut stops = Stops { stop: Vec::new(), told: Vec::new(), pages: Vec::new(), unvisited, all };
         for changes in 0..=effort.looks as i32 + 1 {
@@ -108,16 +108,16 @@ impl Stops {
         stops
     }
 
-    fn first(&self, grid: &Grid, look: f64, days: f64, effort: Effort, knowing: bool) -> f64 {
+    fn first(&self, grid: &Grid, look: f64, days: f64, effort: SearchEffort, knowing: bool) -> f64 {
         let lengths: Vec<f64> = (0..effort.intervals).map(|k| days * 0.5f64.powi(k as i32)).collect();
         let places: Vec<Vec<(usize, f64)>> = lengths
             .iter()
             .map(|length| grid.calm.iter().map(|calm| grid.place(calm + length)).collect())
             .collect();
         let last = if knowing { &self.told } else { &self.stop };
-        let last: Vec<Curve> = last.iter().map(|row| grid.curve(row.clone())).collect();
+        let last: Vec<WorthCurve> = last.iter().map(|row| grid.curve(row.clone())).collect();
         // By time left, then by changes.
-        let mut curves: Vec<Vec<Curve>> = vec![last; PARTS + 1];
+        let mut curves: Vec<Vec<WorthCurve>> = vec![last; PARTS + 1];
         for done in (0..effort.looks).rev() {
             // So many changes can have been dated, and one more.
             let curve = |left: usize, changes: usize| {

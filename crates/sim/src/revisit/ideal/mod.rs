@@ -1,6 +1,6 @@
 //! What the best of all learners could reach: a yardstick for rules that start from nothing.
 //!
-//! The ideal learner is told the exact distribution of rates on each [`Kind`] of server, which a real one has to learn. It
+//! The ideal learner is told the exact distribution of rates on each [`Population`] of server, which a real one has to learn. It
 //! has so many visits a page, in the mean, to find out which page is which; it spreads them as it likes, page by page
 //! after what each has answered, at whatever intervals fit into its time, and need not keep anything fresh meanwhile. Then it stops
 //! learning, and visits each page at the frequency that is best by what it believes: greatest `E[f/λ (1 − e^(−λ/f))]` in
@@ -11,7 +11,7 @@
 //! prices the sum over pages, and what the visits cost, is no less than what any learner has (weak duality), and at the
 //! prices where it is least it is exactly what the ideal one has, for pages are many.
 //!
-//! A page is looked at [`Effort::looks`] times at most. [`Bound::reached`] stops learning there: so much can be had.
+//! A page is looked at [`SearchEffort::looks`] times at most. [`Bound::reached`] stops learning there: so much can be had.
 //! [`Bound::ceiling`] is told the rate there: more cannot. Intervals are halves, quarters and so on of the time.
 //!
 //! Servers' delays are left out, here and in the reference, and pages count alike.
@@ -22,19 +22,19 @@ mod dated;
 mod plain;
 
 /// Pages of like servers: how many have each of [`Pages::rates`].
-type Kind = Vec<f64>;
+type Population = Vec<f64>;
 
 /// A repository as the ideal learner knows it. Times are days.
 #[derive(Clone, Debug)]
 pub struct Pages {
     /// Changes per day; the first is 0.
     rates: Vec<f64>,
-    kinds: Vec<Kind>,
+    kinds: Vec<Population>,
 }
 
 /// How much is computed.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort {
+pub struct SearchEffort {
     /// Looks at a page after its first visit, at most.
     pub looks: usize,
     /// Intervals: the whole time to learn, its half, its quarter, and so on.
@@ -107,10 +107,18 @@ impl Pages {
 
     /// What the ideal learner has after `days` in which it made `visits` visits a page, in the mean, where the channel
     /// has `per_day` visits a page and day in the end.
-    pub fn bound(&self, answers: Answers, days: f64, visits: f64, per_day: f64, effort: Effort) -> Bound {
+    pub fn bound(
+        &self,
+        answers: Answers,
+        days: f64,
+        visits: f64,
+        per_day: f64,
+        effort: SearchEffort,
+    ) -> Bound {
         let channel = per_day * self.count();
         let (price, known) = self.at_best(per_day, Worth::told);
-        let plain = (answers == Answers::Changed).then(|| plain::Answers::all(&self.rates, days, effort));
+        let plain =
+            (answers == Answers::Changed).then(|| plain::PlainAnswers::all(&self.rates, days, effort));
         let at_end = |knowing: bool| {
             let both = |price: f64| {
                 let worth = Worth::new(&self.rates, price);
@@ -211,7 +219,7 @@ mod tests {
     use farol_base::Seeded;
 
     const DAYS: f64 = 365.25;
-    const EFFORT: Effort = Effort { looks: 3, intervals: 8 };
+    const EFFORT: SearchEffort = SearchEffort { looks: 3, intervals: 8 };
 
     /// Slow pages, and as many that change all the time.
     fn slow_and_fast() -> Pages {

@@ -3,11 +3,11 @@
 //! What is believed hangs on how often each interval was answered by *changed* and by *unchanged*, not on the order:
 //! all such multisets of answers whose intervals fit into the time are listed once, with the likelihood of each rate.
 
-use super::{Effort, Kind, Worth};
+use super::{Population, SearchEffort, Worth};
 use std::collections::HashMap;
 
 /// All answers that a page may have given.
-pub struct Answers {
+pub struct PlainAnswers {
     /// By depth: no look, one look, ...
     states: Vec<State>,
     looks: usize,
@@ -24,8 +24,8 @@ struct State {
 /// Sorted answers, 5 bits each: twice the number of the interval, 1 more where it had changed, and 1.
 type Code = u64;
 
-impl Answers {
-    pub fn all(rates: &[f64], days: f64, effort: Effort) -> Answers {
+impl PlainAnswers {
+    pub fn all(rates: &[f64], days: f64, effort: SearchEffort) -> PlainAnswers {
         assert!(effort.looks <= 12 && effort.intervals <= 15, "answers do not fit into their code");
         let length = |interval: usize| days * 0.5f64.powi(interval as i32);
         let mut numbers: HashMap<Code, u32> = HashMap::from([(0, 0)]);
@@ -56,19 +56,19 @@ impl Answers {
             }
             at += 1;
         }
-        Answers { states, looks: effort.looks }
+        PlainAnswers { states, looks: effort.looks }
     }
 
     /// What all kinds of pages yield in the end, net of the price of visits then and of looks, by the price of a look.
     /// `knowing` is told the rate after the last look.
     pub fn learner<'a>(
         &'a self,
-        kinds: &[Kind],
+        kinds: &[Population],
         worth: &Worth,
         knowing: bool,
     ) -> impl Fn(f64) -> f64 + use<'a> {
         // By kind and state: what it is worth to stop, and how many pages there are.
-        let stop = |kind: &Kind, state: &State| {
+        let stop = |kind: &Population, state: &State| {
             let pages: Vec<f64> = kind.iter().zip(&state.likelihood).map(|(pages, l)| pages * l).collect();
             let told = knowing && state.looks == self.looks;
             (if told { worth.told(&pages) } else { worth.of(&pages) }, pages.iter().sum::<f64>())

@@ -48,7 +48,7 @@ pub struct Punctual {
     /// Pages of which more is to be found out, by the tick for that. What a look is worth now is not what counts.
     probes: Heap<u32>,
     /// By worth, the greatest first.
-    stale: Heap<Worth>,
+    stale: Heap<GreatestFirst>,
     /// Being visited now.
     out: Vec<u32>,
     price: f64,
@@ -62,7 +62,7 @@ pub struct Punctual {
 
 /// A key that sorts the greatest worth first.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-struct Worth(f32);
+struct GreatestFirst(f32);
 
 /// Why a page is visited when it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,7 +194,7 @@ impl Punctual {
                 best = (worth, place);
             }
         }
-        if let Some((Worth(worth), page)) = self.stale.first()
+        if let Some((GreatestFirst(worth), page)) = self.stale.first()
             && f64::from(-worth) >= best.0
         {
             self.stale.pop();
@@ -327,7 +327,7 @@ impl Punctual {
         }
     }
 
-    fn stale_worth(&self, page: u32) -> Option<Worth> {
+    fn stale_worth(&self, page: u32) -> Option<GreatestFirst> {
         let known = &self.pages[page as usize];
         // A page that never changes and has no copy is worth most; one that always changes is worth nothing, and so
         // is one that even a first visit does not pay for.
@@ -335,7 +335,7 @@ impl Punctual {
             0.0 => f64::from(known.weight) * 1e30,
             _ => self.worth(page, 0.0),
         };
-        (worth > self.price).then_some(Worth(-worth as f32))
+        (worth > self.price).then_some(GreatestFirst(-worth as f32))
     }
 
     fn rebuild(&mut self) {

@@ -39,7 +39,7 @@ fn fresh_share(pages: &[Page], table: &mut impl Timetable, horizon: f64) -> f64 
 
 #[test]
 fn a_page_costs_24_bytes() {
-    let heap = size_of::<(u32, u32)>().max(size_of::<(Worth, u32)>());
+    let heap = size_of::<(u32, u32)>().max(size_of::<(GreatestFirst, u32)>());
     assert!(size_of::<Page>() + size_of::<u32>() + heap <= 24);
 }
 

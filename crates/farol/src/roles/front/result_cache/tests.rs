@@ -183,7 +183,8 @@ fn a_repeated_question_is_answered_from_memory() {
     let status = cache.status();
     assert_eq!((status.hits, status.misses, status.expired, status.answers), (2, 3, 1, 2));
     assert!(status.bytes > 0 && status.bytes <= status.bytes_max);
-    assert_eq!(status.hot[0], ("ponte rio".to_string(), 3));
+    // In any order and case of its words it is one question, as for the cache.
+    assert_eq!(status.hot[0], ("ponte rio".to_string(), 4));
 }
 
 #[test]
