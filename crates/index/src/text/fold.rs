@@ -108,10 +108,8 @@ fn fold_accented(c: char, out: &mut String) {
     if ('\u{300}'..='\u{36F}').contains(&letter) {
         return;
     }
-    match letter {
-        'ς' => out.push('σ'),
-        letter => out.push(letter),
-    }
+    // The bare letter may have a spelling of its own: ǽ is æ is ae.
+    if letter == c { out.push(c) } else { fold_char(letter, out) }
 }
 
 /// Points that readers leave out: those of Hebrew and Arabic (combining classes 10 to 35).
@@ -135,6 +133,7 @@ mod tests {
         check("AC\u{327}A\u{303}O", "acao"); // The same word, decomposed.
         check("Straße", "strasse");
         check("Łódź", "lodz");
+        check("Ǽ ǿ", "ae o");
         check("œuvre", "oeuvre");
         check("tiếng", "tieng");
         check("Ελληνικός", "ελληνικοσ");
