@@ -1,0 +1,106 @@
+//! Replays the WAL when a store is opened.
+
+use super::batch::read_ops;
+use super::segment::{HEADER_BYTES, WalSegment, read_header};
+use super::{BATCH_HEAD_BYTES, Wal, WalOp, WriteBatch};
+use crate::{Cut, Error};
+use farol_base::PagePosition;
+use farol_base::disk::Disk;
+use std::sync::Arc;
+
+/// Largest batch that is believed.
+const BATCH_BYTES_MAX: u64 = 1 << 30;
+
+impl Wal {
+    /// Opens the WAL, hands all operations to `take` (with the sequence number of their batch), and cuts off a torn tail.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        take: &mut dyn FnMut(u64, WalOp<'_>) -> Result<(), Error>,
+    ) -> Result<(Wal, Option<Cut>), Error> {
+        let names = disk.list().map_err(Error::io("list", "the folder of the URL store"))?;
+        let mut wal = Wal {
+            disk,
+            segments: Vec::new(),
+            next_seqno: 1,
+            watermark: PagePosition::default(),
+            marked: None,
+            batch: WriteBatch::default(),
+            poisoned: false,
+        };
+        let files: Vec<&String> = names.iter().filter(|name| name.starts_with("log-")).collect();
+        let mut cut = None;
+        for (at, file) in files.iter().enumerate() {
+            cut = wal.replay(file, at + 1 == files.len(), take)?;
+        }
+        Ok((wal, cut))
+    }
+
+    /// Replays one segment; only the last may end in a batch that is not whole.
+    fn replay(
+        &mut self,
+        file: &str,
+        last: bool,
+        take: &mut dyn FnMut(u64, WalOp<'_>) -> Result<(), Error>,
+    ) -> Result<Option<Cut>, Error> {
+        let len = self.disk.len(file).map_err(Error::io("look at", file))?.unwrap_or(0);
+        let damaged = |offset: u64, what: &str| Error::Damaged {
+            file: file.to_string(),
+            offset,
+            what: what.to_string(),
+        };
+        let (mut good, mut head) = (0, [0; HEADER_BYTES]);
+        let read = self.disk.read_at(file, 0, &mut head).map_err(Error::io("read", file))?;
+        if read == HEADER_BYTES {
+            let (first, watermark) = read_header(file, &head)?;
+            self.next_seqno = self.next_seqno.max(first);
+            self.watermark = self.watermark.max(watermark);
+            good = HEADER_BYTES as u64;
+            self.segments.push(WalSegment { file: file.to_string(), first, len: good });
+        } else if !last {
+            return Err(damaged(read as u64, "the file ends too early"));
+        }
+        let mut body = Vec::new();
+        while good > 0 && good < len {
+            let mut head = [0; BATCH_HEAD_BYTES];
+            let read = self.disk.read_at(file, good, &mut head).map_err(Error::io("read", file))?;
+            let size = u64::from(u32::from_le_bytes([head[0], head[1], head[2], head[3]]));
+            let is_whole =
+                read == BATCH_HEAD_BYTES && (8..=BATCH_BYTES_MAX).contains(&size) && good + 8 + size <= len;
+            if is_whole {
+                body.resize(size as usize, 0);
+                self.disk.read_at(file, good + 8, &mut body).map_err(Error::io("read", file))?;
+            }
+            if !is_whole || crc32fast::hash(&body).to_le_bytes() != head[4..8] {
+                if !last {
+                    return Err(damaged(good, "a batch that is not whole"));
+                }
+                break;
+            }
+            let (seqno, ops) = body.split_at(8);
+            let seqno = u64::from_le_bytes(std::array::from_fn(|i| seqno[i]));
+            let mut mark = None;
+            read_ops(ops, &mut |op| {
+                if let WalOp::Mark(upto) = op {
+                    mark = Some(upto);
+                    return Ok(());
+                }
+                take(seqno, op)
+            })
+            .map_err(|what| damaged(good, what))??;
+            self.watermark = mark.unwrap_or(self.watermark);
+            self.next_seqno = self.next_seqno.max(seqno + 1);
+            good += 8 + size;
+            if let Some(segment) = self.segments.last_mut() {
+                segment.len = good;
+            }
+        }
+        if good == len {
+            return Ok(None);
+        }
+        self.disk.truncate(file, good).map_err(Error::io("cut", file))?;
+        if good == 0 {
+            self.disk.remove(file).map_err(Error::io("remove", file))?;
+        }
+        Ok(Some(Cut { file: file.to_string(), offset: good, bytes: len - good }))
+    }
+}
