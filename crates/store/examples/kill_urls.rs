@@ -60,7 +60,7 @@ fn main() -> Outcome<()> {
 fn options(threads: usize) -> VeuniOptions {
     VeuniOptions {
         memtable_bytes: 40 << 10,
-        seen_cache: 40 << 10,
+        seen_cache_bytes: 40 << 10,
         bucket_bytes: 16 << 10,
         bucket_hosts: 60,
         prescheduled: 20,

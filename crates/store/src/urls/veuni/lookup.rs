@@ -1,42 +1,23 @@
-//! Answers about what is known.
+//! Reads: what is known of a URL or a host, sums, walks, checks.
 
+use super::bucket::Damage;
 use super::compaction::delta::HostDelta;
 use super::compaction::join::apply_events;
-use super::dispatch::active::text;
+use super::engine::Engine;
 use super::run::{RunReader, UrlDelta};
-use super::{Veuni, split};
+use super::{path_text, split};
 use crate::Error;
-use crate::urls::{Counts, HostCounts, Record, UrlStore, Walk};
-use farol_base::HostHash;
+use crate::urls::{Counts, HostCounts, Record, Walk};
 use farol_base::{CanonicalUrl, Host};
 
-/// A file that is not as it was written, and what that means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    pub file: String,
-    pub offset: u64,
-    pub what: String,
-    /// Hosts that stand still.
-    pub hosts: u64,
-}
-
-impl From<Damage> for Error {
-    fn from(damage: Damage) -> Error {
-        Error::Damaged { file: damage.file, offset: damage.offset, what: damage.what }
-    }
-}
-
-impl Veuni {
-    /// What is known of a URL, with what came in for it since its bucket was written.
-    pub(super) fn lookup(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error> {
-        if let Some(in_flight) = self.in_flight.get(url) {
-            return Ok(Some(in_flight.known.clone().into_record()));
-        }
+impl Engine {
+    /// What is known of a URL: its bucket's entry with all pending deltas applied.
+    pub fn get(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error> {
         let (host, path) = split(url);
-        let hash = HostHash::of(host);
+        let hash = url.host_hash();
         let bucket = &self.buckets[self.bucket_of(hash)];
         let mut record = None;
-        if let Some(file) = &bucket.file
+        if let Some(file) = bucket.file()
             && let Some((_, meta)) = file.host_meta(hash, host)?
         {
             record = file.get(&meta, path.as_bytes())?;
@@ -52,58 +33,51 @@ impl Veuni {
                 let is_it = next == (hash, host);
                 reader.read_host(&mut delta)?;
                 if is_it {
-                    let deltas = (0..delta.len()).map(|at| delta.get(at));
-                    let deltas: Vec<UrlDelta> = deltas
-                        .filter(|deltas| deltas.path == path.as_bytes())
-                        .map(|deltas| UrlDelta {
-                            depth: deltas.depth,
-                            visit_first: deltas.visit_first,
-                            events: deltas.events.to_vec(),
+                    let entries = (0..delta.len()).map(|at| delta.get(at));
+                    let deltas: Vec<UrlDelta> = entries
+                        .filter(|entry| entry.path == path.as_bytes())
+                        .map(|entry| UrlDelta {
+                            depth: entry.depth,
+                            visit_first: entry.visit_first,
+                            events: entry.events.to_vec(),
                         })
                         .collect();
-                    take(&mut record, delta.tombstone, deltas);
+                    apply_deltas(&mut record, delta.tombstone, deltas);
                 }
             }
         }
-        for memtable in bucket.immutable.as_deref().into_iter().chain([&bucket.memtable]) {
-            let (tombstone, item) = memtable.get(hash, host, path);
-            take(&mut record, tombstone, item.into_iter().collect());
+        let sealed = bucket.state.sealed().map(|memtable| &**memtable);
+        for memtable in sealed.into_iter().chain([&bucket.memtable]) {
+            let (tombstone, delta) = memtable.get(hash, host, path);
+            apply_deltas(&mut record, tombstone, delta.into_iter().collect());
         }
         Ok(record)
     }
 
-    /// Forgets a host at once: a rare order, so whoever gives it waits.
-    pub(super) fn forget(&mut self, host: &Host) -> Result<u64, Error> {
-        UrlStore::compact_all(self)?;
-        let known = UrlStore::host_counts(self, host).map_or(0, |counts| counts.known);
-        self.memtable_of(host.as_str(), self.wal.next_seqno).delete_host(host.as_str());
-        self.wal.batch.delete_host(host.as_str());
-        self.seen_cache.clear();
-        self.in_flight.delete_host(host.as_str());
-        self.due_queue.delete_host(host.as_str());
-        UrlStore::release_host(self, host);
-        UrlStore::compact_all(self)?;
-        Ok(known)
+    /// URLs of a host by state, as of its bucket's last compaction.
+    pub fn host_counts(&self, host: &Host) -> Option<HostCounts> {
+        let file = self.buckets[self.bucket_of(host.hash())].file()?;
+        // A damaged bucket is reported when it is compacted or checked.
+        file.host_meta(host.hash(), host.as_str()).ok().flatten().map(|(_, meta)| meta.counts)
     }
 
-    pub(super) fn list_hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)> {
-        let hosts =
-            self.buckets.iter().filter_map(|bucket| bucket.file.as_ref()).flat_map(|file| file.hosts());
-        // A damaged bucket is told of by whoever merges or checks it.
-        let matching = hosts.filter_map(Result::ok).filter(|meta| meta.host.contains(filter));
+    pub fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)> {
+        let metas = self.buckets.iter().filter_map(|bucket| bucket.file()).flat_map(|file| file.hosts());
+        // A damaged bucket is reported when it is compacted or checked.
+        let matching = metas.filter_map(Result::ok).filter(|meta| meta.host.contains(filter));
         let hosts = matching.filter_map(|meta| Some((Host::parse(&meta.host).ok()?, meta.counts)));
         hosts.skip(first).take(count).collect()
     }
 
-    pub(super) fn totals(&self) -> Counts {
+    pub fn counts(&self) -> Counts {
         let mut counts = Counts { bytes_on_disk: self.wal.bytes(), ..Counts::default() };
         for bucket in &self.buckets {
             counts.bytes_on_disk += bucket.bytes() + bucket.level0_bytes();
             counts.unmerged += bucket.memtable.len() as u64;
-            counts.unmerged += bucket.immutable.as_ref().map_or(0, |memtable| memtable.len() as u64);
-            // Runs say their bytes only: a URL takes some ten of them.
+            counts.unmerged += bucket.state.sealed().map_or(0, |memtable| memtable.len() as u64);
+            // Runs know their bytes only: a URL takes some ten of them.
             counts.unmerged += bucket.level0_bytes() / 10;
-            if let Some(file) = &bucket.file {
+            if let Some(file) = bucket.file() {
                 counts.hosts += file.totals.hosts;
                 counts.known += file.totals.known;
                 counts.collected += file.totals.collected;
@@ -113,13 +87,10 @@ impl Veuni {
         counts
     }
 
-    pub(super) fn walk_buckets(
-        &self,
-        which: Walk,
-        take: &mut dyn FnMut(&Host, &str, &Record),
-    ) -> Result<(), Error> {
+    /// Scans all buckets that are not damaged.
+    pub fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error> {
         let whole = self.buckets.iter().filter(|bucket| bucket.damage.is_none());
-        for file in whole.filter_map(|bucket| bucket.file.as_ref()) {
+        for file in whole.filter_map(|bucket| bucket.file()) {
             let mut cursor = file.cursor(1 << 20);
             for meta in file.hosts() {
                 let meta = meta?;
@@ -134,7 +105,7 @@ impl Veuni {
                         let entry = cursor.advance()?;
                         if which == Walk::All || entry.state != 0 {
                             match entry.record() {
-                                Ok(record) => take(&host, text(entry.path), &record),
+                                Ok(record) => take(&host, path_text(entry.path), &record),
                                 Err(what) => return Err(cursor.damaged(what)),
                             }
                         }
@@ -150,14 +121,14 @@ impl Veuni {
         self.buckets.iter().filter_map(|bucket| bucket.damage.clone()).collect()
     }
 
-    /// Reads every file, and says what is damaged.
+    /// Reads every file, and returns what is damaged.
     pub fn check(&mut self) -> Vec<Damage> {
         for bucket in &mut self.buckets {
-            if let Some(file) = &bucket.file
+            if let Some(file) = bucket.file()
                 && bucket.damage.is_none()
                 && let Err(error) = file.check()
             {
-                bucket.damage = Some(damage_of(error, &file.file, file.totals.hosts));
+                bucket.damage = Some(Damage::of(error, &file.file, file.totals.hosts));
             }
             for run in &bucket.runs {
                 let offsets = run.index.iter().map(|(_, offset)| *offset).collect();
@@ -170,7 +141,7 @@ impl Veuni {
                     }
                 }
                 if let Err(error) = reader {
-                    bucket.damage = Some(damage_of(error, &bucket.level0_file(), 0));
+                    bucket.damage = Some(Damage::of(error, &bucket.level0_file(), 0));
                 }
             }
         }
@@ -178,21 +149,14 @@ impl Veuni {
     }
 }
 
-pub(super) fn damage_of(error: Error, file: &str, hosts: u64) -> Damage {
-    match error {
-        Error::Damaged { file, offset, what } => Damage { file, offset, what, hosts },
-        other => Damage { file: file.to_string(), offset: 0, what: other.to_string(), hosts },
-    }
-}
-
-/// Brings a record up to date with what came in.
-fn take(record: &mut Option<Record>, tombstone: bool, deltas: Vec<UrlDelta>) {
+/// Brings a record up to date with deltas, in their order.
+fn apply_deltas(record: &mut Option<Record>, tombstone: bool, deltas: Vec<UrlDelta>) {
     if tombstone {
         *record = None;
     }
-    for item in deltas {
-        let depth = if item.visit_first { 0 } else { item.depth };
+    for delta in deltas {
+        let depth = if delta.visit_first { 0 } else { delta.depth };
         let record = record.get_or_insert_with(|| Record { depth, ..Record::default() });
-        apply_events(record, item.depth, &item.events);
+        apply_events(record, delta.depth, &delta.events);
     }
 }

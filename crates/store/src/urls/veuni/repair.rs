@@ -1,44 +1,47 @@
-//! Empties damaged buckets, so that they can be filled anew from the archive.
+//! Empties damaged buckets, so that they can be filled again from the archive.
 //!
-//! What came in for such a bucket and is not damaged stays, but for visits that the archive has: reading the archive
-//! again brings those, and each must count once.
+//! Deltas of such a bucket that are not damaged stay, but for visits that the archive has: replaying the archive brings
+//! those again, and each must count once.
 
+use super::bucket::Bucket;
 use super::compaction::delta::HostDelta;
-use super::compaction::scheduler::write_run;
+use super::engine::{BucketListener, Engine};
 use super::manifest::{self, ManifestEntry};
 use super::memtable::{Event, Memtable};
-use super::run::RunReader;
-use super::{Bucket, Veuni};
+use super::run::{RunReader, write_run};
 use crate::Error;
-use crate::urls::{UrlStore, VisitOutcome};
+use crate::urls::VisitOutcome;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Veuni {
-    /// Empties buckets whose files are damaged; answers with their ranges of host hashes ([`farol_base::fingerprint`]),
-    /// whose URLs somebody
-    /// must now note again, and then say so ([`UrlStore::rebuilt`]).
-    pub fn empty_damaged(&mut self) -> Result<Vec<RangeInclusive<u64>>, Error> {
-        UrlStore::flush(self)?;
-        while self.wait_for_job()? {}
+impl Engine {
+    /// Empties buckets whose files are damaged; returns their ranges of host hashes.
+    pub fn empty_damaged(
+        &mut self,
+        listener: &mut dyn BucketListener,
+    ) -> Result<Vec<RangeInclusive<u64>>, Error> {
+        self.flush(listener)?;
+        while self.wait_for_job(listener) {}
         let mut ranges = Vec::new();
         for at in 0..self.buckets.len() {
             if self.buckets[at].damage.is_some() {
                 let last = self.buckets.get(at + 1).map_or(u64::MAX, |next| next.from.0 - 1);
                 ranges.push(self.buckets[at].from.0..=last);
-                self.empty_bucket(at)?;
+                let emptied = self.empty_bucket(at);
+                listener.emptied(self.buckets[at].number);
+                emptied?;
             }
         }
         Ok(ranges)
     }
 
-    /// Notes that what was emptied is whole again. Until then a store that is opened counts it as damaged.
-    pub(super) fn end_rebuilding(&mut self) -> Result<(), Error> {
+    /// Buckets that were emptied are whole again. Until then a store that is opened counts them as damaged.
+    pub fn end_rebuilding(&mut self) -> Result<(), Error> {
         let mut list: Vec<ManifestEntry> = self.buckets.iter().map(Bucket::listed).collect();
         list.iter_mut().for_each(|listed| listed.rebuilding = false);
         manifest::write(&*self.disk, &list, self.next_number.load(Ordering::Relaxed))?;
-        self.buckets.iter_mut().for_each(|bucket| bucket.rebuilding = false);
+        self.buckets.iter_mut().for_each(|bucket| bucket.is_rebuilding = false);
         Ok(())
     }
 
@@ -51,7 +54,7 @@ impl Veuni {
             let whole = RunReader::file(self.disk.clone(), &bucket.level0_file(), offsets)
                 .and_then(|mut reader| keep(&mut reader, &mut kept));
             if let Err(error) = whole {
-                tracing::warn!(error = %error, "what waited behind the damage is read from the archive again");
+                tracing::warn!(error = %error, "what followed the damage is read from the archive again");
                 break;
             }
         }
@@ -61,15 +64,14 @@ impl Veuni {
         let flushed_seqno = self.wal.next_seqno - 1;
         let mut fresh = Bucket::new(bucket.number, bucket.generation + 1, bucket.from);
         fresh.flushed_seqno = flushed_seqno;
-        fresh.rebuilding = true;
+        fresh.is_rebuilding = true;
         if !kept.is_empty() {
             fresh.runs.push(write_run(&*self.disk, &fresh.level0_file(), &kept, flushed_seqno, 0)?);
         }
-        let files = [format!("block-{:06}-{:08}", bucket.number, bucket.generation), bucket.level0_file()];
+        let files = [bucket.file_name(), bucket.level0_file()];
         self.buckets[at] = fresh;
         let list: Vec<ManifestEntry> = self.buckets.iter().map(Bucket::listed).collect();
         manifest::write(&*self.disk, &list, self.next_number.load(Ordering::Relaxed))?;
-        self.count_leased(at..at + 1);
         for file in files {
             self.disk.remove(&file).map_err(Error::io("remove", &file))?;
         }
@@ -77,7 +79,7 @@ impl Veuni {
     }
 }
 
-/// Takes over what a run has, but for visits that are in the archive.
+/// Copies the deltas of a run, but for visits that are in the archive.
 fn keep(reader: &mut RunReader, into: &mut Memtable) -> Result<(), Error> {
     into.in_batch(0);
     while let Some((_, host)) = reader.peek() {

@@ -13,6 +13,7 @@
 mod cursor;
 mod entry;
 mod file;
+mod state;
 mod writer;
 
 use crate::Error;
@@ -24,6 +25,7 @@ use farol_base::codec::{DecodeError, Decoder, put_bytes, put_instant, put_varint
 pub use cursor::Cursor;
 pub use entry::UrlEntry;
 pub use file::BucketFile;
+pub use state::{Backoff, Bucket, BucketContent, BucketState, Damage};
 pub use writer::BucketWriter;
 
 const MAGIC: &[u8; 8] = b"FAROLBLK";

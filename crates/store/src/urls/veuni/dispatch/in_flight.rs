@@ -1,13 +1,12 @@
-//! URLs that were handed out and have not come back, with what was known of them.
+//! URLs that were drawn and are neither visited nor released, with what was known of them.
 //!
-//! Whoever visits one asks what it was like before; the answer is here, without a look into a bucket. A URL is known by 128
-//! bits of a fingerprint under a key that is drawn at random, so that it need not be kept a second time: two that share it
-//! will not be met. Bounded by what the frontier holds: some 90 bytes per URL, and 130 more where it was visited before.
+//! Who visits one asks what it was like before; the answer is here, without a read from disk. A URL is known by a 128-bit
+//! fingerprint under a per-process random seed, so that its text need not be kept a second time: two that share one will
+//! not be met. Bounded by what the frontier holds: some 90 bytes per URL, and 130 more where it was visited before.
 
 use crate::urls::record::CompactRecord;
-use farol_base::CanonicalUrl;
-use farol_base::HostHash;
 use farol_base::fingerprint::{keyed128, random_key};
+use farol_base::{CanonicalUrl, HostHash};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
@@ -20,8 +19,8 @@ pub struct InFlightUrl {
     /// Hash of its host.
     host: HostHash,
     pub known: CompactRecord,
-    /// The bucket from which it was handed out; `None` where it was kept in memory.
-    pub bucket: Option<BucketVersion>,
+    /// The bucket from which it was drawn; `None` where it waited in memory.
+    pub from: Option<BucketVersion>,
 }
 
 #[derive(Debug)]
@@ -55,12 +54,7 @@ impl InFlight {
     }
 
     /// Notes that a URL is out; says whether it was not before.
-    pub fn insert(
-        &mut self,
-        url: &CanonicalUrl,
-        known: CompactRecord,
-        bucket: Option<BucketVersion>,
-    ) -> bool {
+    pub fn insert(&mut self, url: &CanonicalUrl, known: CompactRecord, from: Option<BucketVersion>) -> bool {
         let fingerprint = self.fingerprint(url.as_str());
         match self.urls.entry(
             fingerprint as u64,
@@ -70,7 +64,7 @@ impl InFlight {
             Entry::Occupied(_) => false,
             Entry::Vacant(vacant) => {
                 let host = url.host_hash();
-                vacant.insert(InFlightUrl { fingerprint, host, known, bucket });
+                vacant.insert(InFlightUrl { fingerprint, host, known, from });
                 true
             }
         }
@@ -105,7 +99,7 @@ mod tests {
             assert!(out.insert(url, CompactRecord::found_at(3), Some((1, 2))));
             assert!(!out.insert(url, CompactRecord::found_at(9), None));
         }
-        assert_eq!(out.get(&a).map(|out| (out.known.depth(), out.bucket)), Some((3, Some((1, 2)))));
+        assert_eq!(out.get(&a).map(|out| (out.known.depth(), out.from)), Some((3, Some((1, 2)))));
         assert!(out.remove(&a).is_some() && out.remove(&a).is_none() && out.contains("http://h/b"));
         out.delete_host("http://h");
         assert!(out.get(&b).is_none() && out.contains("http://g/a"));

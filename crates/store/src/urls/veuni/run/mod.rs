@@ -233,7 +233,7 @@ thread_local! {
 const SCRATCH_BYTES: usize = 4 << 20;
 
 /// Appends a memtable as a run that stands at `offset` of its file.
-pub fn append_run(
+fn append_run(
     disk: &dyn Disk,
     file: &str,
     memtable: &Memtable,
@@ -273,7 +273,30 @@ pub fn append_run(
     })
 }
 
-/// What stands in a level-0 file.
+/// Writes a memtable as the run at `offset`, such that it survives a power cut; where that fails nothing is left.
+pub fn write_run(
+    disk: &dyn Disk,
+    file: &str,
+    memtable: &Memtable,
+    flushed_seqno: u64,
+    offset: u64,
+) -> Result<Run, Error> {
+    let len = |disk: &dyn Disk| disk.len(file).map_err(Error::io("look at", file));
+    let cut = |disk: &dyn Disk| match len(disk)? {
+        Some(len) if len > offset => disk.truncate(file, offset).map_err(Error::io("cut", file)),
+        _ => Ok(()),
+    };
+    // An earlier attempt may have left something.
+    cut(disk)?;
+    let appended = append_run(disk, file, memtable, flushed_seqno, offset);
+    let written = appended.and_then(|run| disk.sync(file).map_err(Error::io("sync", file)).map(|()| run));
+    if written.is_err() {
+        cut(disk)?;
+    }
+    written
+}
+
+/// What a level-0 file holds.
 #[derive(Debug, Default)]
 pub struct Level0File {
     /// The runs that are whole.

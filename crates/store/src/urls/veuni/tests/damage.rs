@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::urls::veuni::block_frame::{HEAD_BYTES, lengths};
+use crate::urls::veuni::bucket::BucketState;
 use std::ops::Range;
 
 const HOSTS: u64 = 30;
@@ -38,7 +39,7 @@ fn settled() -> (Mem, Naive) {
         }
         store.compact_all().unwrap();
     }
-    assert!(store.buckets.len() > 3 && store.check().is_empty());
+    assert!(store.engine.buckets.len() > 3 && store.check().is_empty());
     (mem, naive)
 }
 
@@ -106,9 +107,14 @@ fn waiting_outside(naive: &Naive, range: &Range<u64>) -> BTreeSet<CanonicalUrl> 
 /// Number, file and range of the second bucket.
 fn second_bucket(mem: &Mem) -> (String, String, Range<u64>, u64) {
     let store = open(&mem.fork(), small());
-    let bucket = &store.buckets[1];
-    let file = bucket.file.as_ref().unwrap();
-    (file.file.clone(), bucket.level0_file(), bucket.from.0..store.buckets[2].from.0, file.totals.hosts)
+    let bucket = &store.engine.buckets[1];
+    let file = bucket.file().unwrap();
+    (
+        file.file.clone(),
+        bucket.level0_file(),
+        bucket.from.0..store.engine.buckets[2].from.0,
+        file.totals.hosts,
+    )
 }
 
 /// Empties what is damaged, notes it again, and compares.
@@ -208,11 +214,11 @@ fn with_pending() -> (Mem, Naive) {
         // Takes in what the first one wrote.
         store.flush().unwrap();
     }
-    assert!(store.buckets.iter().all(|bucket| bucket.runs.len() == 2 && bucket.memtable.is_empty()));
+    assert!(store.engine.buckets.iter().all(|bucket| bucket.runs.len() == 2 && bucket.memtable.is_empty()));
     // As a log does that has grown: what stands in level-0 runs goes from it.
-    store.wal.roll();
+    store.engine.wal.roll();
     store.flush().unwrap();
-    assert_eq!(store.wal.segment_files().len(), 1);
+    assert_eq!(store.engine.wal.segment_files().len(), 1);
     (mem, naive)
 }
 
@@ -289,4 +295,46 @@ fn damage_is_not_forgotten() {
         assert_eq!(store.check().iter().map(|damage| &damage.file).collect::<Vec<_>>(), [damaged], "{name}");
         repair(store, &naive, &range, PAGES + 15);
     }
+}
+
+#[test]
+fn a_repair_that_was_not_finished_is_not_forgotten_when_another_bucket_is_compacted() {
+    let (mem, mut naive) = settled();
+    let (file, _, range, _) = second_bucket(&mem);
+    let bad = with_flip(&mem, &file, BLOCK_HEADER_BYTES + 20);
+    let mut store = open(&bad, small());
+    assert_eq!(store.check().len(), 1);
+    store.empty_damaged().unwrap();
+    drop(store);
+    let mut store = open(&bad, small());
+    assert_eq!(store.damage().len(), 1);
+    let other = (0..HOSTS).find(|host| !range.contains(&HostHash::of(&format!("http://h{host}.test")).0));
+    let new = [found(&text(other.unwrap(), 9999), 1)];
+    store.found(&new).unwrap();
+    naive.found(&new).unwrap();
+    store.compact_all().unwrap();
+    drop(store);
+    let store = open(&bad, small());
+    assert_eq!(store.damage().len(), 1, "half of a bucket counts as whole");
+    repair(store, &naive, &range, PAGES);
+}
+
+#[test]
+fn damage_that_is_found_while_a_job_is_under_way_leaves_the_job_its_memtable() {
+    let mut store = open(&Mem::new(), options());
+    store.found(&[found("http://h/a", 1)]).unwrap();
+    store.flush().unwrap();
+    let Engine { buckets, wal, .. } = &mut store.engine;
+    let sealed = Arc::new(buckets[0].memtable.take());
+    let first_seqno = sealed.first_seqno();
+    buckets[0].state = BucketState::Flushing(sealed.clone());
+    assert!(first_seqno < wal.next_seqno);
+    let damage = Error::Damaged { file: "f".to_string(), offset: 1, what: "torn".to_string() };
+    store.engine.on_read_failed(0, damage, &mut store.dispatcher);
+    // The job still has it, so the WAL must keep it, and look-ups must see it.
+    assert!(store.engine.buckets[0].is_busy() && store.damage().len() == 1);
+    assert!(store.get(&url("http://h/a")).unwrap().is_some());
+    drop(sealed);
+    let kept = store.engine.buckets[0].state.end().and_then(Arc::into_inner);
+    assert_eq!(kept.map(|memtable| memtable.len()), Some(1));
 }

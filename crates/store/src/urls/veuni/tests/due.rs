@@ -2,6 +2,7 @@
 
 use super::load::found_url;
 use super::*;
+use crate::urls::veuni::bucket::BucketState;
 use farol_base::Scheduled;
 use farol_base::{Random, Seeded};
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ fn draw(store: &mut Veuni, of: u64, now: Timestamp) -> (Vec<CanonicalUrl>, Optio
 #[test]
 fn it_comes_up_when_it_is_due_without_a_merge() {
     let mut store = knowing(1, 3, options());
-    let generation = store.buckets[0].generation;
+    let generation = store.engine.buckets[0].generation;
     let (pages, next) = draw(&mut store, 0, NOW);
     assert_eq!((pages.len(), next), (3, None));
     for (page_of, due) in pages.iter().zip([30, 10, 20]) {
@@ -46,7 +47,7 @@ fn it_comes_up_when_it_is_due_without_a_merge() {
     store.visited(&pages[2], &page(Timestamp::NEVER)).unwrap();
     assert_eq!(store.get(&pages[2]).unwrap().unwrap().visits, 2);
     assert_eq!(draw(&mut store, 0, after(40)), (vec![pages[1].clone(), pages[0].clone()], None));
-    assert_eq!(store.buckets[0].generation, generation, "it was merged");
+    assert_eq!(store.engine.buckets[0].generation, generation, "it was merged");
 }
 
 #[test]
@@ -73,30 +74,32 @@ fn its_host_comes_up_for_it() {
 }
 
 #[test]
-fn who_holds_a_host_of_a_block_without_a_turn_does_not_wait_for_a_merge() {
+fn a_leased_host_of_a_bucket_that_is_not_active_waits_for_no_compaction() {
     let mut store = knowing(1, 2, options());
     let (pages, _) = draw(&mut store, 0, NOW);
     store.visited(&pages[0], &page(after(10))).unwrap();
     store.release_host(&host(0));
     store.flush().unwrap();
-    store.buckets[0].active = None;
-    store.buckets[0].is_busy = true; // As while a thread merges it.
+    let number = store.engine.buckets[0].number;
+    store.dispatcher.buckets.get_mut(&number).unwrap().active = None;
+    // As while a thread compacts it.
+    store.engine.buckets[0].state = BucketState::Compacting(Arc::default());
     assert_eq!(store.hosts_due(after(10), 9).unwrap(), [host(0)]);
     assert_eq!(draw(&mut store, 0, after(10)), (vec![pages[0].clone()], None));
     assert_eq!(draw(&mut store, 0, after(10)), (vec![], None));
 }
 
 #[test]
-fn a_merge_neither_loses_nor_doubles_it() {
+fn a_compaction_neither_loses_nor_doubles_it() {
     let mut store = knowing(1, 60_000, VeuniOptions { threads: 1, ..VeuniOptions::default() });
     let drawn = store.draw(&host(0), 400, NOW).unwrap().urls;
     let pages: Vec<CanonicalUrl> = drawn.into_iter().map(|drawn| drawn.url).collect();
     // A hundred before the merge, a hundred while it goes on, and of both some are drawn again meanwhile.
     pages[..100].iter().for_each(|url| store.visited(url, &page(after(10))).unwrap());
     store.flush().unwrap();
-    let generation = store.buckets[0].generation;
-    store.start_compaction(0).unwrap();
-    assert!(store.buckets[0].is_busy);
+    let generation = store.engine.buckets[0].generation;
+    store.engine.start_compaction(0, &mut store.dispatcher);
+    assert!(store.engine.buckets[0].is_busy());
     pages[100..200].iter().for_each(|url| store.visited(url, &page(after(10))).unwrap());
     let again = |store: &mut Veuni, limit| -> BTreeSet<CanonicalUrl> {
         let drawn = store.draw(&host(0), limit, after(10)).unwrap().urls;
@@ -108,7 +111,7 @@ fn a_merge_neither_loses_nor_doubles_it() {
     let mut seen = again(&mut store, 50);
     assert_eq!(seen.len(), 50);
     while store.wait().unwrap() {}
-    assert_eq!(store.buckets[0].generation, generation + 1);
+    assert_eq!(store.engine.buckets[0].generation, generation + 1);
     // Of those that are out one is given back, one visited for good.
     let (back, done) = (seen.pop_first().unwrap(), seen.first().unwrap().clone());
     store.release(std::slice::from_ref(&back)).unwrap();
@@ -208,8 +211,12 @@ fn among_merges_and_splits_each_comes_up_when_it_is_due() {
             visits += 1;
         }
     }
-    assert!(visits > 4_000 && store.buckets.len() > 3, "{visits} visits, {} blocks", store.buckets.len());
+    assert!(
+        visits > 4_000 && store.engine.buckets.len() > 3,
+        "{visits} visits, {} blocks",
+        store.engine.buckets.len()
+    );
     while store.wait().unwrap() {}
-    let generations: u64 = store.buckets.iter().map(|bucket| bucket.generation).sum();
+    let generations: u64 = store.engine.buckets.iter().map(|bucket| bucket.generation).sum();
     assert!(generations > 20, "{generations} merges");
 }

@@ -25,7 +25,7 @@ fn a_huge_server_stays_in_one_block_and_all_of_it_comes_up_once() {
     }
     store.compact_all().unwrap();
     assert_eq!(bucket_files(&mem).len(), 1);
-    assert!(store.buckets[0].bytes() > 10 * (64 << 10), "{} bytes", store.buckets[0].bytes());
+    assert!(store.engine.buckets[0].bytes() > 10 * (64 << 10), "{} bytes", store.engine.buckets[0].bytes());
     let host = Host::parse("http://h0.test").unwrap();
     assert_eq!(store.host_counts(&host).unwrap().known, 300_000);
     visit_all(&mut store, expected, 250);
@@ -47,7 +47,7 @@ fn a_small_store_has_several_blocks_which_hand_out_together() {
             store.flush().unwrap();
         }
         store.compact_all().unwrap();
-        store.buckets.iter().map(Bucket::bytes).collect::<Vec<u64>>()
+        store.engine.buckets.iter().map(Bucket::bytes).collect::<Vec<u64>>()
     };
     // Far from the 32 MiB at which one of a large store is split. Together they count as one turn.
     let mut store = open(&Mem::new(), VeuniOptions { active_buckets_max: 1, ..options() });
@@ -59,8 +59,8 @@ fn a_small_store_has_several_blocks_which_hand_out_together() {
     let mut store = open(&Mem::new(), VeuniOptions { active_buckets_max: 2, bucket_bytes, ..options() });
     let bytes = load(&mut store, 60_000);
     let hosts = store.hosts_due(NOW, 1000).unwrap().len();
-    let in_turn = store.buckets.iter().filter(|bucket| bucket.active.is_some()).count();
-    assert!(bytes.len() > 5 && hosts < 300 && in_turn == 2, "{hosts} hosts of {in_turn} of {bytes:?}");
+    let active = store.dispatcher.buckets.values().filter(|bucket| bucket.active.is_some()).count();
+    assert!(bytes.len() > 5 && hosts < 300 && active == 2, "{hosts} hosts of {active} of {bytes:?}");
 }
 
 #[test]
@@ -95,18 +95,18 @@ fn what_waits_for_a_huge_server_is_never_more_than_memory_holds() {
     for first in (0..400_000).step_by(2_000) {
         store.found(&(first..first + 2_000).map(|page| found_url(0, page)).collect::<Vec<Found>>()).unwrap();
         store.flush().unwrap();
-        most = most.max(store.buckets[0].runs.iter().map(|run| run.largest).sum());
+        most = most.max(store.engine.buckets[0].runs.iter().map(|run| run.largest).sum());
     }
     assert!(most > memory / 2 && most <= 3 * memory, "{most} bytes waited");
     // After opening again as much waits, or is thought to.
-    let waits = |store: &Veuni| store.buckets[0].runs.iter().map(|run| run.largest).sum::<u64>();
+    let waits = |store: &Veuni| store.engine.buckets[0].runs.iter().map(|run| run.largest).sum::<u64>();
     let before = waits(&store);
     drop(store);
     let mut store = open(&mem, VeuniOptions { memtable_bytes: memory, ..options() });
     assert!(before > 0 && waits(&store) >= before / 2, "{} of {before} bytes", waits(&store));
     store.compact_all().unwrap();
     let host = Host::parse("http://h0.test").unwrap();
-    assert_eq!((store.buckets.len(), store.host_counts(&host).unwrap().known), (1, 400_000));
+    assert_eq!((store.engine.buckets.len(), store.host_counts(&host).unwrap().known), (1, 400_000));
 }
 
 #[test]
@@ -122,8 +122,8 @@ fn a_block_that_splits_leaves_the_others_alone() {
     store.compact_all().unwrap();
     let before = bucket_files(&mem);
     assert!(before.len() > 3, "{before:?}");
-    let (from, upto) = (store.buckets[1].from, store.buckets[2].from);
-    let (number, generation) = (store.buckets[1].number, store.buckets[1].generation);
+    let (from, upto) = (store.engine.buckets[1].from, store.engine.buckets[2].from);
+    let (number, generation) = (store.engine.buckets[1].number, store.engine.buckets[1].generation);
     let is_inside = |found: &Found| {
         let hash = found.url.host_hash();
         from <= hash && hash < upto
@@ -140,9 +140,10 @@ fn a_block_that_splits_leaves_the_others_alone() {
     let changed: Vec<&String> = before.difference(&after).collect();
     assert_eq!(changed, [&format!("block-{number:06}-{generation:08}")], "others were rewritten");
     // What is new lies between the borders of the bucket that split.
-    let borders: Vec<HostHash> = store.buckets.iter().map(|bucket| bucket.from).collect();
+    let borders: Vec<HostHash> = store.engine.buckets.iter().map(|bucket| bucket.from).collect();
     assert!(borders.is_sorted() && borders.contains(&from) && borders.contains(&upto));
-    let parts = store.buckets.iter().filter(|bucket| from <= bucket.from && bucket.from < upto).count();
+    let parts =
+        store.engine.buckets.iter().filter(|bucket| from <= bucket.from && bucket.from < upto).count();
     assert_eq!(after.len(), before.len() - 1 + parts);
     assert_eq!(store.counts().known, first.len() as u64 + 300 + more.len() as u64);
     let store = open(&mem, options());
@@ -179,7 +180,7 @@ fn what_threads_merge_is_what_came_in() {
     }
     store.compact_all().unwrap();
     assert_eq!(Counts { bytes_on_disk: 0, ..store.counts() }, naive.counts());
-    assert!(store.buckets.len() > 5, "{} blocks", store.buckets.len());
+    assert!(store.engine.buckets.len() > 5, "{} blocks", store.engine.buckets.len());
     same(&store, &naive, naive.urls().step_by(17).cloned());
     visit_all(&mut store, naive.urls().cloned().collect(), 40);
     drop(store);
@@ -282,13 +283,13 @@ fn a_busy_disk_makes_whoever_brings_much_wait_and_memory_does_not_grow() {
         store.found(&found).unwrap();
         store.flush().unwrap();
         let memtables = |bucket: &Bucket| {
-            bucket.memtable.bytes() + bucket.immutable.as_ref().map_or(0, |memtable| memtable.bytes())
+            bucket.memtable.bytes() + bucket.state.sealed().map_or(0, |memtable| memtable.bytes())
         };
-        let buffered = store.buckets.iter().map(memtables).sum();
+        let buffered = store.engine.buckets.iter().map(memtables).sum();
         most = most.max(buffered);
         // Each memtable, one that is being dealt out included, has a chunk that is not full.
-        let open_chunks = 3 * store.buckets.len() as u64 * memtable::chunk_pool::CHUNK_BYTES as u64;
-        let made = store.chunk_pool.allocated_bytes();
+        let open_chunks = 3 * store.engine.buckets.len() as u64 * memtable::chunk_pool::CHUNK_BYTES as u64;
+        let made = store.engine.chunk_pool.allocated_bytes();
         assert!(made <= memory * 3 / 2 + batch_bytes + open_chunks, "{made} bytes for {buffered}");
     }
     assert!(most > memory && most <= memory * 3 / 2 + batch_bytes, "{most} bytes waited");
@@ -307,8 +308,8 @@ fn what_is_visited_while_its_block_is_merged_is_not_handed_out_again() {
     let first = store.draw(&host, 500, now).unwrap().urls;
     assert_eq!(first.len(), 500);
     // Large enough for a thread of its own.
-    store.start_compaction(0).unwrap();
-    assert!(store.buckets[0].is_busy);
+    store.engine.start_compaction(0, &mut store.dispatcher);
+    assert!(store.engine.buckets[0].is_busy());
     for drawn in &first {
         store.visited(&drawn.url, &page(Timestamp::NEVER)).unwrap();
     }

@@ -6,11 +6,13 @@ mod load;
 mod policies;
 mod race;
 
+use super::bucket::Bucket;
 use super::*;
 use crate::urls::{Naive, VisitOutcome};
-use farol_base::ContentHash;
 use farol_base::disk::Mem;
-use std::collections::BTreeSet;
+use farol_base::{ContentHash, HostHash};
+use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
 
 const NOW: Timestamp = Timestamp::from_secs(5);
 
@@ -36,7 +38,7 @@ fn page(due: Timestamp) -> Visit {
 }
 
 fn options() -> VeuniOptions {
-    VeuniOptions { threads: 0, seen_cache: 1 << 20, ..VeuniOptions::default() }
+    VeuniOptions { threads: 0, seen_cache_bytes: 1 << 20, ..VeuniOptions::default() }
 }
 
 fn open(mem: &Mem, options: VeuniOptions) -> Veuni {

@@ -7,6 +7,7 @@ use farol_base::Scheduled;
 use farol_base::disk::{Faulty, Mem};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 const HOSTS: usize = 7;
 const PATHS: [&str; 8] = ["/", "/x", "/x/", "/x/y", "/x/y?q=/z/1", "/%C3%A9", "/x/y/z", "/?a"];
@@ -103,7 +104,7 @@ fn open(disk: &Arc<Faulty>) -> Veuni {
     // So small that everything happens: buckets of two hosts, level-0 runs, several turns, few pre-scheduled URLs.
     let options = VeuniOptions {
         memtable_bytes: 600,
-        seen_cache: 600,
+        seen_cache_bytes: 600,
         bucket_bytes: 500,
         bucket_hosts: 2,
         prescheduled: 4,
@@ -237,10 +238,13 @@ impl Race {
     fn comes_again(&self, url: &CanonicalUrl) {
         let (host, path) = split(url);
         assert!(
-            self.veuni.due_queue.of(host).is_some_and(|pages| pages.contains(path)),
+            self.veuni.dispatcher.due_queue.of(host).is_some_and(|pages| pages.contains(path)),
             "{url} waits for a merge"
         );
-        assert!(self.veuni.due_queue.next(host) <= self.naive.get(url).unwrap().map(|record| record.due));
+        assert!(
+            self.veuni.dispatcher.due_queue.next(host)
+                <= self.naive.get(url).unwrap().map(|record| record.due)
+        );
     }
 
     /// URLs that may be handed out.
@@ -259,7 +263,7 @@ impl Race {
             Err(error) => return self.broken(error, vec![self.flushed.clone()]),
         };
         assert!(drawn.urls.len() <= limit);
-        if drawn != Drawn::default() || self.veuni.leased_hosts.contains(host) {
+        if drawn != Drawn::default() || self.veuni.dispatcher.leased_hosts.contains_key(host) {
             self.held.insert(host.clone());
         }
         let candidates = self.candidates(self.now);
@@ -392,7 +396,7 @@ fn differences(veuni: &Veuni, naive: &Naive) -> Vec<String> {
         let url = url(number);
         let (mut ours, theirs) = (veuni.get(&url).unwrap(), naive.get(&url).unwrap());
         if let (Some(ours), Some(theirs)) = (&mut ours, &theirs)
-            && veuni.in_flight.get(&url).is_some()
+            && veuni.dispatcher.in_flight.get(&url).is_some()
         {
             (ours.depth, ours.due) = (theirs.depth, theirs.due);
         }
