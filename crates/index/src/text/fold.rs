@@ -8,6 +8,7 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_normalizer::properties::{
     CanonicalCombiningClassMapBorrowed, CanonicalDecompositionBorrowed, Decomposed,
 };
+use std::borrow::Cow;
 
 /// Longest token in bytes; longer words are cut here, when indexed and when asked for.
 pub(crate) const TOKEN_BYTES_MAX: usize = 64;
@@ -20,12 +21,25 @@ pub(crate) fn lower(word: &str, out: &mut String) {
         out[start..].make_ascii_lowercase();
         return;
     }
-    let normal = ComposingNormalizerBorrowed::new_nfkc().normalize(word);
-    for c in normal.chars() {
-        if !matches!(c, '\'' | '\u{2019}' | '\u{02BC}' | '\u{AD}' | '\u{200C}' | '\u{200D}' | '\u{2060}') {
-            out.extend(c.to_lowercase());
+    let normaliser = ComposingNormalizerBorrowed::new_nfkc();
+    let start = out.len();
+    let mut dropped = false;
+    for c in normaliser.normalize(word).chars() {
+        match is_joiner(c) {
+            true => dropped = true,
+            false => out.extend(c.to_lowercase()),
         }
     }
+    // Marks that met because what stood between them is gone may want another order.
+    if dropped && let Cow::Owned(normal) = normaliser.normalize(&out[start..]) {
+        out.truncate(start);
+        out.push_str(&normal);
+    }
+}
+
+/// Apostrophes and characters that are not seen.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\'' | '\u{2019}' | '\u{02BC}' | '\u{AD}' | '\u{200C}' | '\u{200D}' | '\u{2060}')
 }
 
 /// Appends the lower-cased word without its accents, cut at [`TOKEN_BYTES_MAX`].
