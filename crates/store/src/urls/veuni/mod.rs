@@ -23,9 +23,9 @@
 //!                               └──────► new bucket file, or several by a split ────┘
 //! ```
 //!
-//! Two halves, owned by [`Veuni`]. The [`engine`] is everything on the left: it knows URLs, and nothing of leases or
-//! turns. The [`dispatch`]er is on the right: of each host up to [`VeuniOptions::prescheduled`] URLs are stored together, and
-//! active buckets give these out by policy ([`host_order`], [`url_order`]). When the active buckets run dry it activates the
+//! Two halves, owned by [`Veuni`]. The engine is everything on the left: it knows URLs, and nothing of leases or
+//! turns. The dispatcher is on the right: of each host up to [`VeuniOptions::prescheduled`] URLs are stored together, and
+//! active buckets give these out by policy (`host_order`, `url_order`). When the active buckets run dry it activates the
 //! next, and asks for its compaction first where deltas are pending, so the work is done when its fruit is needed. A page that
 //! is due again within the hour of its visit waits in a queue in memory, not for a compaction.
 //!
