@@ -30,10 +30,10 @@ enum PartitionCommand {
 const PLAN_HELP: &str = "Examples:
   farol partition plan --agents 4                   four equal agents, by links alone
   farol partition plan --agents agents.txt --geo dbip-city-lite.csv --svg plan.svg
-  farol partition plan --agents 5 --graph here.tsv --graph there.tsv --before old.table --output new.table
+  farol partition plan --agents 5 --graph here.tsv --graph there.tsv --before old.table -o new.table
 
-A list of agents has lines NAME [CONNECTIONS [LATITUDE LONGITUDE]]. Agents that have exported a graph under their name
-bring their own round-trip times. A weight of 0 leaves that concern out.";
+A list of agents has lines NAME [CONNECTIONS [LATITUDE LONGITUDE]]. Agents that have exported a
+graph under their name bring their own round-trip times. What matters 0 is left out.";
 
 #[derive(clap::Args)]
 pub struct PlanArgs {
