@@ -64,7 +64,7 @@ pub struct PlanArgs {
     /// How much distances on the globe matter
     #[arg(long, value_name = "P", default_value_t = 0.0)]
     distance: f64,
-    /// Distances as weights, to the letter of the thesis: the farthest agent wins; for comparison
+    /// Distances as weights, to the letter of [Exposto08 ch. 5]: the farthest agent wins; for comparison
     #[arg(long)]
     literal: bool,
     /// Where addresses are: a CSV table of DB-IP, GeoLite2 or IP2Location
