@@ -18,7 +18,7 @@ mod sums;
 pub use page_belief::{PageBelief, Quantised};
 
 use super::Freshness;
-use super::allocate::{self, Error, Server, Share};
+use super::allocate::{self, Error, Server};
 use super::estimate::{Belief, Evidence, Observed, Prior};
 use farol_base::HostHash;
 use std::collections::HashMap;
@@ -208,8 +208,8 @@ impl RevisitPlanner {
             plan.prior.follow(&self.prior_then, &self.prior, plan.sums.pages() as u32);
         }
         self.prior_then = self.prior.clone();
-        for ((host, _, _), share) in kinds.iter().zip(&best.shares) {
-            if let (Some(plan), Share::Level(level)) = (self.hosts.get_mut(host), share) {
+        for ((host, _, _), level) in kinds.iter().zip(&best.levels) {
+            if let Some(plan) = self.hosts.get_mut(host) {
                 // A host without a page that visits could help has no price of its own: its next page may be one.
                 let is_its_own = level.low > best.price * 1.000_001 && level.low.is_finite();
                 plan.price = is_its_own.then_some(level.low);
