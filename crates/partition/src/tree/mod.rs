@@ -1,6 +1,6 @@
 //! The tree of agents [Exposto08 §3.2, §3.4, §3.5]: who is there, who knows whom, who may crawl what.
 //!
-//! The life of an agent here: a machine defines a *node* ([Exposto08]'s SIR), an agent or a partitioner; a *group* (its
+//! The life of an agent here: a machine defines a *node* (\[Exposto08\]'s SIR), an agent or a partitioner; a *group* (its
 //! SIRe) stands for agents of one network, or for other groups. The agent asks a member of a group to be added; it learns
 //! its ancestors and their children, and they learn of it ([`Member`]). Each level of the tree is split on its own ([`nested`]); tables of
 //! ancestors are condensed from those of their children, and a URL goes from representative to representative until it
