@@ -9,8 +9,8 @@
 //! twice. What was written before a [`flush`](UrlStore::flush) that returned `Ok` survives the end of the
 //! process, at any moment; what was written before a [`sync`](UrlStore::sync) survives a power cut.
 //!
-//! A URL that was drawn is *in flight* until it is visited or released; a host that was handed to the caller is
-//! *leased* until it is released. Neither promises anything about requests: see *who is the authority* in
+//! A URL that was drawn is *in flight* until it is visited or released; a host that was handed to the caller
+//! is *leased* until it is released. Neither promises anything about requests: see *who is the authority* in
 //! `crates/frontier/src/lib.rs`.
 //!
 //! Does not know hosts' delays or robots.txt, and never reads the clock.
@@ -57,8 +57,8 @@ pub enum Walk {
 /// Keeps each known URL once, and answers what to visit next on a host.
 ///
 /// Calls between two [`flush`](UrlStore::flush)es are one batch: after a crash all of it is there or none.
-/// That suits stores that compact in bulk. What a single call brings is never split; a batch that has grown very large may be
-/// ended before the next call, as if by a flush.
+/// That suits stores that compact in bulk. What a single call brings is never split; a batch that has grown
+/// very large may be ended before the next call, as if by a flush.
 pub trait UrlStore: Send {
     /// Learns URLs. Those that are known already stay as they are, but for a smaller depth and a hint.
     fn found(&mut self, found: &[Found]) -> Result<(), Error>;
@@ -66,23 +66,24 @@ pub trait UrlStore: Send {
     /// Records a visit; a URL that was not known becomes known, at depth 0. The URL is no longer in flight.
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error>;
 
-    /// Takes URLs of a host to visit now: first those never visited, in the order that the store stands for, then
-    /// those that are due again, longest due first.
+    /// Takes URLs of a host to visit now: first those never visited, in the order that the store stands for,
+    /// then those that are due again, longest due first.
     ///
-    /// They are in flight, and no later draw gives them, until they are visited or released. Also leases the host,
-    /// as [`hosts_due`](UrlStore::hosts_due) does. Neither outlives the process: after opening again all are back.
+    /// They are in flight, and no later draw gives them, until they are visited or released. Also leases the
+    /// host, as [`hosts_due`](UrlStore::hosts_due) does. Neither outlives the process: after opening again
+    /// all are back.
     fn draw(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error>;
 
     /// Gives drawn URLs back unvisited.
     fn release(&mut self, urls: &[CanonicalUrl]) -> Result<(), Error>;
 
-    /// Hosts with something to draw now that are not leased, those that wait longest first; each is leased from
-    /// now on. Takes time in proportion to the answer.
+    /// Hosts with something to draw now that are not leased, those that wait longest first; each is leased
+    /// from now on. Takes time in proportion to the answer.
     fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error>;
 
-    /// Leased hosts that have something to draw now and had not when they were drawn from last: links that were found
-    /// meanwhile. A caller that waits for a later page of theirs need not wait. Each is named once; a store whose
-    /// [`draw`](UrlStore::draw) is never behind what was found has nothing to say here.
+    /// Leased hosts that have something to draw now and had not when they were drawn from last: links that
+    /// were found meanwhile. A caller that waits for a later page of theirs need not wait. Each is named
+    /// once; a store whose [`draw`](UrlStore::draw) is never behind what was found has nothing to say here.
     fn newly_ready(&mut self) -> Vec<Host> {
         Vec::new()
     }
@@ -90,15 +91,16 @@ pub trait UrlStore: Send {
     /// Ends the lease of a host; it comes up again as soon as it has something to draw.
     fn release_host(&mut self, host: &Host);
 
-    /// The earliest instant at which [`hosts_due`](UrlStore::hosts_due) may have an answer: [`Timestamp::EPOCH`]
-    /// where it has one already, `None` where all are leased or nothing waits.
+    /// The earliest instant at which [`hosts_due`](UrlStore::hosts_due) may have an answer:
+    /// [`Timestamp::EPOCH`] where it has one already, `None` where all are leased or nothing waits.
     fn next_host_due(&mut self) -> Option<Timestamp>;
 
     /// What is known of a URL; `None` where it is not known. Depth and due time of one in flight may be as
     /// they were when it was drawn.
     fn get(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error>;
 
-    /// Whether the URL is surely known. "No" may be wrong: only [`get`](UrlStore::get) knows, and takes longer.
+    /// Whether the URL is surely known. "No" may be wrong: only [`get`](UrlStore::get) knows, and takes
+    /// longer.
     fn knows(&self, url: &CanonicalUrl) -> bool;
 
     /// Deletes a host and all of its URLs, and returns how many they were.

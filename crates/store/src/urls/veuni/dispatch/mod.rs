@@ -1,15 +1,16 @@
 //! Dispatch: which hosts may be asked now, and for which of their URLs. The half of the store above the
 //! [`engine`](super::engine).
 //!
-//! A bucket is *active* while its hosts are dispatched: an [`ActiveBucket`] holds a snapshot of its file (files are
-//! immutable) and how far each host has got. When the active buckets run dry the next is activated, after a compaction
-//! where it has deltas without which it would give wrong answers.
+//! A bucket is *active* while its hosts are dispatched: an [`ActiveBucket`] holds a snapshot of its file
+//! (files are immutable) and how far each host has got. When the active buckets run dry the next is
+//! activated, after a compaction where it has deltas without which it would give wrong answers.
 //!
-//! INVARIANT: a URL is drawn at most once until it is visited or released, whatever compactions and splits happen
-//! meanwhile: [`InFlight`] has those, and an active bucket skips what was visited since its snapshot.
+//! INVARIANT: a URL is drawn at most once until it is visited or released, whatever compactions and splits
+//! happen meanwhile: [`InFlight`] has those, and an active bucket skips what was visited since its snapshot.
 //!
-//! Leased hosts (`leased_hosts`) are those that the caller has: they are not offered again until it releases them. That
-//! promises nothing about requests; the authority on these is the frontier's lease, see `crates/frontier/src/lib.rs`.
+//! Leased hosts (`leased_hosts`) are those that the caller has: they are not offered again until it releases
+//! them. That promises nothing about requests; the authority on these is the frontier's lease, see
+//! `crates/frontier/src/lib.rs`.
 
 mod activate;
 pub mod active;
@@ -124,7 +125,7 @@ impl Dispatcher {
         self.due_queue.hint(host, path, hint);
     }
 
-    /// Drops all that is held of a host.
+    /// Drops the URLs in flight, the queued pages and the lease of a host.
     pub fn delete_host(&mut self, host: &Host) {
         self.in_flight.delete_host(host.as_str());
         self.due_queue.delete_host(host.as_str());
