@@ -18,13 +18,16 @@ pub(crate) async fn health() -> &'static str {
 
 pub(crate) async fn show(_: Admin, State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
     let status = shared.ask(|engine| engine.status()).await?;
-    let text = write(&status, &shared.request_metrics.read());
+    let text = write(&status, &shared.request_metrics.read(), shared.connections.counts());
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
-fn write(status: &Status, counts: &Counts) -> String {
+fn write(status: &Status, counts: &Counts, (open, refused): (usize, u64)) -> String {
     let mut page = Page(String::with_capacity(16 * 1024));
     engine(&mut page, status);
+    page.gauge("farol_http_connections", "Connections of visitors that are open.", open);
+    page.gauge("farol_http_connections_max", "Most that may be open.", crate::CONNECTIONS_MAX);
+    page.counter("farol_http_connections_refused_total", "Connections refused for lack of room.", refused);
     requests(&mut page, counts);
     page.0
 }
@@ -44,6 +47,8 @@ fn engine(page: &mut Page, status: &Status) {
     page.gauge("farol_pages_per_second", "Pages fetched per second, recently.", crawl.pages_per_second);
     page.gauge("farol_queue_pages", "Pages waiting to be fetched.", crawl.queue);
     page.gauge("farol_urls_known", "URLs known.", crawl.urls_known);
+    let help = "Memory of robots.txt rules of hosts that are being visited; 64 MiB at most.";
+    page.gauge("farol_robots_bytes", help, crawl.robots_bytes);
     page.metric("farol_hosts", "gauge", "Hosts by state.");
     for (state, count) in &crawl.hosts {
         page.sample("farol_hosts", &[("state", state)], count);

@@ -85,8 +85,8 @@ impl Domains {
 
     // Lookups.
 
-    pub fn queue_to_resolve(&mut self, id: DomainId, turn: QueueEntry, resolving_max: usize) {
-        self.change(id, |domain| domain.to_resolve.push_back(turn));
+    pub fn queue_to_resolve(&mut self, id: DomainId, queued: QueueEntry, resolving_max: usize) {
+        self.change(id, |domain| domain.to_resolve.push_back(queued));
         self.settle(id, resolving_max);
     }
 
@@ -99,11 +99,11 @@ impl Domains {
         while let Some(id) = self.ring.pop_front() {
             let Some(domain) = self.get_mut(id) else { continue };
             domain.in_ring = false;
-            while let Some(turn) = domain.to_resolve.pop_front() {
-                if is_valid(turn) {
+            while let Some(queued) = domain.to_resolve.pop_front() {
+                if is_valid(queued) {
                     domain.resolving += 1;
                     self.settle(id, resolving_max);
-                    return Some(turn);
+                    return Some(queued);
                 }
             }
         }
@@ -126,11 +126,11 @@ impl Domains {
     // Leases.
 
     /// Whether a host of the domain may be leased; otherwise its turn is kept for [`Domains::returned`].
-    pub fn may_lease(&mut self, id: DomainId, turn: QueueEntry, leased_max: usize) -> bool {
+    pub fn may_lease(&mut self, id: DomainId, queued: QueueEntry, leased_max: usize) -> bool {
         let Some(domain) = self.get_mut(id) else { return true };
         let may = domain.leased < leased_max;
         if !may {
-            domain.held_back.push_back(turn);
+            domain.held_back.push_back(queued);
         }
         may
     }

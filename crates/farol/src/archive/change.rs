@@ -12,6 +12,6 @@ pub fn change_of(url: &CanonicalUrl, position: PagePosition, outcome: PageOutcom
             None => Change::Delete(url.clone()),
         }),
         PageOutcome::Gone | PageOutcome::Redirect(_) => Some(Change::Delete(url.clone())),
-        PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots => None,
+        PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots(_) => None,
     }
 }

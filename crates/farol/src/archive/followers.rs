@@ -20,7 +20,7 @@ use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, ContentHash, Host, PageId, PagePosition, SystemClock, Timestamp};
 use farol_frontier::trap::{TrapRules, TrapVerdict};
 use farol_links::{Links, OutLink};
-use farol_parse::robots::Verdict;
+use farol_parse::robots::Robots;
 use farol_store::urls::{Found, Record, UrlStore, Visit, VisitOutcome};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -169,8 +169,8 @@ impl Followers {
         mut interpreted: Interpreted,
         wanted: FollowerSet,
     ) -> Result<()> {
-        if matches!(interpreted.outcome, PageOutcome::Robots) {
-            return self.apply_robots(visit, wanted);
+        if let PageOutcome::Robots(rules) = interpreted.outcome {
+            return self.apply_robots(visit, *rules, wanted);
         }
         if self.scope.is_removed(&visit.url.host()) {
             return Ok(());
@@ -251,12 +251,13 @@ impl Followers {
     }
 
     /// Why a page must not be asked for; `None` where it may be.
-    pub fn not_asked(&self, url: &CanonicalUrl) -> Option<NotAsked> {
+    pub fn not_asked(&mut self, url: &CanonicalUrl) -> Result<Option<NotAsked>> {
         if !self.scope.contains(url) {
-            return Some(NotAsked::OutOfScope);
+            return Ok(Some(NotAsked::OutOfScope));
         }
-        let robots = self.hosts.robots(&url.host())?;
-        matches!(robots.verdict(url.path_and_query()), Verdict::Refused { .. }).then_some(NotAsked::Robots)
+        let rules = self.hosts.robots(&url.host())?;
+        let refused = rules.is_some_and(|rules| !rules.verdict(url.path_and_query()).is_allowed());
+        Ok(refused.then_some(NotAsked::Robots))
     }
 
     /// Records that a page was not asked for. It leaves the index, and is thought of again later.
@@ -301,15 +302,15 @@ impl Followers {
         Ok(())
     }
 
-    fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, wanted: FollowerSet) -> Result<()> {
+    fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, rules: Robots, wanted: FollowerSet) -> Result<()> {
         let Some(body) = visit.robots else { return Ok(()) };
         let host = visit.url.host();
         if !wanted.hosts && !wanted.urls {
             return Ok(());
         }
-        let robots = self.hosts.set_robots(&host, visit.status, body, visit.fetched)?;
+        let sitemaps = self.hosts.set_robots(&host, visit.status, body, rules, visit.fetched)?;
         if wanted.urls {
-            let maps = robots.sitemaps().iter().filter_map(|map| visit.url.join(map).ok());
+            let maps = sitemaps.iter().filter_map(|map| visit.url.join(map).ok());
             let found = maps.map(|url| Found { url, depth: 0, hint: None }).collect();
             self.find(found)?;
         }
@@ -332,14 +333,14 @@ impl Followers {
                 self.linker.put(visit.url.id(), host, out, visit.position)
             }
             PageOutcome::Gone | PageOutcome::Redirect(_) => self.linker.remove(visit.url.id()),
-            PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots => Ok(()),
+            PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots(_) => Ok(()),
         }
     }
 
     fn visit_of(&mut self, visit: &ArchivedVisit<'_>, page: &PageOutcome, before: Option<&Record>) -> Visit {
         let (outcome, hash) = match page {
             PageOutcome::Page(page) => (VisitOutcome::Page, page.content_hash),
-            PageOutcome::List | PageOutcome::Robots => (VisitOutcome::Page, ContentHash::default()),
+            PageOutcome::List | PageOutcome::Robots(_) => (VisitOutcome::Page, ContentHash::default()),
             PageOutcome::NotModified => {
                 (VisitOutcome::Unchanged, before.map_or(ContentHash::default(), |record| record.content_hash))
             }
@@ -432,15 +433,16 @@ mod tests {
         let seed = url("http://a.org/");
         followers.add_seed(&seed).unwrap();
         let rules = b"User-agent: *\nDisallow: /x";
-        followers.hosts.set_robots(&seed.host(), 200, rules, Timestamp::from_secs(1)).unwrap();
+        let parsed = Robots::parse(rules, "farol");
+        followers.hosts.set_robots(&seed.host(), 200, rules, parsed, Timestamp::from_secs(1)).unwrap();
         for (text, want) in [
             ("http://a.org/y", None),
             ("http://a.org/x", Some(NotAsked::Robots)),
             ("http://b.org/x", Some(NotAsked::OutOfScope)),
         ] {
-            assert_eq!(followers.not_asked(&url(text)), want, "{text}");
+            assert_eq!(followers.not_asked(&url(text)).unwrap(), want, "{text}");
         }
         followers.remove_host(&seed.host(), PagePosition::default()).unwrap();
-        assert_eq!(followers.not_asked(&url("http://a.org/y")), Some(NotAsked::OutOfScope));
+        assert_eq!(followers.not_asked(&url("http://a.org/y")).unwrap(), Some(NotAsked::OutOfScope));
     }
 }

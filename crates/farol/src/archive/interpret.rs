@@ -4,6 +4,7 @@
 //! archive after a crash come out the same. Does no I/O.
 
 use farol_base::{CanonicalUrl, ContentHash, Document, Link, PagePosition, Timestamp};
+use farol_parse::robots::Robots;
 use farol_parse::{Kind, PageInput, Parsed, Wants};
 use farol_store::pages::Exchange;
 use farol_store::urls::Found;
@@ -26,8 +27,8 @@ pub enum PageOutcome {
     NotModified,
     /// There is no such page, or not for us.
     Gone,
-    /// The robots.txt of a host.
-    Robots,
+    /// The robots.txt of a host. RFC 9309, section 2.3.1: 2xx is read, 4xx means that everything is allowed.
+    Robots(Box<Robots>),
 }
 
 /// A page as the index wants it, and whether it may be there.
@@ -63,7 +64,10 @@ impl Interpreter {
     pub fn interpret(&self, exchange: &Exchange, depth: u16) -> Interpreted {
         let plain = |outcome| Interpreted { outcome, links: Vec::new(), found: Vec::new() };
         if exchange.url.path_and_query() == "/robots.txt" {
-            return plain(PageOutcome::Robots);
+            let is_file = (200..300).contains(&exchange.status);
+            let rules =
+                if is_file { Robots::parse(&exchange.body, &self.agent) } else { Robots::allow_all() };
+            return plain(PageOutcome::Robots(Box::new(rules)));
         }
         if exchange.revisit_of.is_some() {
             return plain(PageOutcome::NotModified);
@@ -301,6 +305,11 @@ mod tests {
     fn other_answers() {
         assert!(matches!(read("http://h/x", 404, "A: b", "").outcome, PageOutcome::Gone));
         assert!(matches!(read("http://h/x", 304, "A: b", "").outcome, PageOutcome::NotModified));
-        assert!(matches!(read("http://h/robots.txt", 200, "A: b", "").outcome, PageOutcome::Robots));
+        let refuses = |status| {
+            let interpreted = read("http://h/robots.txt", status, "A: b", "User-agent: *\nDisallow: /");
+            matches!(interpreted.outcome, PageOutcome::Robots(rules) if !rules.verdict("/").is_allowed())
+        };
+        assert!(refuses(200));
+        assert!(!refuses(404), "a site without robots.txt allows everything");
     }
 }

@@ -99,8 +99,8 @@ impl Revisits {
             urls.compact_all()?;
             let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
             urls.walk(Walk::Visited, &mut |host, _, record| {
-                let (memo, last) = (PageBelief::from_bytes(record.memo), self.secs(record.last_visit));
-                planner.recall(host.hash(), delay, &memo, last, now);
+                let (page_belief, last) = (PageBelief::from_bytes(record.memo), self.secs(record.last_visit));
+                planner.recall(host.hash(), delay, &page_belief, last, now);
             })?;
         }
         self.planner = planner;
@@ -132,12 +132,12 @@ impl Revisits {
         let due = seen_before.map(|record| record.due);
         let due = due.filter(|due| self.began.is_some_and(|began| *due >= began)).map(|due| self.secs(due));
         let seen = Seen { host, delay, now, due, before, observed, weight: weight_of(facts) };
-        let Planned { memo, due } = self.planner.visited(&seen);
+        let Planned { page_belief, due } = self.planner.visited(&seen);
         let due = match self.kind {
             RevisitKind::Optimal => self.after(facts.now, due - now),
             RevisitKind::Interval => self.by_interval(facts),
         };
-        (memo.to_bytes(), due)
+        (page_belief.to_bytes(), due)
     }
 
     fn by_interval(&self, facts: &Facts<'_>) -> Timestamp {
@@ -207,9 +207,9 @@ impl Revisits {
 
     /// Why a page is visited when it is; times are of the clock.
     pub fn explain(&self, url: &CanonicalUrl, record: &Record, now: Timestamp) -> Reason {
-        let memo = PageBelief::from_bytes(record.memo);
+        let page_belief = PageBelief::from_bytes(record.memo);
         let host = url.host_hash();
-        let reason = self.planner.explain(host, &memo, self.secs(record.last_visit), self.secs(now));
+        let reason = self.planner.explain(host, &page_belief, self.secs(record.last_visit), self.secs(now));
         Reason {
             rate: reason.rate * self.speed,
             worth: reason.worth / self.speed,

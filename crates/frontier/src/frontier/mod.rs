@@ -360,19 +360,20 @@ impl Frontier {
             return None;
         }
         let (hosts, most) = (&self.hosts, self.limits.resolving_per_domain());
-        let is_valid = |turn: QueueEntry| hosts.get(turn.host).is_some_and(|entry| entry.epoch == turn.epoch);
-        let turn = self.domains.next_to_resolve(most, is_valid)?;
+        let is_valid =
+            |queued: QueueEntry| hosts.get(queued.host).is_some_and(|entry| entry.epoch == queued.epoch);
+        let queued = self.domains.next_to_resolve(most, is_valid)?;
         self.resolving += 1;
-        let entry = self.hosts.get_mut(turn.host)?;
+        let entry = self.hosts.get_mut(queued.host)?;
         entry.asked = true;
         Some(entry.host.clone())
     }
 
     fn next_to_leave(&mut self, now: Timestamp) -> Option<(Host, HostMemory)> {
-        while let Some(turn) = self.to_leave.pop_front() {
-            if let Some(entry) = self.hosts.get(turn.host).filter(|entry| entry.epoch == turn.epoch) {
+        while let Some(queued) = self.to_leave.pop_front() {
+            if let Some(entry) = self.hosts.get(queued.host).filter(|entry| entry.epoch == queued.epoch) {
                 let left = (entry.host.clone(), entry.memory.clone());
-                self.drop_host(now, turn.host);
+                self.drop_host(now, queued.host);
                 return Some(left);
             }
         }
@@ -387,31 +388,31 @@ impl Frontier {
         if self.in_flight >= self.limits.in_flight_max.max(1) {
             return None;
         }
-        let (address_id, address, turn, task, tries) = loop {
+        let (address_id, address, queued, task, tries) = loop {
             let (hosts, domains, most) = (&self.hosts, &mut self.domains, self.limits.leased_per_domain());
-            let is_valid = |turn: QueueEntry| {
-                let valid = hosts.get(turn.host).filter(|entry| entry.epoch == turn.epoch);
-                valid.is_some_and(|entry| domains.may_lease(entry.domain, turn, most))
+            let is_valid = |queued: QueueEntry| {
+                let valid = hosts.get(queued.host).filter(|entry| entry.epoch == queued.epoch);
+                valid.is_some_and(|entry| domains.may_lease(entry.domain, queued, most))
             };
-            let (address_id, address, turn) = self.addresses.take(is_valid)?;
-            if let Some((task, tries)) = self.next_task(now, turn.host) {
-                break (address_id, address, turn, task, tries);
+            let (address_id, address, queued) = self.addresses.take(is_valid)?;
+            if let Some((task, tries)) = self.next_task(now, queued.host) {
+                break (address_id, address, queued, task, tries);
             }
             // It stood in line for an errand that nobody waits for any more.
             let alarm = self.addresses.release(now, address_id, None);
             self.set_address_alarm(address_id, alarm);
-            self.place(now, turn.host);
+            self.place(now, queued.host);
         };
-        let entry = self.hosts.get_mut(turn.host)?;
+        let entry = self.hosts.get_mut(queued.host)?;
         entry.is_out = true;
         self.domains.leased(entry.domain);
         // Whoever takes the host out while it is leased remembers that it was asked just now.
         let facts = facts(entry, self.pages_on_densest, &self.limits);
         entry.memory.not_before = now + polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
         let host = entry.host.clone();
-        self.hosts.set_state(turn.host, HostState::Leased);
+        self.hosts.set_state(queued.host, HostState::Leased);
         self.in_flight += 1;
-        Some(Lease { host, task, address, host_id: turn.host, address_id, tries })
+        Some(Lease { host, task, address, host_id: queued.host, address_id, tries })
     }
 }
 
@@ -447,9 +448,9 @@ impl Frontier {
 
 /// Takes the first place in line that is not void, and notes that its host was asked about.
 fn next_valid(line: &mut VecDeque<QueueEntry>, hosts: &mut Hosts) -> Option<Host> {
-    while let Some(turn) = line.pop_front() {
-        if let Some(entry) = hosts.get_mut(turn.host)
-            && entry.epoch == turn.epoch
+    while let Some(queued) = line.pop_front() {
+        if let Some(entry) = hosts.get_mut(queued.host)
+            && entry.epoch == queued.epoch
         {
             entry.asked = true;
             return Some(entry.host.clone());

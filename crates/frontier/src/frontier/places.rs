@@ -20,13 +20,13 @@ impl Frontier {
         }
         entry.epoch = epoch;
         entry.asked = false;
-        let turn = QueueEntry { host: id, epoch };
+        let queued = QueueEntry { host: id, epoch };
         let is_far = entry.memory.not_before > now + limits::ROBOTS_CHAIN_MAX;
         if entry.guest && is_far && !entry.errands.is_empty() {
             return self.fail_errands(now, id); // Which brings it here again, without them.
         }
         if entry.guest && entry.errands.is_empty() {
-            self.to_leave.push_back(turn);
+            self.to_leave.push_back(queued);
             return self.hosts.set_state(id, HostState::Refilling);
         }
         if entry.memory.not_before > now {
@@ -45,11 +45,11 @@ impl Frontier {
         match entry.address.filter(|_| fresh || entry.resolved_at == now) {
             None => {
                 let most = self.limits.resolving_per_domain();
-                self.domains.queue_to_resolve(entry.domain, turn, most);
+                self.domains.queue_to_resolve(entry.domain, queued, most);
                 self.hosts.set_state(id, HostState::Resolving);
             }
             Some(_) if entry.errands.is_empty() && entry.queue.is_empty() && entry.robots_valid(now) => {
-                self.to_refill.push_back(turn);
+                self.to_refill.push_back(queued);
                 self.hosts.set_state(id, HostState::Refilling);
             }
             Some(address) => {
@@ -57,7 +57,7 @@ impl Frontier {
                 // line the file would expire each time, and no page would ever follow it.
                 let first = entry.just_read_robots;
                 self.hosts.set_state(id, HostState::Waiting);
-                let alarm = self.addresses.queue(now, address, turn, first);
+                let alarm = self.addresses.queue(now, address, queued, first);
                 self.set_address_alarm(address, alarm);
             }
         }

@@ -74,10 +74,10 @@ impl Frontier {
     pub(super) fn resume_held_back(&mut self, now: Timestamp, domain: DomainId) {
         // As many as it could lease at once: those that find their address busy wait in its line.
         for _ in 0..self.limits.leased_per_domain() {
-            let Some(turn) = self.domains.resume(domain, self.limits.leased_per_domain()) else { return };
-            let valid = self.hosts.get(turn.host).filter(|entry| entry.epoch == turn.epoch);
+            let Some(queued) = self.domains.resume(domain, self.limits.leased_per_domain()) else { return };
+            let valid = self.hosts.get(queued.host).filter(|entry| entry.epoch == queued.epoch);
             if let Some(address) = valid.and_then(|entry| entry.address) {
-                let alarm = self.addresses.queue(now, address, turn, true);
+                let alarm = self.addresses.queue(now, address, queued, true);
                 self.set_address_alarm(address, alarm);
             }
         }

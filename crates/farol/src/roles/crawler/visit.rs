@@ -171,7 +171,7 @@ impl Answer {
             PageOutcome::Redirect(_) => "redirect",
             PageOutcome::NotModified => "unchanged",
             PageOutcome::Gone => "gone",
-            PageOutcome::Robots => "robots.txt",
+            PageOutcome::Robots(_) => "robots.txt",
         }
     }
 }
