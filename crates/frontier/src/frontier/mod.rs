@@ -20,6 +20,7 @@ use crate::polite::{self, DelayRule, Facts};
 use crate::timers::Timers;
 use farol_base::{Host, Scheduled, Timestamp};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Which page next and when, over all hosts. See the [crate page](crate) for the life of a host.
 pub struct Frontier {
@@ -318,6 +319,18 @@ impl Frontier {
         let hosts: Vec<Host> = self.hosts.iter().map(|entry| entry.host.clone()).collect();
         let ids: Vec<HostId> = hosts.iter().filter_map(|host| self.hosts.find(host)).collect();
         ids.into_iter().filter_map(|id| self.take_out(id)).collect()
+    }
+
+    /// The rest between two requests of a host of which only this is known.
+    pub fn delay_of(&self, memory: &HostMemory) -> Duration {
+        let facts = Facts {
+            last_download: Duration::ZERO,
+            pages_known: memory.pages_known,
+            pages_on_densest: self.pages_on_densest,
+            crawl_delay: memory.crawl_delay.map(|delay| delay.min(limits::CRAWL_DELAY_MAX)),
+            delay_min: self.limits.delay_min,
+        };
+        polite::rests(&*self.rule, &facts, self.limits.slow_after).host
     }
 
     /// A host as it stands now.
