@@ -22,7 +22,7 @@ pub enum PageOutcome {
     /// A list of addresses: a sitemap or a feed.
     List,
     /// The page is somewhere else.
-    Redirect(CanonicalUrl),
+    Redirect,
     /// The copy that is kept is still right.
     NotModified,
     /// There is no such page, or not for us.
@@ -49,6 +49,15 @@ pub struct Interpreted {
     pub links: Vec<Link>,
     /// Addresses to visit.
     pub found: Vec<Found>,
+    /// Where the page is instead, by its server's word or its own (a redirect, `rel=canonical`, `meta refresh`). Visited
+    /// as long as not too many of them follow one another.
+    pub moved: Option<Found>,
+}
+
+impl Interpreted {
+    fn plain(outcome: PageOutcome) -> Interpreted {
+        Interpreted { outcome, links: Vec::new(), found: Vec::new(), moved: None }
+    }
 }
 
 /// Turns archived answers into what follows from them.
@@ -62,7 +71,7 @@ pub struct Interpreter {
 impl Interpreter {
     /// Reads an archived answer; `depth` is how many links lie between a seed and this page.
     pub fn interpret(&self, exchange: &Exchange, depth: u16) -> Interpreted {
-        let plain = |outcome| Interpreted { outcome, links: Vec::new(), found: Vec::new() };
+        let plain = Interpreted::plain;
         if exchange.url.path_and_query() == "/robots.txt" {
             let is_file = (200..300).contains(&exchange.status);
             let rules =
@@ -80,8 +89,8 @@ impl Interpreter {
                     header(&exchange.response_head, "location").and_then(|to| exchange.url.join(&to).ok());
                 match target {
                     Some(to) if to != exchange.url => Interpreted {
-                        found: vec![Found { url: to.clone(), depth, hint: None }],
-                        ..plain(PageOutcome::Redirect(to))
+                        moved: Some(Found { url: to, depth, hint: None }),
+                        ..plain(PageOutcome::Redirect)
                     },
                     _ => plain(PageOutcome::Gone),
                 }
@@ -128,11 +137,7 @@ impl Interpreter {
         let depth = depth.saturating_add(1);
         if let Some(entries) = farol_parse::feed::parse(body, &exchange.url) {
             let found = entries.into_iter().map(|entry| Found { url: entry.url, depth, hint: entry.updated });
-            return Some(Interpreted {
-                outcome: PageOutcome::List,
-                links: Vec::new(),
-                found: found.collect(),
-            });
+            return Some(Interpreted { found: found.collect(), ..Interpreted::plain(PageOutcome::List) });
         }
         let (sitemap, _) = farol_parse::sitemap::parse(body, &exchange.url);
         let (farol_parse::sitemap::Sitemap::Index(entries) | farol_parse::sitemap::Sitemap::Urls(entries)) =
@@ -141,14 +146,14 @@ impl Interpreter {
             return None;
         }
         let found = entries.into_iter().map(|entry| Found { url: entry.loc, depth, hint: entry.lastmod });
-        Some(Interpreted { outcome: PageOutcome::List, links: Vec::new(), found: found.collect() })
+        Some(Interpreted { found: found.collect(), ..Interpreted::plain(PageOutcome::List) })
     }
 }
 
 fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>, depth: u16) -> Interpreted {
     let next = depth.saturating_add(1);
     let follow = !parsed.nofollow;
-    let mut found: Vec<Found> = Vec::with_capacity(parsed.links.len() + 2);
+    let mut found: Vec<Found> = Vec::with_capacity(parsed.links.len() + 1);
     if follow {
         let visited = parsed.links.iter().filter(|link| !link.nofollow);
         found.extend(visited.map(|link| Found { url: link.url.clone(), depth: next, hint: None }));
@@ -159,7 +164,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         *to != exchange.url && to.host().registrable_domain() == exchange.url.host().registrable_domain()
     });
     let moved = elsewhere.clone().or_else(|| parsed.refresh.take().filter(|to| *to != exchange.url));
-    found.extend(moved.map(|url| Found { url, depth, hint: None }));
+    let moved = moved.map(|url| Found { url, depth, hint: None });
     let indexable = matches!(parsed.kind, Kind::Html | Kind::PlainText)
         && !parsed.noindex
         && parsed.unavailable_after.is_none_or(|end| exchange.fetched < end)
@@ -186,6 +191,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         outcome: PageOutcome::Page(Box::new(PageContent { document, content_hash, modified })),
         links,
         found,
+        moved,
     }
 }
 
@@ -251,11 +257,31 @@ mod tests {
         interpreted.found.iter().map(|found| (found.url.as_str(), found.depth)).collect()
     }
 
+    fn moved(interpreted: &Interpreted) -> Option<(&str, u16)> {
+        interpreted.moved.as_ref().map(|found| (found.url.as_str(), found.depth))
+    }
+
+    #[test]
+    fn a_page_that_says_where_it_is_instead_has_moved() {
+        for body in ["<link rel=canonical href=/b>", "<meta http-equiv=refresh content='0; url=/b'>"] {
+            let interpreted = read("http://h/a", 200, "Content-Type: text/html", body);
+            assert_eq!(
+                (moved(&interpreted), found(&interpreted)),
+                (Some(("http://h/b", 3)), vec![]),
+                "{body}"
+            );
+        }
+        assert_eq!(
+            moved(&read("http://h/a", 200, "Content-Type: text/html", "<link rel=canonical href=/a>")),
+            None
+        );
+    }
+
     #[test]
     fn a_redirect_names_its_target() {
         let interpreted = read("http://h/a", 301, "Location: ../b", "");
-        assert!(matches!(&interpreted.outcome, PageOutcome::Redirect(to) if to.as_str() == "http://h/b"));
-        assert_eq!(found(&interpreted), [("http://h/b", 3)]);
+        assert!(matches!(interpreted.outcome, PageOutcome::Redirect));
+        assert_eq!(moved(&interpreted), Some(("http://h/b", 3)));
         // A redirect to itself, to nowhere or to another scheme leads nowhere.
         for location in ["Location: /a", "Location: mailto:x@y", "X: y"] {
             assert!(matches!(read("http://h/a", 302, location, "").outcome, PageOutcome::Gone), "{location}");

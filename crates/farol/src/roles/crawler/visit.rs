@@ -168,7 +168,7 @@ impl Answer {
             PageOutcome::Page(page) if page.document.is_some() => "indexed",
             PageOutcome::Page(_) => "not for the index",
             PageOutcome::List => "addresses",
-            PageOutcome::Redirect(_) => "redirect",
+            PageOutcome::Redirect => "redirect",
             PageOutcome::NotModified => "unchanged",
             PageOutcome::Gone => "gone",
             PageOutcome::Robots(_) => "robots.txt",
