@@ -33,6 +33,20 @@ pub enum Sitemap {
     Urls(Vec<SitemapEntry>),
 }
 
+impl Sitemap {
+    /// Whether it lists nothing.
+    pub fn is_empty(&self) -> bool {
+        let (Sitemap::Index(entries) | Sitemap::Urls(entries)) = self;
+        entries.is_empty()
+    }
+
+    /// Its entries, whatever they lead to.
+    pub fn into_entries(self) -> Vec<SitemapEntry> {
+        let (Sitemap::Index(entries) | Sitemap::Urls(entries)) = self;
+        entries
+    }
+}
+
 /// What was wrong with a sitemap; each kind at most once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
