@@ -179,8 +179,9 @@ fn connected(response: &Response) -> Option<(IpAddr, Duration)> {
     Some((response.address.ip(), response.connect?))
 }
 
-/// The exchange as it is archived. The fetcher has parsed the head already; it is parsed again from these bytes when the
-/// answer is interpreted, so that a page read live and the same page read again from the archive come out the same.
+/// The exchange as it is archived. Of the head, the fetcher reads what fetching needs and passes on the bytes; they are
+/// parsed when the answer is interpreted, so that a page read live and the same page read again from the archive come
+/// out the same.
 fn exchange_of(url: &farol_base::CanonicalUrl, response: Response, fetched: Timestamp) -> Exchange {
     Exchange {
         url: url.clone(),
