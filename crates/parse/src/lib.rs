@@ -32,7 +32,6 @@ pub mod robots;
 pub mod sitemap;
 mod text;
 
-pub use fingerprint::simhash_distance;
 pub use html::directives::Directives;
 pub use html::links::{ANCHOR_BYTES_MAX, LINKS_MAX};
 pub use kind::{Kind, file_type, sniff};
