@@ -17,7 +17,7 @@ pub trait Random {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, fast, and the same on every machine for the same seed.
+/// SplitMix64 \[Steele14\]: small, fast, and the same on every machine for the same seed.
 #[derive(Clone, Debug)]
 pub struct Seeded(u64);
 

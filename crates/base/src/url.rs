@@ -8,8 +8,11 @@
 //! 3. the trailing dot of a host name goes;
 //! 4. the fragment goes;
 //! 5. percent-encoded unreserved characters are written plainly, the other escapes in upper case;
-//! 6. session ids in the path (`;jsessionid=…`, `;sid=…`, `;phpsessid=…`) go;
+//! 6. session ids in the path (`;jsessionid=…`, `;sid=…`, `;phpsessid=…`) go, and what follows them in their segment;
 //! 7. query parameters that track ([`TRACKING`]) or carry a session id ([`SESSIONS`]) go; an empty query goes.
+//!
+//! INVARIANT: a canonical URL is a fixed point: read again, it is the same text. So rule 5 writes no escape plainly where
+//! that would complete another (`%3%39`), and comes before rules 6 and 7, which look at names.
 //!
 //! The order of query parameters, a trailing slash and the case of the path stay: they can mean something.
 
@@ -133,8 +136,9 @@ impl CanonicalUrl {
         let mut text = String::from(url);
         if text[path_start..].bytes().any(|b| matches!(b, b'%' | b';' | b'?')) {
             let clean = clean_path_and_query(&text, path_start);
-            // What was cut off may have hidden a dot segment: `/a/..;sid=1`.
-            if clean.len() < text.len() && clean[path_start..].contains("/.") {
+            // What was cut off may have hidden a dot segment: `/a/..;sid=1`, `/a/%2e;sid=1`.
+            let may_have_dots = |path: &str| path.contains("/.") || path.contains("/%2E");
+            if clean.len() < text.len() && may_have_dots(&clean[path_start..]) {
                 return Self::from_url(Url::parse(&clean).map_err(UrlError::Syntax)?);
             }
             text = clean;
@@ -363,17 +367,22 @@ fn clean_path_and_query(text: &str, path_start: usize) -> String {
         if i > 0 {
             clean.push('/');
         }
-        push_unescaped(&mut clean, without_session(segment));
+        let start = clean.len();
+        push_unescaped(&mut clean, segment);
+        let end = start + without_session(&clean[start..]).len();
+        clean.truncate(end);
     }
     let mut mark = '?';
     for parameter in query.into_iter().flat_map(|query| query.split('&')) {
-        let name = parameter.split('=').next().unwrap_or("");
-        if parameter.is_empty() || is_noise(name) {
-            continue;
-        }
+        let before = clean.len();
         clean.push(mark);
-        mark = '&';
         push_unescaped(&mut clean, parameter);
+        let written = &clean[before + 1..];
+        if written.is_empty() || is_noise(written.split('=').next().unwrap_or("")) {
+            clean.truncate(before);
+        } else {
+            mark = '&';
+        }
     }
     clean
 }
@@ -392,7 +401,7 @@ fn is_noise(name: &str) -> bool {
 /// Cuts `;jsessionid=…` and its like off a path segment; other matrix parameters stay.
 fn without_session(segment: &str) -> &str {
     let cut = segment.match_indices(';').find(|(at, _)| {
-        let name = segment[at + 1..].split('=').next().unwrap_or("");
+        let name = segment[at + 1..].split(['=', ';']).next().unwrap_or("");
         SESSIONS.iter().any(|known| name.eq_ignore_ascii_case(known))
     });
     cut.map_or(segment, |(at, _)| &segment[..at])
@@ -403,16 +412,37 @@ fn push_unescaped(clean: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find('%') {
         clean.push_str(&rest[..at]);
-        let byte = rest.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let byte = escaped(&rest.as_bytes()[at + 1..]);
         match byte {
             // A dot stays escaped only by mistake, but "%2E%2E" must not become a dot segment here.
-            Some(b) if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'~') => clean.push(b as char),
+            Some(b)
+                if (b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'~'))
+                    && !continues_escape(clean.as_bytes(), b) =>
+            {
+                clean.push(b as char)
+            }
             Some(b) => clean.push_str(&format!("%{b:02X}")),
             None => clean.push('%'),
         }
         rest = &rest[at + if byte.is_some() { 3 } else { 1 }..];
     }
     clean.push_str(rest);
+}
+
+/// What the two digits after a percent sign stand for. Digits only: `%+a` is no escape.
+fn escaped(after: &[u8]) -> Option<u8> {
+    let digit = |at: usize| after.get(at).and_then(|b| char::from(*b).to_digit(16));
+    Some((digit(0)? * 16 + digit(1)?) as u8)
+}
+
+/// Whether a lone percent sign, perhaps with one digit after it, would become an escape if this followed.
+fn continues_escape(written: &[u8], next: u8) -> bool {
+    next.is_ascii_hexdigit()
+        && match written {
+            [.., b'%'] => true,
+            [.., b'%', digit] => digit.is_ascii_hexdigit(),
+            _ => false,
+        }
 }
 
 #[cfg(test)]
@@ -443,12 +473,17 @@ mod tests {
         check("http://h/%7euser/%e4", "http://h/~user/%E4");
         check("http://h/%41?q=%42%2f", "http://h/A?q=B%2F");
         check("http://h/100%", "http://h/100%"); // A lone percent sign is left alone.
+        check("http://h/a%3%39b%%34%31", "http://h/a%3%39b%%341"); // No escape comes into being by reading another.
+        check("http://h/%+a1/%+f", "http://h/%+a1/%+f"); // A sign is no digit.
+        check("http://h/v;sid;sid=1?x=1", "http://h/v?x=1");
+        check("http://h/v;s%69d=1;w?utm%5fsource=a&%73id=2", "http://h/v"); // Names count as they read.
         check("http://h/?", "http://h/");
         check("http://h/?utm_source=a&id=1&UTM_Medium=b", "http://h/?id=1");
         check("http://h/?gclid=1", "http://h/");
         check("http://h/a;jsessionid=12AB?x=1", "http://h/a?x=1");
         check("http://h/a;v=1/b", "http://h/a;v=1/b"); // A matrix parameter that means something.
         check("http://h/x/..;sid=1", "http://h/"); // A dot segment that a session id had hidden.
+        check("http://h/x/%2e%2E;sid=1", "http://h/");
         check("http://h/?PHPSESSID=abc&b=2", "http://h/?b=2");
         check("http://h/?b=2&a=1", "http://h/?b=2&a=1"); // Order may matter.
         check("http://bücher.example/ä", "http://xn--bcher-kva.example/%C3%A4");
@@ -486,7 +521,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn canonical_is_a_fixed_point(text in "(https?://)?[a-z%.:@0-9-]{0,12}(/[a-zA-Z%;=0-9.~]{0,6}){0,4}(\\?[a-z=&%;]{0,20})?(#.{0,5})?") {
+        fn canonical_is_a_fixed_point(text in "(https?://)?[a-z%.:@0-9-]{0,12}(/([a-zA-Z%;=0-9.~+]|%[0-9a-f]{2}|;sid|%3){0,6}){0,4}(\\?([a-z=&%;+]|%[3-7][0-9a-f]|sid){0,20})?(#.{0,5})?") {
             if let Ok(url) = CanonicalUrl::parse(&text) {
                 let again = CanonicalUrl::parse(url.as_str());
                 prop_assert_eq!(Ok(&url), again.as_ref());

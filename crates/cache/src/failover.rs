@@ -13,8 +13,8 @@ use std::time::Duration;
 /// How much is protected, how often, and how far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FailoverCopies {
-    /// Share of a node's entries that are copied, which is also the share of its room that is kept for copies. The
-    /// good zone is 1 to 10 % (§7.2, §7.5).
+    /// Share of a node's entries that are copied, which is also the share of its room that is kept for
+    /// copies. The good zone is 1 to 10 % [Gomez14 §7.2, §7.5].
     pub share: f64,
     pub every: Duration,
     pub keepers: Keepers,
@@ -23,8 +23,8 @@ pub struct FailoverCopies {
 /// Who keeps a node's copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keepers {
-    /// So many successors, who would inherit its traffic and adopt its copies (§7.3): with `s`, copies survive `s - 1`
-    /// neighbours failing at once.
+    /// So many successors, who would inherit its traffic and adopt its copies [Gomez14 §7.3]: with `s`,
+    /// copies survive `s - 1` neighbours failing at once.
     Successors(usize),
     /// All others, each a part (ours): whichever nodes fail together, few copies are lost. They go to whoever has the
     /// range when a node is gone. What was asked for again comes first: the newest entries are mostly queries that nobody
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_backup_of_a_node_follows_the_ring() {
-        // Test vector 10: u → v → p; after v dies u has no backup until the next round, then it is p.
+        // u → v → p; after v dies u has no backup until the next round, then it is p.
         let mut ring = Ring::equal(3);
         let mut nodes = [node(), node(), node()];
         let copies = FailoverCopies { share: 0.1, ..FailoverCopies::default() };

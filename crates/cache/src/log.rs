@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_greatest_hit_rates_are_those_of_the_thesis() {
-        // Acceptance check 2: Tables 1.1 and 4.2.
+        // [Gomez14 Tables 1.1 and 4.2].
         let months = [
             (1_917_556_179, 466_000_248, 355_207_061, 110_793_187, 75.70),
             (2_032_123_082, 506_756_863, 386_822_371, 119_934_492, 75.06),

@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn both_areas_share_the_room() {
-        // Test vector 11: main capacity (1-α)N, protected αN.
+        // Main capacity (1-α)N, protected αN.
         for (share, want) in
             [(0.0, (1000, 0)), (0.05, (950, 50)), (0.1, (900, 100)), (f64::NAN, (1000, 0)), (7.0, (500, 500))]
         {
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_adopted_on_its_first_hit() {
-        // Test vector 9: the first lookup hits in `copies`, the second in `cache`.
+        // The first lookup hits in `copies`, the second in `cache`.
         let mut node = CacheNode::new(&options(0.1));
         node.keep_copy(NodeId(3), 1, entry(5));
         let now = Now::default();

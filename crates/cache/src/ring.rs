@@ -223,7 +223,6 @@ mod tests {
 
     #[test]
     fn leaving_and_joining_move_only_the_keys_concerned() {
-        // Acceptance check 7 of the first part.
         let before = Ring::equal(10);
         let mut after = before.clone();
         assert!(after.leave(NodeId(4)) && !after.leave(NodeId(4)));
@@ -268,7 +267,7 @@ mod tests {
     }
 
     proptest! {
-        /// Test vector 6 of the second part: after any sequence the ranges still tile the circle.
+        /// After any sequence the ranges still tile the circle.
         #[test]
         fn any_history_leaves_a_whole_circle(
             nodes in 1u16..12,

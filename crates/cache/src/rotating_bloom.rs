@@ -33,7 +33,7 @@ impl RotatingBloom {
     /// Records a query; returns whether it was asked before, with a few false positives.
     pub fn insert(&mut self, hash: u64) -> bool {
         let bits = self.newer.len() as u64 * 64;
-        // Six places from two hashes (Kirsch and Mitzenmacher 2006).
+        // Six places from two hashes [Kirsch06].
         let (first, step) = (mix(hash), mix(hash ^ 0x9E37_79B9) | 1);
         let places = |at: u64| first.wrapping_add(at.wrapping_mul(step)) % bits;
         let is_in = |filter: &[u64]| {

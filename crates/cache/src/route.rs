@@ -214,9 +214,9 @@ impl<K: Eq + Clone> Router<K> {
         self.ring.nodes().min_by_key(|node| self.sent[usize::from(node.0)])
     }
 
-    /// Nodes that an answer is given to which `node` did not have: where our rules spread the query, all that serve it, each
-    /// of which would miss it once otherwise; its owner, where it is not hot; under \[Gomez14\]'s rules the node that was asked
-    /// (§4.3.3), which is the owner or serves the query.
+    /// Nodes that an answer is given to which `node` did not have: where our rules spread the query, all that
+    /// serve it, each of which would miss it once otherwise; its owner, where it is not hot; under
+    /// the rules of [Gomez14 §4.3.3] the node that was asked, which is the owner or serves the query.
     pub fn given_to(&self, hash: u64, node: NodeId) -> Vec<NodeId> {
         let gives = self.rules.hot.is_some_and(|hot| hot.give_at_once);
         match self.hot.nodes(hash) {

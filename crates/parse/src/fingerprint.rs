@@ -1,9 +1,9 @@
 //! Similarity fingerprints: texts that share most of their wording differ in few bits.
 //!
-//! Charikar's simhash over shingles of three words: each shingle votes with its 64 hash bits, and each bit of
-//! the fingerprint is the majority. Words are runs of letters and digits in lower case (ASCII case only);
-//! every character of Chinese, Japanese and Korean stands for a word. Exact duplicates are told by
-//! [`farol_base::ContentHash`].
+//! Charikar's simhash \[Charikar02\] over shingles of three words: each shingle votes with its 64 hash bits,
+//! and each bit of the fingerprint is the majority. Words are runs of letters and digits in lower case (ASCII
+//! case only); every character of Chinese, Japanese and Korean stands for a word. Exact duplicates are told
+//! by [`farol_base::ContentHash`].
 
 use farol_base::random::mix;
 

@@ -9,11 +9,11 @@
 //!
 //! From time to time the space is split anew. Each [`objective`] says in its own graph what it would like to
 //! keep together or near; [`objective::combine`] makes one graph of them; [`split`] cuts it so that every agent gets
-//! its share of pages and little is cut. The answer becomes a routing table: blocks of addresses where all
+//! its share of pages and little is cut. The answer becomes a routing table ([`RoutingPlanner`]): blocks of addresses where all
 //! that lies in one belongs to the same agent, exceptions where it does not. Agents look each new URL up in it and send
 //! it straight to its owner. When agents are many they form a [`tree`], and each level is split on its own.
 //!
-//! INVARIANT: a host has one owner at any time, and so has an address (unless the operator splits by host name).
+//! INVARIANT: a host has one owner at any time, and so has an address (unless a plan is made by [`Unit::Host`]).
 //! INVARIANT: this crate does no I/O, reads no clock, and draws random numbers only from seeds it is given.
 
 mod error;
@@ -21,6 +21,7 @@ pub mod exported;
 pub mod geo;
 pub mod graph;
 pub mod objective;
+mod routing_plan;
 pub mod rtt;
 pub mod sample;
 pub mod space;
@@ -33,5 +34,6 @@ pub use error::Error;
 pub use exported::Exported;
 pub use geo::Position;
 pub use graph::Graph;
+pub use routing_plan::{RoutingPlan, RoutingPlanner};
 pub use space::{Agent, Measure, Server, Space, Unit};
 pub use table::{Block, Owner, RoutingTable};

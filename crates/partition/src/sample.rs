@@ -1,6 +1,6 @@
 //! How many probes are enough [Exposto08 §4.4, eqs. 4.3 to 4.7].
 
-/// Probes per destination from which on the median hardly moves (thesis §4.4: mean error 0.08).
+/// Probes per destination from which on the median hardly moves [Exposto08 §4.4] (mean error 0.08).
 pub const PROBES: usize = 7;
 
 /// Whether a population is so large beside a sample that it may be taken as endless (eq. 4.5).

@@ -11,8 +11,12 @@ pub(crate) fn read_site(value: &str) -> Option<String> {
     while let Some(shorter) = rest.strip_prefix("*.").or_else(|| rest.strip_prefix('.')) {
         rest = shorter;
     }
-    // A URL reader skips any number of slashes, and would take a path or another scheme for the host.
-    if rest.starts_with(['/', '\\']) || rest.contains("://") {
+    // A URL reader skips any number of slashes, and would take a path or another scheme for the host. Only what stands
+    // before the first slash can be a scheme.
+    let host_end = rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len());
+    let is_slash = |c: &char| matches!(c, '/' | '\\');
+    let (head, tail) = rest.split_at(host_end);
+    if head.is_empty() || (head.ends_with(':') && tail.chars().take_while(is_slash).count() > 1) {
         return None;
     }
     let url = CanonicalUrl::parse(&format!("http://{rest}")).ok()?;
@@ -82,11 +86,13 @@ mod tests {
         check("h/.;sid=1", Some("h"));
         check("h/a/..;sid=1/b", Some("h/b"));
         check("[::1]:80/x", Some("[::1]/x"));
+        check(r"exa\\\:\\", Some("exa///://"));
+        check("h/a://b", Some("h/a://b"));
     }
 
     #[test]
     fn what_is_no_site() {
-        for value in ["", "*", "*.", "a..b", "/docs", "a:b", "ftp://h/", "!", "a b"] {
+        for value in ["", "*", "*.", "a..b", "/docs", "a:b", "ftp://h/", r"ftp:\\h", "!", "a b"] {
             check(value, None);
         }
     }

@@ -40,7 +40,7 @@ enum Command {
     Steady(farol_sim::live::steady::SteadyArgs),
     /// Runs the result cache's mechanisms under streams of queries, failures and bursts.
     Cache(farol_sim::cache::CacheArgs),
-    /// Splits hosts between agents: the thesis' model and simulator, and more.
+    /// Splits hosts between agents: model and simulator of [Exposto08 ch. 5], and more.
     Partition(farol_sim::partition::PartitionArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
     Urls(UrlsArgs),

@@ -1,4 +1,4 @@
-//! How often pages of the Web change, as Cho and Garcia-Molina saw it on 720,000 pages in 1999.
+//! How often pages of the Web change, as \[Cho00\] saw it on 720,000 pages in 1999.
 //!
 //! Mean time between changes: 23 % of the pages a day or less, 15 % a week, 16 % a month, 16 % four months, 30 % more. Within
 //! a class every magnitude is equally likely. Half of the last class never changes, and nobody is faster than an hour; these

@@ -2,9 +2,11 @@
 //!
 //! Every path that our documents name must exist, every crate must be on the map, every file of ours must
 //! be free of what belongs to one machine only. [`arrows`] compares the dependencies between crates with the map,
-//! [`names`] looks for types of one crate that share a name, [`history`] at the subjects of commits.
+//! [`citations`] follows the keys of papers, [`names`] looks for types of one crate that share a name, [`history`] at the
+//! subjects of commits.
 
 mod arrows;
+mod citations;
 mod history;
 mod names;
 
@@ -22,9 +24,13 @@ pub fn check() -> Result<(), String> {
     let mut problems = Vec::new();
     let mut documents: Vec<PathBuf> = DOCUMENTS.iter().map(|name| root.join(name)).collect();
     documents.extend(files(&root.join("docs"), "md"));
+    let papers = citations::keys(&root);
     for document in &documents {
         match std::fs::read_to_string(document) {
-            Ok(text) => check_paths(&root, document, &text, &mut problems),
+            Ok(text) => {
+                check_paths(&root, document, &text, &mut problems);
+                citations::check(document, &text, &papers, &mut problems);
+            }
             Err(_) => problems.push(format!("{} is missing", document.display())),
         }
     }
@@ -35,6 +41,7 @@ pub fn check() -> Result<(), String> {
     for file in sources(&root) {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         check_source(&file, &text, &mut problems);
+        citations::check(&file, &text, &papers, &mut problems);
     }
     if problems.is_empty() {
         return Ok(());

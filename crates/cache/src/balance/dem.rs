@@ -1,4 +1,4 @@
-//! DEM, dimension exchange (Cybenko, 1989): pairs of neighbours meet in the middle. GDE with λ = ½.
+//! DEM, dimension exchange \[Cybenko89\]: pairs of neighbours meet in the middle. GDE with λ = ½.
 
 use super::gde::{Gde, Reach};
 use super::{Balancer, Move};

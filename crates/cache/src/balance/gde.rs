@@ -1,4 +1,4 @@
-//! GDE, generalised dimension exchange (Xu and Lau, 1995; [Gomez14 §5.4], §5.5): one neighbour at a time, and the next
+//! GDE, generalised dimension exchange (\[Xu95\]; [Gomez14 §5.4, §5.5]): one neighbour at a time, and the next
 //! exchange uses the new loads. A sweep takes each border once; borders that do not touch share a colour. A call may
 //! also take one colour or one pair only, in turn ([`Reach`]).
 
@@ -101,7 +101,6 @@ mod tests {
 
     #[test]
     fn lambdas_are_those_of_the_thesis() {
-        // Test vector 5.
         for (nodes, want) in [(20, 0.76393), (30, 0.82788), (80, 0.92725)] {
             assert!((lambda_best(nodes) - want).abs() < 1e-5, "{nodes}: {}", lambda_best(nodes));
         }
@@ -134,7 +133,7 @@ mod tests {
 
     #[test]
     fn it_converges_for_lambda_between_0_and_1_only() {
-        // Test vector 4, Theorem 3.1 of Xu and Lau.
+        // Theorem 3.1 of [Xu95].
         let mut random = Seeded::new(5);
         for nodes in [4usize, 5, 7, 20, 31, 80] {
             let start: Vec<f64> = (0..nodes).map(|_| random.unit()).collect();

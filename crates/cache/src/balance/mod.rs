@@ -96,8 +96,8 @@ pub struct Loads<'a> {
     pub density: Option<&'a Density>,
 }
 
-/// Whose range `α` per cent of a donor's load are taken to be, where density is not measured. The thesis' text says the
-/// receiver's (its "source" grows by α %, §5.3); the donor's is where the load lies.
+/// Whose range `α` per cent of a donor's load are taken to be, where density is not measured. [Gomez14 §5.3]
+/// says the receiver's (its "source" grows by α %); the donor's is where the load lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RangeOf {
     #[default]

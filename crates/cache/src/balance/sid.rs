@@ -1,4 +1,4 @@
-//! SID, sender-initiated diffusion (Willebeek-LeMair and Reeves, 1993): who has more than its neighbourhood gives.
+//! SID, sender-initiated diffusion \[Willebeek93\]: who has more than its neighbourhood gives.
 
 use super::rid::neighbourhoods;
 use super::{Balancer, Move};

@@ -17,7 +17,7 @@ fn all(threshold: f64) -> Vec<Box<dyn Balancer>> {
 }
 
 proptest! {
-    /// Acceptance check 9: load is conserved, and never negative after a move between two that have it.
+    /// Load is conserved, and never negative after a move between two that have it.
     #[test]
     fn load_is_conserved_between_neighbours(loads in proptest::collection::vec(0.0f64..2.0, 2..40)) {
         for mut balancer in all(0.02) {
@@ -43,7 +43,7 @@ proptest! {
 
 #[test]
 fn they_converge_on_a_fixed_load() {
-    // Acceptance check 9: RID, SID, DEM, GDE reach the mean; DM and SPREAD in one call.
+    // RID, SID, DEM, GDE reach the mean; DM and SPREAD in one call.
     let mut random = Seeded::new(11);
     for len in [4usize, 9, 20, 30] {
         let start: Vec<f64> = (0..len).map(|_| 0.4 + 0.5 * random.unit()).collect();
@@ -62,7 +62,6 @@ fn they_converge_on_a_fixed_load() {
 
 #[test]
 fn a_balanced_ring_is_left_alone() {
-    // Test vector 7.
     let mut controller = Controller {
         balancer: Box::new(Rid { threshold: 0.06 }),
         efficiency_min: 0.9,
@@ -93,7 +92,7 @@ fn a_balanced_ring_is_left_alone() {
 
 #[test]
 fn a_hot_key_near_a_border_makes_it_swing_unless_it_is_spread() {
-    // Test vector 8, §5.6: a key with 30 % of the traffic.
+    // A key with 30 % of the traffic [Gomez14 §5.6].
     let swings = |hot_is_spread: bool| {
         let mut controller = Controller {
             balancer: Box::new(Rid { threshold: 0.01 }),

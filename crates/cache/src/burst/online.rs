@@ -86,7 +86,7 @@ impl FromIterator<u32> for Series {
 /// A burst's beginning or end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// With its severity from 1 to 4: bands of ½ of the coefficient of variation (§6.7).
+    /// With its severity from 1 to 4: bands of ½ of the coefficient of variation [Gomez14 §6.7].
     Begins {
         hash: u64,
         severity: u8,
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn statistics_are_those_of_tables_6_3_and_6_4() {
-        // Test vector 1: mean as printed (64.8 where the table has a slip), deviation, threshold at x = 2, variation.
+        // [Gomez14]: mean as printed (64.8 where the table has a slip), deviation, threshold at x = 2, variation.
         let rows: [([u32; 5], f64, f64, f64); 8] = [
             ([65, 57, 55, 79, 68], 8.59, 81.98, 13.0),
             ([111, 106, 113, 94, 126], 10.37, 130.74, 9.0),
@@ -204,7 +204,6 @@ mod tests {
 
     #[test]
     fn the_trigger() {
-        // Test vector 2.
         let rules = Rules { deviations: 2.0, variation_min: 0.2, ..Rules::default() };
         let rising: Series = [9, 28, 71, 123, 151].into_iter().collect();
         assert!(rising.fires(185, &rules) && !rising.fires(184, &rules));
@@ -254,7 +253,7 @@ mod tests {
     }
 
     proptest! {
-        /// Test vector 3: the coefficient of variation is at most sqrt(w - 1), and 0 0 0 0 a reaches it.
+        /// The coefficient of variation is at most sqrt(w - 1), and 0 0 0 0 a reaches it.
         #[test]
         fn variation_is_bounded(counts in proptest::collection::vec(0u32..100_000, 5), a in 1u32..1_000_000) {
             let series: Series = counts.into_iter().collect();

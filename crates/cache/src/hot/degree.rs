@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn degrees_of_january_2012() {
-        // Acceptance check 3: the worked example of §4.5.
+        // The worked example of [Gomez14 §4.5].
         let check = |k: usize, nodes: usize, sum: f64, capacity: f64, want: &[usize]| {
             let top: Vec<(u64, f64)> = TOP[..k].iter().enumerate().map(|(i, f)| (i as u64, *f)).collect();
             let got = dynamic_capacity(TOP[..k].iter().copied(), nodes);

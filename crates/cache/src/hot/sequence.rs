@@ -9,7 +9,7 @@ use farol_base::random::mix;
 /// Ways to build the order (Figure 4.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sequence {
-    /// By a hash of query and node: \[Gomez14\]'s choice, as rendezvous hashing.
+    /// By a hash of query and node: \[Gomez14\]'s choice, as rendezvous hashing \[Thaler98\].
     #[default]
     Random,
     /// The next nodes clockwise: close queries overlap.
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn prefixes_are_those_of_figure_4_3() {
-        // Acceptance check 4. The figure counts the nodes besides the owner.
+        // The figure of [Gomez14] counts the nodes besides the owner.
         let sequence: Vec<NodeId> = [0, 6, 2, 7, 1, 5, 3, 4].map(NodeId).to_vec();
         let check = |besides: usize, dead: Option<u16>, want: &[u16]| {
             let got = prefix(&sequence, besides + 1, |node| Some(node.0) != dead);

@@ -1,5 +1,5 @@
-//! Space-Saving (Metwally, Agrawal and El Abbadi, 2005; [Gomez14 §4.2], Algorithm 1): the most frequent elements of a
-//! stream with a fixed number of counters.
+//! Space-Saving (\[Metwally05\]; [Gomez14 §4.2], Algorithm 1): the most frequent elements of a stream with a fixed
+//! number of counters.
 //!
 //! Counters of equal count hang in a bucket, buckets in a list by count, so every step is O(1): the *Stream-Summary*.
 //! INVARIANT: for a monitored element, `count - error <= true frequency <= count`; the counts add up to the stream's
@@ -9,8 +9,8 @@ use hashbrown::HashTable;
 
 const NONE: u32 = u32::MAX;
 
-/// Counters that find the top `k` of `n` arrivals with an error of `epsilon`, for Zipf distributions with an exponent
-/// below 1 (§4.2): `k ln n / ε`. 0 where the question makes no sense.
+/// Counters that find the top `k` of `n` arrivals with an error of `epsilon`, for Zipf distributions with an
+/// exponent below 1 [Gomez14 §4.2]: `k ln n / ε`. 0 where the question makes no sense.
 pub fn counters(k: usize, n: u64, epsilon: f64) -> usize {
     if k == 0 || n < 2 || epsilon.is_nan() || epsilon <= 0.0 {
         return 0;
@@ -228,7 +228,7 @@ impl<K: Eq + Clone> SpaceSaving<K> {
         })
     }
 
-    /// Begins a new interval (§4.4): counts are of one interval, which is what tells of the next.
+    /// Begins a new interval [Gomez14 §4.4]: counts are of one interval, which is what tells of the next.
     pub fn reset(&mut self) {
         self.counters.clear();
         self.buckets.clear();
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_tables_4_3_and_4_4() {
-        // Acceptance check 1: k · ln N / ε, N = 50,000, 100,000, 150,000, 200,000.
+        // k · ln N / ε, N = 50,000, 100,000, 150,000, 200,000.
         #[rustfmt::skip]
         let tables = [
             (0.1, [[1082, 1151, 1192, 1221], [2164, 2303, 2384, 2441], [3246, 3454, 3576, 3662], [4328, 4605, 4767, 4882],
@@ -296,7 +296,7 @@ mod tests {
     }
 
     proptest! {
-        /// Acceptance check 5: the error bound on random streams.
+        /// The error bound on random streams.
         #[test]
         fn the_bounds_hold(stream in proptest::collection::vec(0u64..40, 0..400), counters_max in 1usize..60) {
             check(&stream, counters_max);

@@ -184,7 +184,6 @@ mod tests {
 
     #[test]
     fn turns_differ_by_at_most_one() {
-        // Acceptance check 6.
         let ring = Ring::equal(10);
         let mut table = HotTable::new(Sequence::Random, Duration::from_secs(180), 100);
         table.renew(&degree(7), &ring, &[], minutes(0));

@@ -1,4 +1,4 @@
-//! S3-FIFO: three queues, no list to touch on a hit (Yang, Zhang, Qiu, Yue and Rashmi, SOSP 2023).
+//! S3-FIFO: three queues, no list to touch on a hit \[Yang23\].
 //!
 //! New entries pass through a small queue, a tenth of the room. Those asked for again move to the main queue; the
 //! others leave, and a *ghost* remembers their hash for a while: who comes back goes to the main queue at once.

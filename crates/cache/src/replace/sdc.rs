@@ -1,4 +1,4 @@
-//! SDC: a static part for what proved popular, an LRU for the rest (Fagni, Perego, Silvestri and Orlando, 2006).
+//! SDC: a static part for what proved popular, an LRU for the rest \[Fagni06\].
 //!
 //! In the paper the static part is filled from an old log. Here it learns by itself: every so many lookups the
 //! entries that were asked for most often since the last time become the static part, up to half of the limit.

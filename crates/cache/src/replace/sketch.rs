@@ -1,9 +1,10 @@
 //! How often a hash was seen lately, in four bits each: a count-min sketch that halves itself.
 //!
-//! As in TinyLFU (Einziger, Friedman and Manes, 2017): each hash has four counters in rows that share an array; the
-//! least of them is the estimate, and only those that are least are raised; after so many counts all counters are
-//! halved, so that yesterday's favourites fade. Four words per entry and forty counts per entry between two halvings: of
-//! queries half are asked once or twice, and with ten counts, as is usual, those cannot be told from the others.
+//! As in TinyLFU \[Einziger17\]: each hash has four counters in rows that share an array; the least of them
+//! is the estimate, and only those that are least are raised; after so many counts all counters are halved,
+//! so that yesterday's favourites fade. Four words per entry and forty counts per entry between two halvings:
+//! of queries half are asked once or twice, and with ten counts, as is usual, those cannot be told from the
+//! others.
 
 /// The largest count.
 const COUNT_MAX: u64 = 15;

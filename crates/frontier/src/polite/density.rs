@@ -52,7 +52,7 @@ mod tests {
     fn dense_servers_rest_less() {
         check(1, 78_523, 15.0);
         check(78_523, 78_523, 1.0);
-        check(64_617, 78_523, 1.24); // Where pages × delay is greatest, by the spec.
+        check(64_617, 78_523, 1.24); // Where pages × delay is greatest.
         check(4_883, 78_523, 4.45); // The delay that the thesis saw per download.
         check(122, 78_523, 9.03);
     }

@@ -1,8 +1,8 @@
 //! BM25F: how much a word in a text says about a page, over fields of different weight.
 //!
-//! The weights are given by repetition when a page is indexed (see `text/pretokenized.rs`): the frequencies of a word
-//! in all fields add up, each times its weight, *before* they saturate, so a word in title and body counts once
-//! as a strong word rather than twice (Robertson, Zaragoza, Taylor 2004).
+//! The weights are given by repetition when a page is indexed (see `text/pretokenized.rs`): the frequencies
+//! of a word in all fields add up, each times its weight, *before* they saturate, so a word in title and body
+//! counts once as a strong word rather than twice \[Robertson04\].
 
 use crate::error::Error;
 use crate::searcher::View;

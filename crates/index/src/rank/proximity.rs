@@ -1,6 +1,6 @@
 //! Term proximity: words close together mean more than words far apart.
 //!
-//! The measure is Büttcher, Clarke and Lushman's (2006): walk over all positions of the words in order; where two
+//! The measure is that of \[Buettcher06\]: walk over all positions of the words in order; where two
 //! different words follow each other at distance d, each gains the other's rarity over d². The gains saturate
 //! like frequencies do in BM25. Only the forms asked for count: their stems as well gained nothing.
 

@@ -1,4 +1,4 @@
-//! What the links say about pages and hosts: PageRank, streamed over edges on disk.
+//! What the links say about pages and hosts: PageRank \[Page99\], streamed over edges on disk.
 //!
 //! rank(v) = (1 − d) / n + d · (Σ over links u → v of rank(u) · w(u → v) / W(u) + D / n), with d = 0.85, n pages, w = 1
 //! for links between hosts and 1/4 for links inside one, W(u) the sum of w over u's links, and D the rank of pages

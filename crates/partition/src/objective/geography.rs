@@ -7,7 +7,7 @@ use crate::{Error, Space};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Geography {
     pub sense: Sense,
-    /// Every server counts the same, as in the thesis.
+    /// Every server counts the same, as in \[Exposto08\].
     pub per_server: bool,
 }
 

@@ -15,13 +15,14 @@ pub use round_trips::RoundTrips;
 
 use crate::{Error, Space};
 
-/// The sense of distances (decision D-1).
+/// The sense of distances (decision D-1 of `docs/decisions/partition.md`, as all of this crate).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sense {
     /// A server has an affinity to each agent in the measure of how much nearer they are than the farthest.
     #[default]
     Affinity,
-    /// Edges weigh what the distance is, as the thesis has it. Least cut then means farthest agent; for comparison only.
+    /// Edges weigh what the distance is, as \[Exposto08\] has it. Least cut then means farthest agent; for
+    /// comparison only.
     Literal,
 }
 

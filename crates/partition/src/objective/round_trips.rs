@@ -7,7 +7,7 @@ use crate::{Error, Space};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundTrips {
     pub sense: Sense,
-    /// Every server counts the same, however many pages it has, as in the thesis.
+    /// Every server counts the same, however many pages it has, as in \[Exposto08\].
     pub per_server: bool,
 }
 

@@ -1,12 +1,11 @@
 //! Network coordinates: machines placed in a space in which distances are round-trip times.
 //!
-//! After Vivaldi (Dabek, Cox, Kaashoek, Morris 2004), with a *height* for the way to the first router. Each sample
-//! affinities or pushes a machine a little along the line to the other; both sides' confidence says how much. A few
-//! samples per machine then predict the times of all pairs. Our own addition to the thesis.
+//! After Vivaldi \[Dabek04\], with a *height* for the way to the first router. Each sample pulls or pushes a
+//! machine a little along the line to the other; both sides' confidence says how much. A few samples per machine then predict the times of all pairs. Our own addition to \[Exposto08\].
 
 use farol_base::{Random, Seeded};
 
-/// Dimensions besides the height. More bring little (Dabek et al., §5).
+/// Dimensions besides the height. More bring little [Dabek04 §5].
 const DIMENSIONS: usize = 4;
 /// How fast coordinates and confidence move (c_c and c_e of Vivaldi).
 const STEP: f64 = 0.25;

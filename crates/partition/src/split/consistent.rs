@@ -2,8 +2,8 @@
 //!
 //! Routing tables do not use it: hosts that no entry names go by [`super::hash`].
 //!
-//! Each agent stands at many points of a ring; a key belongs to the next agent on it that has room (Karger et al. 1997;
-//! bounds after Mirrokni, Thorup, Zadimoghaddam 2018). When an agent comes or goes only its neighbours' keys move.
+//! Each agent stands at many points of a ring; a key belongs to the next agent on it that has room
+//! \[Karger97\]; bounds after \[Mirrokni18\]. When an agent comes or goes only its neighbours' keys move.
 
 use farol_base::fingerprint::hash64;
 use farol_base::random::mix;

@@ -1,4 +1,4 @@
-//! Refinement: border vertices move to the part where they have most neighbours (Fiduccia, Mattheyses 1982; k-way).
+//! Refinement: border vertices move to the part where they have most neighbours (\[Fiduccia82\]; k-way).
 //!
 //! Searches are local: from a few border vertices at a time, always the best move next, even one that makes things
 //! worse for a while; what came after the best point is undone. A vertex moves once per pass.
@@ -313,7 +313,7 @@ impl<'a> Refiner<'a> {
         self.tolerance = 0;
     }
 
-    /// Exchanges pairs of vertices as long as that helps (Kernighan, Lin 1970): where parts are full, no vertex can
+    /// Exchanges pairs of vertices as long as that helps \[Kernighan70\]: where parts are full, no vertex can
     /// move alone. Looks at every pair.
     fn exchange(&mut self) {
         let n = self.part.len();

@@ -182,6 +182,12 @@ proptest! {
     }
 
     #[test]
+    fn so_can_sites_of_any_shape(site in r#"-?site:(https?:)?[a-z.:/\\*%;?#\[\]@0-9]{0,16}"#) {
+        let query = read(&site).query;
+        prop_assert_eq!(read(&write(&query)).query, query, "{}", site);
+    }
+
+    #[test]
     fn limits_hold(parts in prop::collection::vec(line(), 0..60)) {
         let reading = read(&parts.join(" "));
         let filters = &reading.query.filters;

@@ -1,4 +1,4 @@
-//! Tables 5.2 to 5.7: the ring algorithms side by side, and RID's thresholds.
+//! Tables 5.2 to 5.7 of \[Gomez14\]: the ring algorithms side by side, and RID's thresholds.
 //!
 //! The thesis leaves most of the setting open; [`Setting`] names each choice, the same for all algorithms, and
 //! `docs/decisions/cache.md` says why.
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn balancers_stand_in_the_order_of_the_thesis() {
-        // Acceptance check 11 and the first half of test vector 12. A fortieth of the traffic has as many requests in
+        // The order of [Gomez14 Table 5.2]. A fortieth of the traffic has as many requests in
         // a period as six heartbeats of all of it; 30 hours are 360 calls, a fifth of them not measured, as there.
         const HOUR: f64 = 3600.0;
         let setting = Setting {

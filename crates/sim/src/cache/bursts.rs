@@ -1,4 +1,5 @@
-//! Tables 6.2 to 6.12: how well bursts are found, against the off-line reference, on made series or real ones.
+//! Tables 6.2 to 6.12 of \[Gomez14\]: how well bursts are found, against the off-line reference, on made
+//! series or real ones.
 //!
 //! A month of minutes: permanent queries with a daily course, and bursts that rise from little, about doubling each
 //! minute at first, stop, often rise again, and fade; counts are drawn by Poisson's law around that.

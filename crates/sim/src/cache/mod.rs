@@ -1,4 +1,4 @@
-//! The result cache's experiments (thesis of C. Gómez Pantoja, ch. 4 to 7): the product's own ring, router and nodes under
+//! The result cache's experiments [Gomez14 ch. 4 to 7]: the product's own ring, router and nodes under
 //! streams of queries with the published statistics, or under a real log.
 //!
 //! [`stream`] makes queries, `farol_cache::trace` reads them; [`world`] runs a service of nodes over them, [`strategy`] holds the
@@ -23,8 +23,8 @@ use std::path::PathBuf;
 /// What to run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CacheArgs {
-    /// Tables of the thesis to print (4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1), and our own: flash, failures, joins, nodes,
-    /// policies, speed, hostile.
+    /// Tables of [Gomez14 ch. 4 to 7] to print (4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1), and our own: flash,
+    /// failures, joins, nodes, policies, speed, hostile.
     #[arg(long, value_delimiter = ',', default_value = "4.5,5.8,6,7.1,flash")]
     pub tables: Vec<String>,
     /// Measured queries of each run, in millions.

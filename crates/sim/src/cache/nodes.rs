@@ -1,4 +1,5 @@
-//! Experiments on single nodes: protection (Table 7.1), replacement policies, speed, hostile queries.
+//! Experiments on single nodes: failover copies [Gomez14 Table 7.1], replacement policies, speed, hostile
+//! queries.
 
 use super::CacheArgs;
 use super::report::{head, percent, row};
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn a_small_share_protects_most_of_what_a_large_one_would() {
         // Small nodes, where the thesis has 0.68. Our stream's head is thinner: it is 0.48 here, which
-        // `docs/results/cache.md` owns up to. Test vector 14 is about large ones; see below.
+        // `docs/results/cache.md` owns up to. The claim is about large ones; see below.
         let args = CacheArgs { queries: 1.5, warm_up: 1.5, ..args() };
         let one = protected(&args, 10_000, 0.01);
         let twenty = protected(&args, 10_000, 0.2);
@@ -318,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_hundredth_of_large_nodes_protects_more_than_half_of_what_a_fifth_would() {
-        // Test vector 14 in its own case, 20 nodes × 100 thousand entries: the thesis has 34.4 of 47.2, which is 0.73.
+        // 20 nodes × 100 thousand entries: [Gomez14 Table 7.1] has 34.4 of 47.2, which is 0.73.
         // Four million queries fill the nodes first.
         let args = CacheArgs { queries: 0.5, warm_up: 4.0, ..args() };
         let one = protected(&args, 100_000, 0.01);
@@ -329,7 +330,7 @@ mod tests {
 
     #[test]
     fn hits_fall_with_the_logarithm_of_the_replicas() {
-        // Test vector 13: with D replicas a partitioned service has the hits of a D-th of its entries: a - b ln D.
+        // With D replicas a partitioned service has the hits of a D-th of its entries: a - b ln D.
         let lines: Vec<Line> = Stream::new(StreamConfig::default())
             .take(600_000)
             .map(|asked| Line { at: asked.at, query: asked.query, bytes: 0 })

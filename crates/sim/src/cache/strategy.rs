@@ -1,8 +1,8 @@
-//! Ways to choose the node that is asked: the thesis' mechanisms, its baselines, and today's practice.
+//! Ways to choose the node that is asked: the mechanisms of \[Gomez14\], its baselines, and today's practice.
 //!
-//! The thesis' own and ours are a [`Router`], the product's code. The others are here: modulo, broadcast, the matrix
-//! of partitions × replicas, virtual nodes, consistent hashing with bounded loads (Mirrokni, Thorup and
-//! Zadimoghaddam, 2018), and the less loaded of two hashed nodes. Those that look at loads see them exactly and at
+//! The thesis' own mechanisms and ours are a [`Router`], the product's code. The others are here: modulo,
+//! broadcast, the matrix of partitions × replicas, virtual nodes, consistent hashing with bounded loads
+//! \[Mirrokni18\], and the less loaded of two hashed nodes. Those that look at loads see them exactly and at
 //! once, which flatters them.
 
 use farol_base::random::mix;

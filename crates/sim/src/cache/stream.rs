@@ -1,10 +1,12 @@
-//! Streams of queries with the statistics of the thesis' logs (§1.7, Tables 1.1, 4.1, 4.2), made from a seed.
+//! Streams of queries with the statistics of the logs of [Gomez14 §1.7, Tables 1.1, 4.1, 4.2], made from a
+//! seed.
 //!
-//! The thirty most frequent queries have the shares of Table 4.1. Behind them follows a Zipf tail with exponent 1 over
-//! a thousand million queries, and a tenth of the traffic is asked once and never again. With these two figures plain
-//! LRU has the thesis' hit rates (about 40 % with 200 thousand entries, 52 % with 2 million, 64 % with 20 million, by
-//! Che's approximation), and a month has 23 % distinct queries and 19 % asked once (the thesis: 25 and 19 %).
-//! Bursts rise from nothing, peak and fade; the day has its course.
+//! The thirty most frequent queries have the shares of Table 4.1. Behind them follows a Zipf tail with
+//! exponent 1 over a thousand million queries, and a tenth of the traffic is asked once and never again. With
+//! these two figures plain LRU has the thesis' hit rates (about 40 % with 200 thousand entries, 52 % with 2
+//! million, 64 % with 20 million, by Che's approximation \[Che02\]), and a month has 23 % distinct queries
+//! and 19 % asked once (the thesis: 25 and 19 %). Bursts rise from nothing, peak and fade; the day has its
+//! course.
 
 use farol_base::random::mix;
 use farol_base::{Random, Seeded};

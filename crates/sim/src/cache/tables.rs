@@ -1,4 +1,5 @@
-//! The thesis' tables about whole services, its figures beside ours; those about balancers are in [`super::balancers`].
+//! The tables of \[Gomez14\] about whole services, its figures beside ours; those about balancers are in
+//! [`super::balancers`].
 
 use super::CacheArgs;
 use super::report::{CacheReport, head, percent, row};

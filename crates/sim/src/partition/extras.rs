@@ -1,4 +1,5 @@
-//! What the thesis left open: locality, preferences, joins, growth, look-ups, real graphs, guessed round-trip times.
+//! What \[Exposto08\] left open: locality, preferences, joins, growth, look-ups, real graphs, guessed
+//! round-trip times.
 
 use super::model::Flow;
 use super::strategies::{Strategy, Weights, assign, assign_again, grown_graph, placed_space};
@@ -44,7 +45,7 @@ pub fn locality(args: &PartitionArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the preference factors do (decision D-5).
+/// What the preference factors do (decision D-5 of `docs/decisions/partition.md`).
 pub fn preference(args: &PartitionArgs) -> Result<(), Error> {
     let web = args.web()?;
     println!(

@@ -3,12 +3,13 @@
 //! [`Web`] makes a space with the thesis' counts; `strategies` gives its hosts to robots; `model` is the thesis'
 //! algebra, `crawl` its simulator. `thesis` runs both over all numbers of robots and prints the thesis' figures beside
 //! ours; `extras` looks at what the thesis left open: link locality, preference factors, agents that join, growth,
-//! look-ups, and real graphs.
+//! look-ups, and real graphs; `plan` tries settings on the product's own plan.
 
 mod crawl;
 mod extras;
 mod input;
 mod model;
+mod plan;
 mod plot;
 mod strategies;
 mod thesis;
@@ -18,6 +19,7 @@ pub use crate::input::read_text;
 pub use crawl::{CrawlOutcome, Crew, Params, Politeness, crawl};
 pub use input::{Cities, Input, read_graph};
 pub use model::{Flow, Model};
+pub use plan::PlanInputs;
 pub use strategies::{Strategy, Weights, assign, assign_again, both, grown_graph, matched, placed_space};
 pub use web::{Web, WebCounts, made_cities};
 
@@ -43,6 +45,9 @@ pub enum Experiment {
     Graph,
     /// How well unmeasured round-trip times are guessed, and how many probes are enough; wants --cities and --pings.
     Rtt,
+    /// The product's plan for graphs of `farol export graph`, with units, senses, --slack, --seed, --blocks and --traces
+    /// that `farol partition plan` does not offer.
+    Plan,
 }
 
 /// How to measure it.
@@ -52,10 +57,13 @@ pub struct PartitionArgs {
     pub experiments: Vec<Experiment>,
     #[command(flatten)]
     pub counts: WebCounts,
+    #[command(flatten)]
+    pub inputs: PlanInputs,
     /// Numbers of robots.
     #[arg(long, value_delimiter = ',', default_value = "2,3,4,6,8,10,15,20,25,30")]
     pub agents: Vec<usize>,
-    /// Graphs: `.adj`, host links `.tsv`, or lists of edges; plain, `.gz` or `.zst`.
+    /// Graphs: `.adj`, host links `.tsv`, or lists of edges; for `plan` files of `farol export graph`; plain, `.gz` or
+    /// `.zst`.
     #[arg(long)]
     pub graph: Vec<PathBuf>,
     /// Cities with their places: `city,latitude,longitude,population`. Without it cities are made up.
@@ -134,6 +142,7 @@ pub fn run(args: &PartitionArgs) -> Result<(), Error> {
             Experiment::Lookup => extras::lookup(args)?,
             Experiment::Graph => extras::graphs(args)?,
             Experiment::Rtt => extras::round_trips(args)?,
+            Experiment::Plan => plan::run(args)?,
         }
     }
     Ok(())

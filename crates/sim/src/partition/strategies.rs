@@ -19,7 +19,7 @@ pub enum Strategy {
     LinksGeo,
     /// Ours: links alone.
     Links,
-    /// The thesis' flat method on links and round-trip times.
+    /// The flat method of \[Exposto08\] on links and round-trip times.
     Flat,
     /// The same with round-trip times as weights, to the letter.
     Literal,

@@ -1,7 +1,7 @@
-//! The thesis' figures 5.4 to 5.23 beside ours.
+//! Figures 5.4 to 5.23 of \[Exposto08\] beside ours.
 //!
-//! A reduction is that of the means over all numbers of robots: 1 − mean(A) / mean(B), as in the thesis. The rows of
-//! §3.1.1 stand together: what the partition brings by itself, and what the politeness formula brings.
+//! A reduction is that of the means over all numbers of robots: 1 − mean(A) / mean(B), as in the thesis. Two
+//! kinds of rows stand together: what the partition brings by itself, and what the politeness formula brings.
 
 use super::crawl::{Crew, Params, Politeness, crawl};
 use super::model::{Flow, Model};

@@ -299,7 +299,7 @@ impl Draw {
     }
 }
 
-/// Made-up cities: 45 % of the servers in Portugal (thesis §4.1), the others in Europe and North America.
+/// Made-up cities: 45 % of the servers in Portugal [Exposto08 §4.1], the others in Europe and North America.
 pub fn made_cities(seed: u64) -> Cities {
     let mut random = Seeded::new(seed ^ 0xC171);
     let mut cities = Cities::default();

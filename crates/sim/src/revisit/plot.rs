@@ -1,4 +1,4 @@
-//! Freshness over time as a picture, after Fig. 5.8 of the thesis: one panel per channel, one line per rule.
+//! Freshness over time as a picture, after [Souza10 Fig. 5.8]: one panel per channel, one line per rule.
 
 use std::fmt::Write;
 

@@ -6,7 +6,8 @@
 //! - *Sizes*: Pareto, cut at the size that gives the wanted number of pages. Exponent 0.25 makes many servers of a few
 //!   pages and puts most pages on a few hundred large ones.
 //! - *Changes*: as a study saw them, and pages of a server are alike; see [`farol_synthetic::rates`].
-//! - *Delay*: the thesis' P is not known to us. With 60 s RANDOM comes to 0.84–0.89 of the bound, near its figures.
+//! - *Delay*: the P of \[Souza10\] is not known to us. With 60 s RANDOM comes to 0.84–0.89 of the bound, near
+//!   its figures.
 
 use super::tables::Table;
 use farol_base::{Random, Seeded};

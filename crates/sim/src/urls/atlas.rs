@@ -1,11 +1,11 @@
 //! Which page a URL's number stands for: its host, and its label there.
 //!
-//! New URLs are numbered 0, 1, 2, … in the order in which they are found; `new` of them make a cycle. A cycle lays
-//! its URLs out as a row of slots, host after host, and shuffles the slots. Host r (by size) has those slots s for
-//! which floor(H × (s / new)³) = r, so that sizes follow a power law: of 1.28 million hosts the largest has 1 % of a
-//! cycle's pages, the smaller half 20 %. The number of hosts grows with the URLs by Heaps' law, H = ½ n^0.75: 16
-//! thousand at a million URLs, 1.28 million at 350 million. (Of the pages of ClueWeb09, one in a hundred is
-//! Wikipedia's; the thesis speaks of a million servers.)
+//! New URLs are numbered 0, 1, 2, … in the order in which they are found; `new` of them make a cycle. A cycle
+//! lays its URLs out as a row of slots, host after host, and shuffles the slots. Host r (by size) has those
+//! slots s for which floor(H × (s / new)³) = r, so that sizes follow a power law: of 1.28 million hosts the
+//! largest has 1 % of a cycle's pages, the smaller half 20 %. The number of hosts grows with the URLs by
+//! Heaps' law, H = ½ n^0.75: 16 thousand at a million URLs, 1.28 million at 350 million. (Of the pages of
+//! ClueWeb09, one in a hundred is Wikipedia's; \[Henrique11\] speaks of a million servers.)
 //!
 //! INVARIANT: two numbers never stand for the same host and label. Label = (place among the host's slots of this cycle,
 //! cycle), the shuffle is a bijection, and slots of a host are counted from its first.
@@ -14,7 +14,7 @@
 
 use farol_base::random::mix;
 
-/// Bits of a label that hold the cycle: 4,096 cycles, twelve times the thesis' 350.
+/// Bits of a label that hold the cycle: 4,096 cycles, twelve times \[Henrique11\]'s 350.
 const CYCLE_BITS: u32 = 12;
 /// Hosts per URL at the first URL, and how their number grows: Heaps' law.
 const HEAPS: (f64, f64) = (0.5, 0.75);

@@ -1,7 +1,8 @@
 //! What a cycle brought, in memory: URLs by server, and after sorting each server's paths in order.
 //!
-//! The thesis' step 3, which both [`super::mercator`] and [`super::central`] begin with. Sorting goes by server first and
-//! compares eight bytes of the path before it looks at texts, which is several times as fast as sorting whole URLs.
+//! Step 3 of \[Henrique11\], which both [`super::mercator`] and [`super::central`] begin with.
+//! Sorting goes by server first and compares eight bytes of the path before it looks at texts, which is
+//! several times as fast as sorting whole URLs.
 
 use super::facts::Facts;
 use farol_base::CanonicalUrl;

@@ -1,12 +1,13 @@
-//! DRUM (Lee, Leonard, Wang, Loguinov: IRLbot, 2008), with a plain sorted central file instead of a database.
+//! DRUM \[Lee08\], with a plain sorted central file instead of a database.
 //!
 //! A URL is an 8-byte hash (key) and a text (aux). What is noted goes to one of eight bucket pairs on disk, chosen by
 //! the key's prefix: Q^H with keys and the facts of visits, Q^T with texts. A merge takes the buckets in order: loads and
 //! sorts a Q^H, walks the part of the central file Z where its keys belong, writes the new Z, and streams Q^T to let
 //! the texts of unique keys out, in the order in which they were found. All buckets are checked in one pass over Z.
 //!
-//! Two rules say when: [`MergeRule::EveryFlush`] is how VEUNI's thesis measured it, [`MergeRule::BucketBytes`] is
-//! IRLbot's own, where answers lag behind by as many cycles as it takes to fill a bucket.
+//! Two rules say when: [`MergeRule::EveryFlush`] is how \[Henrique11\] measured it,
+//! [`MergeRule::BucketBytes`] is IRLbot's own, where answers lag behind by as many cycles as it takes to fill
+//! a bucket.
 //!
 //! Keys are not compared with texts, so two URLs of one hash are one to it: with 350 million URLs the chance of one
 //! such pair is 0.3 %. Does not open again after the process ends, has no order but the queue's, and hands nothing out
@@ -23,7 +24,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Eight, as in the thesis.
+/// Eight, as in [Henrique11 ch. 4].
 const BUCKET_BITS: u32 = 3;
 /// The thesis' arrays of 10,000 URLs: 8 × (128 KiB of keys + 768 KiB of texts) = 7 MiB.
 const KEY_BUFFER_BYTES: usize = 128 << 10;

@@ -44,7 +44,7 @@ pub struct UrlsArgs {
 /// How much a store is given.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunLength {
-    /// Cycles per store. The thesis has 350.
+    /// Cycles per store. [Henrique11 ch. 4] has 350.
     #[arg(long, default_value_t = 350)]
     pub cycles: u64,
     /// Minutes per store, generator included; no cycle begins after them.

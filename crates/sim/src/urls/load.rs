@@ -1,4 +1,4 @@
-//! What a crawl brings to a URL store, in cycles (VEUNI's experiment, W. F. Henrique, UFMG 2011, chapter 4).
+//! What a crawl brings to a URL store, in cycles [Henrique11 ch. 4].
 //!
 //! The thesis' cycle brings 100,000 collected URLs and 900,000 extracted ones, and 350 cycles make 350 million known
 //! URLs. Our form of it: in every cycle the store is first asked for 100,000 URLs to collect (none in the first cycle,

@@ -1,8 +1,8 @@
 //! Mercator's second way, and Polybot's: one sorted file of all URLs, and a batch in memory that is merged with it.
 //!
-//! (Najork, Heydon 2001; Shkapenyuk, Suel 2002.) Each cycle sorts what came and rewrites the file in one pass; what was
-//! not in it is new, and goes to a queue. Texts are front-coded; the slash after the host name is written as a byte that
-//! sorts before all others, so that a host's URLs lie together in the order of servers and paths.
+//! \[Najork01\], \[Shkapenyuk02\]. Each cycle sorts what came and rewrites the file in one pass; what was not
+//! in it is new, and goes to a queue. Texts are front-coded; the slash after the host name is written as a
+//! byte that sorts before all others, so that a host's URLs lie together in the order of servers and paths.
 //!
 //! Exact: texts are compared, not hashes. As [`super::drum`], it does not open again after the process ends.
 

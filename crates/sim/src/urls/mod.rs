@@ -1,4 +1,4 @@
-//! URL stores side by side: the experiment of VEUNI's thesis (W. F. Henrique, UFMG 2011), and what to compare with.
+//! URL stores side by side: the experiment of [Henrique11 ch. 4], and what to compare with.
 //!
 //! A run's life: [`load`] makes the cycles of a crawl from a seed, [`driver`] hands them to a store and measures, and
 //! [`experiment`] runs each store in a process of its own and puts their figures side by side.

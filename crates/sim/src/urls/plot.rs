@@ -1,4 +1,5 @@
-//! A small plot: seconds per cycle against known URLs, one line per store, the thesis' own figures dashed.
+//! A small plot: seconds per cycle against known URLs, one line per store, the figures of \[Henrique11\]
+//! dashed.
 
 use super::report::{Run, THESIS};
 use std::fmt::Write;

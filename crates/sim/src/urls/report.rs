@@ -1,4 +1,4 @@
-//! The tables: the thesis' own figures beside ours, each store beside the first.
+//! The tables: the figures of \[Henrique11\] beside ours, each store beside the first.
 //!
 //! Stores that merge now and then have cheap cycles and dear ones, so that all figures per cycle are means of the ten
 //! cycles up to it (of fewer where there are fewer).

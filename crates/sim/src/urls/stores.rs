@@ -11,7 +11,7 @@ use farol_store::urls::{Naive, Verifier, Veuni, VeuniOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// IRLbot's r as in the thesis: a merge when a bucket's keys have 100 MB. Merging needs 280 MB then.
+/// IRLbot's r as in [Henrique11 ch. 4]: a merge when a bucket's keys have 100 MB. Merging needs 280 MB then.
 const DRUM_BUCKET_BYTES: u64 = 100 << 20;
 
 /// A store that can be compared.

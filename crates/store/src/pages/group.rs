@@ -178,7 +178,8 @@ fn exchange(headers: &Headers, block: Bytes, before: Before) -> Option<Exchange>
         _ => None,
     };
     Some(Exchange {
-        url: CanonicalUrl::from_stored(headers.get("WARC-Target-URI")?).ok()?,
+        // Read by the rules of today: a record whose URL was spelled by those of another day is no damage.
+        url: CanonicalUrl::parse(headers.get("WARC-Target-URI")?).ok()?,
         fetched: instant(headers.get("WARC-Date")?)?,
         address: headers.get("WARC-IP-Address").and_then(|address| address.parse().ok()),
         status: http_status(&response_head).unwrap_or(0),

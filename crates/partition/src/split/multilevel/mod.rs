@@ -5,9 +5,9 @@
 //! border move to where they have most neighbours ([`super::refine`]). A further *cycle* does it all again without ever
 //! merging across the border, so that whole groups can change sides.
 //!
-//! After Karypis and Kumar 1998 (the scheme), Meyerhenke, Sanders, Schulz 2014 (clusters instead of matchings for
-//! graphs of the Web) and Fiduccia, Mattheyses 1982 (refinement). METIS could not fix vertices, which made the thesis
-//! give the scheme up [Exposto08 §5.1]; here agents are affinities, and coarsening adds those up.
+//! After \[Karypis98\] (the scheme), \[Meyerhenke14\] (clusters instead of matchings for graphs of the Web)
+//! and \[Fiduccia82\] (refinement). METIS could not fix vertices, which made the thesis give the scheme up
+//! [Exposto08 §5.1]; here agents are affinities, and coarsening adds those up.
 
 pub(super) mod coarsen;
 pub(super) mod initial;

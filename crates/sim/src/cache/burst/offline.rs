@@ -1,4 +1,4 @@
-//! The reference detector of Vlachos, Meek, Vagena and Gunopulos (2004; [Gomez14 §6.4]): needs the whole history.
+//! The reference detector of \[Vlachos04\] as in [Gomez14 §6.4]: needs the whole history.
 //!
 //! A minute is a burst point when the moving average up to it exceeds the mean of all moving averages by two of their
 //! deviations.

@@ -21,7 +21,7 @@ fn small_without(top: u64, kind: StrategyKind, nodes: u16, changes: Vec<(f64, Ch
 
 #[test]
 fn mechanisms_rank_as_in_the_thesis() {
-    // Acceptance check 10: 20 nodes; CH, matrix and D.
+    // 20 nodes; CH, matrix and D.
     let [plain, pd10, pd5, pd4, d] = [
         StrategyKind::Plain,
         StrategyKind::Matrix(10),
@@ -57,7 +57,7 @@ fn five_failures_hurt_plain_hashing_and_not_us() {
 
 #[test]
 fn with_failures_we_are_ahead_of_replicas_and_of_plain_hashing() {
-    // Test vector 12, second half: PR < PD*, PR < CH. PD* < CH needs caches that are warm after millions of queries: in
+    // PR < PD*, PR < CH. PD* < CH needs caches that are warm after millions of queries: in
     // this short run the misses of replicas alone are more than the index bears. It is in the results.
     let changes = || vec![(1500.0, Change::Fail(vec![2, 7, 13, 21, 28]))];
     let time = |kind| small(kind, 30, changes()).times.mean();
@@ -106,7 +106,6 @@ fn every_balancer_levels_what_hot_queries_leave() {
 
 #[test]
 fn plain_hashing_suffers_from_more_nodes_and_from_the_head() {
-    // Acceptance check 12.
     let efficiency = |top, nodes| small_without(top, StrategyKind::Plain, nodes, Vec::new()).efficiency();
     let falling = [5, 10, 20, 40].map(|nodes| efficiency(0, nodes));
     assert!(falling.is_sorted_by(|fewer, more| fewer > more), "{falling:?}");

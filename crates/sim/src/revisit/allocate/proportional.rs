@@ -1,7 +1,7 @@
 //! Every page is visited in proportion to how often it changes, as far as its server bears it. A yardstick.
 //!
-//! It looks right and is worse than [`super::uniform()`]: most visits go to pages that have changed again by the time
-//! anybody looks (Cho and Garcia-Molina, 2003).
+//! It looks right and is worse than [`super::uniform()`]: most visits go to pages that have changed again by
+//! the time anybody looks \[Cho03b\].
 
 use super::fill;
 use farol_frontier::revisit::allocate::{Allocation, Error, Page, Server, Share, validate};

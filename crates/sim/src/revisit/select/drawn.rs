@@ -1,7 +1,7 @@
 //! RANDOM: each page is drawn with probability f_i / f_s [Souza10 §5.2].
 //!
-//! Walker's alias table, built in O(n) as Vose does; a draw costs O(1). Theorem 5.4 says exactly how fresh it keeps a
-//! page, and Corollary 5.5 that it can lose 23 % against equal intervals.
+//! Walker's alias table \[Walker77\], built in O(n) as Vose does \[Vose91\]; a draw costs O(1). Theorem 5.4
+//! says exactly how fresh it keeps a page, and Corollary 5.5 that it can lose 23 % against equal intervals.
 
 use farol_base::Random;
 use farol_frontier::revisit::select::Select;

@@ -50,8 +50,8 @@ pub fn lengths<const N: usize>(counts: &[u32; N], len_max: usize) -> [u8; N] {
     lens
 }
 
-/// Turns counts in rising order into the lengths of their codes, in place: Moffat and Katajainen's algorithm
-/// ("In-place calculation of minimum-redundancy codes", 1995). A node's parent is written where its count was.
+/// Turns counts in rising order into the lengths of their codes, in place: the algorithm of
+/// \[Moffat95\]. A node's parent is written where its count was.
 fn code_lengths(tree: &mut [u32]) {
     let many = tree.len();
     tree[0] += tree[1];

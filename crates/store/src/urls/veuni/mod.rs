@@ -79,9 +79,9 @@ pub struct VeuniOptions {
     pub seen_cache_bytes: u64,
     /// A bucket larger than this is split, in a small store sooner. Default: 32 MiB, some 2 million URLs.
     pub bucket_bytes: u64,
-    /// A bucket with more hosts than this is split. Default: 100,000, as in the thesis.
+    /// A bucket with more hosts than this is split. Default: 100,000, as in \[Henrique11\].
     pub bucket_hosts: u64,
-    /// URLs of a host that may be drawn between two compactions. Default: 1,000, as in the thesis.
+    /// URLs of a host that may be drawn between two compactions. Default: 1,000, as in \[Henrique11\].
     pub prescheduled: usize,
     /// L0 runs, with what memtables will add to them, may be this large for each byte of bucket files before buckets are
     /// compacted to shrink them. Default: 0.75.

@@ -16,7 +16,7 @@ pub use breadth::Breadth;
 pub use refresh::Refresh;
 pub use shortest::Shortest;
 
-/// With fewer URLs than this left to hand out, a host's pre-scheduled URLs are chosen anew (thesis, ch. 3).
+/// With fewer URLs than this left to hand out, a host's pre-scheduled URLs are chosen anew [Henrique11 ch. 3].
 pub const LEFT_MIN: u64 = 10;
 
 /// A URL that may be chosen.
