@@ -217,8 +217,22 @@ mod tests {
     struct SimulatedCrawl {
         world: World,
         urls: Naive,
-        /// Of each host its pages by when they are due, and when it may be asked next.
-        hosts: Vec<(BinaryHeap<Reverse<(Timestamp, Page)>>, Timestamp)>,
+        hosts: Vec<SimulatedHost>,
+    }
+
+    #[derive(Clone)]
+    struct SimulatedHost {
+        /// Its pages by when they are due.
+        due: BinaryHeap<Reverse<(Timestamp, Page)>>,
+        /// When it may be asked next.
+        free: Timestamp,
+    }
+
+    impl SimulatedHost {
+        /// When its next visit can be made.
+        fn next(&self) -> Timestamp {
+            self.due.peek().map_or(Timestamp::NEVER, |Reverse((at, _))| *at.max(&self.free))
+        }
     }
 
     const DELAY: Duration = Duration::from_secs(400);
@@ -241,23 +255,21 @@ mod tests {
             let config = WebConfig { hosts: 30, pages: 800, skew: 0.3, ..WebConfig::tame() };
             let world = World::new(WebConfig { change_rate: 3.0, ..config }).unwrap();
             let start = world.clock(Duration::ZERO);
-            let mut hosts = vec![(BinaryHeap::new(), start); world.hosts() as usize];
-            world.all_pages().for_each(|page| hosts[page.host as usize].0.push(Reverse((start, page))));
+            let host = SimulatedHost { due: BinaryHeap::new(), free: start };
+            let mut hosts = vec![host; world.hosts() as usize];
+            world.all_pages().for_each(|page| hosts[page.host as usize].due.push(Reverse((start, page))));
             SimulatedCrawl { world, urls: Naive::new(), hosts }
         }
 
         /// Makes all visits that are due before `end`, in their order.
         fn visit_until(&mut self, end: Timestamp, revisits: &mut Revisits) {
             loop {
-                let next = |(due, free): &(BinaryHeap<Reverse<(Timestamp, Page)>>, Timestamp)| {
-                    due.peek().map_or(Timestamp::NEVER, |Reverse((at, _))| *at.max(free))
-                };
-                let soonest = self.hosts.iter_mut().min_by_key(|host| next(host)).unwrap();
-                let now = next(soonest);
+                let soonest = self.hosts.iter_mut().min_by_key(|host| host.next()).unwrap();
+                let now = soonest.next();
                 if now >= end {
                     return;
                 }
-                let Some(Reverse((_, page))) = soonest.0.pop() else { unreachable!("it is due") };
+                let Some(Reverse((_, page))) = soonest.due.pop() else { unreachable!("it is due") };
                 let (url, before) = (url_of(page), self.urls.get(&url_of(page)).unwrap());
                 let content_hash = ContentHash::of(&self.world.version(page, now).number.to_be_bytes());
                 let changed = before.as_ref().is_none_or(|record| record.content_hash != content_hash);
@@ -281,8 +293,8 @@ mod tests {
                 let download = Duration::ZERO;
                 let visit = Visit { at: now, outcome, content_hash, changed, position, download, due, memo };
                 self.urls.visited(&url, &visit).unwrap();
-                soonest.0.push(Reverse((due, page)));
-                soonest.1 = now + DELAY;
+                soonest.due.push(Reverse((due, page)));
+                soonest.free = now + DELAY;
             }
         }
 
