@@ -87,8 +87,8 @@ impl Revisits {
             urls.compact_all()?;
             let (delay, now) = (self.delay_min.as_secs_f64(), secs(now));
             urls.walk(Walk::Visited, &mut |host, _, record| {
-                let (memo, last) = (PageBelief::from_bytes(record.memo), secs(record.last_visit));
-                planner.recall(host.hash(), delay, &memo, last, now);
+                let (page_belief, last) = (PageBelief::from_bytes(record.memo), secs(record.last_visit));
+                planner.recall(host.hash(), delay, &page_belief, last, now);
             })?;
         }
         self.planner = planner;
@@ -120,12 +120,12 @@ impl Revisits {
         let due = seen_before.map(|record| record.due);
         let due = due.filter(|due| self.began.is_some_and(|began| *due >= began)).map(secs);
         let seen = Seen { host, delay, now, due, before, observed, weight: weight_of(facts) };
-        let Planned { memo, due } = self.planner.visited(&seen);
+        let Planned { page_belief, due } = self.planner.visited(&seen);
         let due = match self.kind {
             RevisitKind::Optimal => after(facts.now, due - now),
             RevisitKind::Interval => self.by_interval(facts),
         };
-        (memo.to_bytes(), due)
+        (page_belief.to_bytes(), due)
     }
 
     fn by_interval(&self, facts: &Facts<'_>) -> Timestamp {

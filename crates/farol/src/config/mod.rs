@@ -159,10 +159,14 @@ section! {
 section! {
     /// The search page and the API.
     Serve {
-        /// Address and port to listen on. Beyond loopback, admin pages need `admin_token`.
+        /// Address and port to listen on.
         listen: String = "127.0.0.1:8080".to_string(),
-        /// Secret for the admin pages when asked from another machine; empty = loopback only.
+        /// Secret that opens the admin pages, 16 characters or more; empty = one is drawn and kept in the data
+        /// folder, in `admin.key`.
         admin_token: String = String::new(),
+        /// Names under which people reach this engine, besides public_url. Requests for other names are refused, so that
+        /// no stranger's name can be pointed here.
+        names: Vec<String> = Vec::new(),
         /// Requests that one client may make per minute.
         rate_per_minute: u32 = 600,
         /// Take the client's address from X-Forwarded-For: only behind a proxy of your own.
@@ -239,6 +243,13 @@ impl Config {
         }
         if self.serve.results_per_page == 0 || self.serve.results_per_page > 100 {
             bail!("serve.results_per_page is {}, choose 1 to 100", self.serve.results_per_page);
+        }
+        let token = self.serve.admin_token.len();
+        if token > 0 && token < farol_front::TOKEN_BYTES_MIN {
+            bail!(
+                "serve.admin_token has {token} characters and could be guessed; take {} or more",
+                farol_front::TOKEN_BYTES_MIN
+            );
         }
         Ok(())
     }

@@ -37,6 +37,7 @@ pub(crate) fn words(kind: FailureKind, texts: &Texts) -> (&'static str, &'static
         FailureKind::TooLarge => (texts.too_large, texts.too_large_text),
         FailureKind::TooLong => (texts.too_long, texts.too_long_text),
         FailureKind::TooMany => (texts.too_many, texts.too_many_text),
+        FailureKind::Misdirected => (texts.misdirected, texts.misdirected_text),
         FailureKind::Internal => (texts.internal, texts.internal_text),
         FailureKind::Busy => (texts.busy, texts.busy_text),
         FailureKind::Unavailable => (texts.unavailable, texts.unavailable_text),

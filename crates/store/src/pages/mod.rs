@@ -1,9 +1,9 @@
 //! Fetched pages as WARC 1.1 files, which any WARC reader opens.
 //!
 //! What a visit brought is an [`Exchange`]. [`encode`] turns it into WARC records, one gzip member each;
-//! [`Archive::append`] writes them and answers with their position; [`ArchiveReader`] reads an exchange at a position,
-//! or all from a position on. What is peculiar to our files is written down in `docs/formats/warc.md`. Other
-//! people's WARC files, in all their variety, are read by [`warc`].
+//! [`Archive::append`] writes them and answers with their position; [`ArchiveReader`] reads an exchange at a
+//! position, or all from a position on. What is peculiar to our files is written down in
+//! `docs/formats/warc.md`. Other people's WARC files, in all their variety, are read by [`warc`].
 //!
 //! PROMISE: what [`Archive::append`] answered for survives the end of the process, and after
 //! [`Archive::sync`] a power cut. Files only grow; a torn tail is cut at opening, and reported.
@@ -38,8 +38,8 @@ pub struct Exchange {
     pub fetched: Timestamp,
     /// The server's address.
     pub address: Option<IpAddr>,
-    /// Status of the response. It stands in `response_head`; when read back it is taken from there, 0 where that
-    /// does not say.
+    /// Status of the response. It stands in `response_head`; when read back it is taken from there, 0 where
+    /// that does not say.
     pub status: u16,
     /// Request line and headers up to the empty line; empty where it is not known.
     pub request_head: Vec<u8>,
@@ -54,8 +54,8 @@ pub struct Exchange {
     pub protocol: String,
     /// Where the body is one that the archive has already: a `revisit` record is written.
     pub revisit_of: Option<RevisitOf>,
-    /// What else is worth keeping (`via`, `hops`, `fetchTimeMs`, …), written as a `metadata` record. Line ends become
-    /// spaces, as do colons in names.
+    /// What else is worth keeping (`via`, `hops`, `fetchTimeMs`, …), written as a `metadata` record. Line
+    /// ends become spaces, as do colons in names.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -83,8 +83,8 @@ impl Exchange {
 pub struct RevisitOf {
     /// When the earlier copy was fetched.
     pub fetched: Timestamp,
-    /// Digest of its body. May be left out when writing: of a 304 because the body is not at hand, of any other because
-    /// it can be computed from the body that came again.
+    /// Digest of its body. May be left out when writing: of a 304 because the body is not at hand, of any
+    /// other because it can be computed from the body that came again.
     pub digest: Option<PayloadDigest>,
 }
 

@@ -50,7 +50,7 @@ pub struct LiveEngine {
 }
 
 /// The pages' settings, from the config.
-pub fn settings(config: &Config, crawls: bool) -> Settings {
+pub fn settings(config: &Config, admin_token: String, crawls: bool) -> Settings {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_string());
     Settings {
         name: config.identity.name.clone(),
@@ -58,7 +58,8 @@ pub fn settings(config: &Config, crawls: bool) -> Settings {
         contact: config.identity.contact.clone(),
         user_agent: config.user_agent(),
         public_url: text(&config.identity.public_url),
-        admin_token: text(&config.serve.admin_token),
+        names: config.serve.names.clone(),
+        admin_token: Some(admin_token),
         rate_per_minute: config.serve.rate_per_minute,
         trust_forwarded: config.serve.trust_forwarded,
         results_per_page: config.serve.results_per_page,
