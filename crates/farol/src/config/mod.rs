@@ -123,8 +123,6 @@ section! {
         revisit_mean: Span = Span::days(7),
         /// Part of what a host bears that is kept for pages never visited, while there are such, from 0 to 0.9.
         discovery: f64 = 0.3,
-        /// How fast time passes for revisits, for trials: with 1000, a day lasts 86 seconds.
-        revisit_clock: f64 = 1.0,
         /// Shortest time between two visits of a page.
         revisit_min: Span = Span::hours(6),
         /// Time until the first revisit of a new page.
@@ -237,9 +235,6 @@ impl Config {
         }
         if !(0.0..=0.9).contains(&self.crawl.discovery) {
             bail!("crawl.discovery is {}, choose a share from 0 to 0.9", self.crawl.discovery);
-        }
-        if !(1e-3..=1e6).contains(&self.crawl.revisit_clock) {
-            bail!("crawl.revisit_clock is {}, choose 1 but for trials", self.crawl.revisit_clock);
         }
         if self.crawl.agent.is_empty()
             || !self.crawl.agent.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-' || b == b'_')
