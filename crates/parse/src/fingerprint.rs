@@ -5,19 +5,21 @@
 //! case only); every character of Chinese, Japanese and Korean stands for a word. Exact duplicates are told
 //! by [`farol_base::ContentHash`].
 
+use farol_base::ContentHash;
 use farol_base::random::mix;
 
 /// Words in a shingle.
 const SHINGLE: usize = 3;
 
-/// The similarity fingerprint of a text; 0 for a text without words.
+/// The similarity fingerprint of a text; 0 for a text without words. Two that differ in up to three bits are of nearly
+/// the same text; 32 is chance.
 ///
 /// ```
-/// use farol_parse::{fingerprint::simhash, simhash_distance};
+/// use farol_parse::fingerprint::simhash;
 /// let words: Vec<String> = (0..200).map(|i| format!("word{i}")).collect();
 /// let text = words.join(" ");
 /// let edited = text.replace("word100", "other");
-/// assert!(simhash_distance(simhash(&text), simhash(&edited)) <= 8);
+/// assert!((simhash(&text) ^ simhash(&edited)).count_ones() <= 8);
 /// ```
 pub fn simhash(text: &str) -> u64 {
     let mut votes = Votes::default();
@@ -37,9 +39,28 @@ pub fn simhash(text: &str) -> u64 {
     votes.majority()
 }
 
-/// In how many bits two fingerprints differ: 0 to 3 is nearly the same text, 32 is chance.
-pub fn simhash_distance(a: u64, b: u64) -> u32 {
-    (a ^ b).count_ones()
+/// The hash of all words of a text that comes in pieces; markup between two pieces ends a word.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WordsHash {
+    lanes: [u64; 2],
+    words: u64,
+}
+
+impl WordsHash {
+    pub fn add(&mut self, text: &str) {
+        each_word(text.as_bytes(), |word| {
+            self.lanes[0] = mix(self.lanes[0] ^ word);
+            self.lanes[1] = mix(self.lanes[1].rotate_left(17) ^ word);
+            self.words += 1;
+        });
+    }
+
+    /// `None` where there was no word.
+    pub fn finish(&self) -> Option<ContentHash> {
+        let [first, second] = self.lanes.map(u64::to_le_bytes);
+        let bytes = [first, second, self.words.to_le_bytes()].concat();
+        (self.words > 0).then(|| ContentHash::of(&bytes))
+    }
 }
 
 /// The hash of a shingle, in which the order of its words counts.
@@ -188,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn distance(a: &str, b: &str) -> u32 {
-        simhash_distance(simhash(a), simhash(b))
+        (simhash(a) ^ simhash(b)).count_ones()
     }
 
     #[test]

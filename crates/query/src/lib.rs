@@ -40,5 +40,5 @@ mod write;
 
 pub use complaint::Complaint;
 pub use merge::merge;
-pub use read::{QUERY_BYTES_MAX, QUERY_TERMS_MAX, Reading, read};
+pub use read::{ParsedQuery, QUERY_BYTES_MAX, QUERY_TERMS_MAX, read};
 pub use write::write;

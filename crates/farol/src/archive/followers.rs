@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Targets of redirects whose hops are counted at once: 100,000 × 24 bytes = 2.4 MB.
+/// Targets of redirects, and of pages that name another address as theirs, whose hops are counted at once: 100,000 × 24 bytes = 2.4 MB.
 const HOPS_KEPT_MAX: usize = 100_000;
 
 /// Everything that is written besides the archive.
@@ -49,7 +49,7 @@ pub struct Followers {
     shapes: Shapes,
     depth_max: u16,
     redirects_max: u8,
-    /// How many redirects in a row led to a page that is still to be visited.
+    /// How many redirects, or pages that name another address as theirs, led in a row to a page that is still to be visited.
     hops: HashMap<PageId, u8>,
     /// Whether somebody takes documents in.
     indexing: bool,
@@ -181,17 +181,14 @@ impl Followers {
         if wanted.urls {
             let before = self.urls.get(visit.url)?;
             let hops = self.hops.remove(&visit.url.id()).unwrap_or(0);
-            match &interpreted.outcome {
-                PageOutcome::Redirect(_) if hops >= self.redirects_max => {}
-                PageOutcome::Redirect(to) => {
-                    if self.hops.len() < HOPS_KEPT_MAX {
-                        self.hops.insert(to.id(), hops + 1);
-                    }
-                    self.find(interpreted.found)?;
+            self.find(interpreted.found)?;
+            if let Some(to) = interpreted.moved.filter(|_| hops < self.redirects_max) {
+                // Beyond the limit all of them begin again, rather than the next ones being counted no more.
+                if self.hops.len() >= HOPS_KEPT_MAX {
+                    self.hops.clear();
                 }
-                _ => {
-                    self.find(interpreted.found)?;
-                }
+                self.hops.insert(to.url.id(), hops + 1);
+                self.find(vec![to])?;
             }
             if let PageOutcome::Page(page) = &interpreted.outcome {
                 let repeated = self.shapes.is_repeated(page.content_hash);
@@ -332,7 +329,7 @@ impl Followers {
                 let host = visit.url.host_hash();
                 self.linker.put(visit.url.id(), host, out, visit.position)
             }
-            PageOutcome::Gone | PageOutcome::Redirect(_) => self.linker.remove(visit.url.id()),
+            PageOutcome::Gone | PageOutcome::Redirect => self.linker.remove(visit.url.id()),
             PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots(_) => Ok(()),
         }
     }
@@ -344,7 +341,7 @@ impl Followers {
             PageOutcome::NotModified => {
                 (VisitOutcome::Unchanged, before.map_or(ContentHash::default(), |record| record.content_hash))
             }
-            PageOutcome::Redirect(_) => (VisitOutcome::Redirect, ContentHash::default()),
+            PageOutcome::Redirect => (VisitOutcome::Redirect, ContentHash::default()),
             PageOutcome::Gone => (VisitOutcome::Gone, ContentHash::default()),
         };
         let changed = match before {

@@ -3,9 +3,9 @@
 //! Works from an archived exchange alone, so that a page read live and the same page read again from the
 //! archive after a crash come out the same. Does no I/O.
 
-use farol_base::{CanonicalUrl, ContentHash, Document, Link, PagePosition, Timestamp};
+use farol_base::{ContentHash, Document, Link, PagePosition, Timestamp};
 use farol_parse::robots::Robots;
-use farol_parse::{Kind, PageInput, Parsed, Wants};
+use farol_parse::{Content, Kind, PageInput, Parsed, Wants};
 use farol_store::pages::Exchange;
 use farol_store::urls::Found;
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ pub enum PageOutcome {
     /// A list of addresses: a sitemap or a feed.
     List,
     /// The page is somewhere else.
-    Redirect(CanonicalUrl),
+    Redirect,
     /// The copy that is kept is still right.
     NotModified,
     /// There is no such page, or not for us.
@@ -49,6 +49,15 @@ pub struct Interpreted {
     pub links: Vec<Link>,
     /// Addresses to visit.
     pub found: Vec<Found>,
+    /// Where the page is instead, by its server's word or its own (a redirect, `rel=canonical`, `meta refresh`). Visited
+    /// as long as not too many of them follow one another.
+    pub moved: Option<Found>,
+}
+
+impl Interpreted {
+    fn plain(outcome: PageOutcome) -> Interpreted {
+        Interpreted { outcome, links: Vec::new(), found: Vec::new(), moved: None }
+    }
 }
 
 /// Turns archived answers into what follows from them.
@@ -62,11 +71,10 @@ pub struct Interpreter {
 impl Interpreter {
     /// Reads an archived answer; `depth` is how many links lie between a seed and this page.
     pub fn interpret(&self, exchange: &Exchange, depth: u16) -> Interpreted {
-        let plain = |outcome| Interpreted { outcome, links: Vec::new(), found: Vec::new() };
+        let plain = Interpreted::plain;
         if exchange.url.path_and_query() == "/robots.txt" {
             let is_file = (200..300).contains(&exchange.status);
-            let rules =
-                if is_file { Robots::parse(&exchange.body, &self.agent) } else { Robots::allow_all() };
+            let rules = if is_file { Robots::parse(&exchange.body, &self.agent) } else { Robots::default() };
             return plain(PageOutcome::Robots(Box::new(rules)));
         }
         if exchange.revisit_of.is_some() {
@@ -76,12 +84,11 @@ impl Interpreter {
             200..=299 => self.read_page(exchange, depth),
             304 => plain(PageOutcome::NotModified),
             301 | 302 | 303 | 307 | 308 => {
-                let target =
-                    header(&exchange.response_head, "location").and_then(|to| exchange.url.join(&to).ok());
+                let target = exchange.header("location").and_then(|to| exchange.url.join(&to).ok());
                 match target {
                     Some(to) if to != exchange.url => Interpreted {
-                        found: vec![Found { url: to.clone(), depth, hint: None }],
-                        ..plain(PageOutcome::Redirect(to))
+                        moved: Some(Found { url: to, depth, hint: None }),
+                        ..plain(PageOutcome::Redirect)
                     },
                     _ => plain(PageOutcome::Gone),
                 }
@@ -91,15 +98,11 @@ impl Interpreter {
     }
 
     fn read_page(&self, exchange: &Exchange, depth: u16) -> Interpreted {
-        let head = &exchange.response_head;
-        let content_type = header(head, "content-type");
-        let tags = headers(head, "x-robots-tag");
+        let content_type = exchange.header("content-type");
+        let tags: Vec<_> = exchange.headers("x-robots-tag").collect();
         let tags: Vec<&str> = tags.iter().map(|tag| tag.as_ref()).collect();
         let body = unpacked(&exchange.body);
-        if let Some(list) = self.read_list(exchange, content_type.as_deref(), &body, depth) {
-            return list;
-        }
-        let parsed = farol_parse::page(&PageInput {
+        let content = farol_parse::read(&PageInput {
             url: &exchange.url,
             content_type: content_type.as_deref(),
             body: &body,
@@ -107,48 +110,33 @@ impl Interpreter {
             agent: &self.agent,
             wants: self.wants,
         });
-        let modified = header(head, "last-modified").and_then(|text| Timestamp::parse(&text));
-        page_of(exchange, parsed, modified, depth)
-    }
-
-    /// Sitemaps and feeds are addresses to visit rather than pages.
-    fn read_list(
-        &self,
-        exchange: &Exchange,
-        content_type: Option<&str>,
-        body: &[u8],
-        depth: u16,
-    ) -> Option<Interpreted> {
-        let path = exchange.url.path().to_ascii_lowercase();
-        let sitemap_text = path.contains("sitemap") && path.ends_with(".txt");
-        if !matches!(farol_parse::sniff(content_type, body), Kind::Xml) && !sitemap_text {
-            return None;
-        }
         // What a list names counts as one link away from where the list stands.
-        let depth = depth.saturating_add(1);
-        if let Some(entries) = farol_parse::feed::parse(body, &exchange.url) {
-            let found = entries.into_iter().map(|entry| Found { url: entry.url, depth, hint: entry.updated });
-            return Some(Interpreted {
-                outcome: PageOutcome::List,
-                links: Vec::new(),
-                found: found.collect(),
-            });
+        let next = depth.saturating_add(1);
+        let list = |found| Interpreted { found, ..Interpreted::plain(PageOutcome::List) };
+        match content {
+            Content::Page(parsed) => {
+                let modified = exchange.header("last-modified").and_then(|text| Timestamp::parse(&text));
+                page_of(exchange, *parsed, modified, depth)
+            }
+            Content::Feed(entries) => list(
+                entries
+                    .into_iter()
+                    .map(|entry| Found { url: entry.url, depth: next, hint: entry.updated })
+                    .collect(),
+            ),
+            Content::Sitemap(sitemap) => list(
+                (sitemap.into_entries().into_iter())
+                    .map(|entry| Found { url: entry.loc, depth: next, hint: entry.lastmod })
+                    .collect(),
+            ),
         }
-        let (sitemap, _) = farol_parse::sitemap::parse(body, &exchange.url);
-        let (farol_parse::sitemap::Sitemap::Index(entries) | farol_parse::sitemap::Sitemap::Urls(entries)) =
-            sitemap;
-        if entries.is_empty() {
-            return None;
-        }
-        let found = entries.into_iter().map(|entry| Found { url: entry.loc, depth, hint: entry.lastmod });
-        Some(Interpreted { outcome: PageOutcome::List, links: Vec::new(), found: found.collect() })
     }
 }
 
 fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>, depth: u16) -> Interpreted {
     let next = depth.saturating_add(1);
     let follow = !parsed.nofollow;
-    let mut found: Vec<Found> = Vec::with_capacity(parsed.links.len() + 2);
+    let mut found: Vec<Found> = Vec::with_capacity(parsed.links.len() + 1);
     if follow {
         let visited = parsed.links.iter().filter(|link| !link.nofollow);
         found.extend(visited.map(|link| Found { url: link.url.clone(), depth: next, hint: None }));
@@ -159,7 +147,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         *to != exchange.url && to.host().registrable_domain() == exchange.url.host().registrable_domain()
     });
     let moved = elsewhere.clone().or_else(|| parsed.refresh.take().filter(|to| *to != exchange.url));
-    found.extend(moved.map(|url| Found { url, depth, hint: None }));
+    let moved = moved.map(|url| Found { url, depth, hint: None });
     let indexable = matches!(parsed.kind, Kind::Html | Kind::PlainText)
         && !parsed.noindex
         && parsed.unavailable_after.is_none_or(|end| exchange.fetched < end)
@@ -186,6 +174,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         outcome: PageOutcome::Page(Box::new(PageContent { document, content_hash, modified })),
         links,
         found,
+        moved,
     }
 }
 
@@ -199,32 +188,10 @@ fn unpacked(body: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// The first header of this name in an archived head.
-pub fn header<'a>(head: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
-    lines(head).find(|(key, _)| key.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| text(value))
-}
-
-fn headers<'a>(head: &'a [u8], name: &str) -> Vec<Cow<'a, str>> {
-    lines(head)
-        .filter(|(key, _)| key.eq_ignore_ascii_case(name.as_bytes()))
-        .map(|(_, value)| text(value))
-        .collect()
-}
-
-fn lines(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    head.split(|b| *b == b'\n').skip(1).filter_map(|line| {
-        let colon = line.iter().position(|b| *b == b':')?;
-        Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
-    })
-}
-
-fn text(value: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farol_base::CanonicalUrl;
 
     fn exchange(url: &str, status: u16, head: &str, body: &str) -> Exchange {
         Exchange {
@@ -251,11 +218,31 @@ mod tests {
         interpreted.found.iter().map(|found| (found.url.as_str(), found.depth)).collect()
     }
 
+    fn moved(interpreted: &Interpreted) -> Option<(&str, u16)> {
+        interpreted.moved.as_ref().map(|found| (found.url.as_str(), found.depth))
+    }
+
+    #[test]
+    fn a_page_that_says_where_it_is_instead_has_moved() {
+        for body in ["<link rel=canonical href=/b>", "<meta http-equiv=refresh content='0; url=/b'>"] {
+            let interpreted = read("http://h/a", 200, "Content-Type: text/html", body);
+            assert_eq!(
+                (moved(&interpreted), found(&interpreted)),
+                (Some(("http://h/b", 3)), vec![]),
+                "{body}"
+            );
+        }
+        assert_eq!(
+            moved(&read("http://h/a", 200, "Content-Type: text/html", "<link rel=canonical href=/a>")),
+            None
+        );
+    }
+
     #[test]
     fn a_redirect_names_its_target() {
         let interpreted = read("http://h/a", 301, "Location: ../b", "");
-        assert!(matches!(&interpreted.outcome, PageOutcome::Redirect(to) if to.as_str() == "http://h/b"));
-        assert_eq!(found(&interpreted), [("http://h/b", 3)]);
+        assert!(matches!(interpreted.outcome, PageOutcome::Redirect));
+        assert_eq!(moved(&interpreted), Some(("http://h/b", 3)));
         // A redirect to itself, to nowhere or to another scheme leads nowhere.
         for location in ["Location: /a", "Location: mailto:x@y", "X: y"] {
             assert!(matches!(read("http://h/a", 302, location, "").outcome, PageOutcome::Gone), "{location}");

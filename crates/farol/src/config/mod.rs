@@ -114,7 +114,7 @@ section! {
         pages_per_host_max: u64 = 1_000_000,
         /// Longest path, in segments; a guard against endless sites.
         path_depth_max: usize = 20,
-        /// Redirects followed in a row.
+        /// Redirects followed in a row; `meta refresh` and `rel=canonical` count as such.
         redirects_max: u8 = 8,
         /// How revisits are planned: `optimal` shares visits out so that the index is as fresh as it can be, `interval`
         /// halves or lengthens the time between two visits of each page by itself.
@@ -123,8 +123,6 @@ section! {
         revisit_mean: Span = Span::days(7),
         /// Part of what a host bears that is kept for pages never visited, while there are such, from 0 to 0.9.
         discovery: f64 = 0.3,
-        /// How fast time passes for revisits, for trials: with 1000, a day lasts 86 seconds.
-        revisit_clock: f64 = 1.0,
         /// Shortest time between two visits of a page.
         revisit_min: Span = Span::hours(6),
         /// Time until the first revisit of a new page.
@@ -237,9 +235,6 @@ impl Config {
         }
         if !(0.0..=0.9).contains(&self.crawl.discovery) {
             bail!("crawl.discovery is {}, choose a share from 0 to 0.9", self.crawl.discovery);
-        }
-        if !(1e-3..=1e6).contains(&self.crawl.revisit_clock) {
-            bail!("crawl.revisit_clock is {}, choose 1 but for trials", self.crawl.revisit_clock);
         }
         if self.crawl.agent.is_empty()
             || !self.crawl.agent.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-' || b == b'_')

@@ -119,23 +119,28 @@ fn robots_txt_that_leads_to_a_third_party_is_asked_for_at_that_ones_pace() {
 
 #[test]
 fn a_robots_txt_that_did_not_come_whole_forbids_everything_for_now() {
-    // The head promises more than comes before the connection ends.
-    let site = Site::start(|host, path| match (host, path) {
+    // One breaks off before its end, one is longer than anybody must read: that one is read as far as that goes.
+    let long = format!("User-agent: *\nDisallow: /0\n{}Disallow: /1\n", "# nothing\n".repeat(60_000));
+    let site = Site::start(move |host, path| match (host, path) {
         ("cut.test", "/robots.txt") => SiteReply {
             status: 200,
-            headers: vec!["Connection: close".into(), "Content-Encoding: gzip".into()],
-            body: "\u{1f}not the whole of it".into(),
+            headers: vec!["Content-Type: text/plain".into(), "Content-Length: 1000".into()],
+            body: "User-agent: *\nAllow: /\n".into(),
         },
+        ("long.test", "/robots.txt") => robots(&long),
         (_, "/robots.txt") => SiteReply::missing(),
         (host, "/") => links((0..3).map(|n| format!("http://{host}/{n}"))),
         (host, path) => page(&format!("{host}{path}")),
     });
     let data = Data::new();
-    let hosts = [("cut.test", 1), ("whole.test", 1)];
-    let farol =
-        Farol::start(&data, "up", &flags(&site, "10ms", &hosts, &["http://cut.test/", "http://whole.test/"]));
-    wait_until("the other host", || site.asked().contains_key("whole.test/2"));
+    let hosts = [("cut.test", 1), ("long.test", 1), ("whole.test", 1)];
+    let seeds = ["http://cut.test/", "http://long.test/", "http://whole.test/"];
+    let farol = Farol::start(&data, "up", &flags(&site, "10ms", &hosts, &seeds));
+    wait_until("the other hosts", || {
+        ["long.test/2", "whole.test/2"].iter().all(|url| site.asked().contains_key(*url))
+    });
     let asked = site.asked();
+    assert!(asked.contains_key("long.test/1") && !asked.contains_key("long.test/0"), "{asked:?}");
     assert!(asked.contains_key("cut.test/robots.txt"), "{asked:?}");
     assert_eq!(asked.keys().filter(|url| url.starts_with("cut.test")).count(), 1, "{asked:?}");
     farol.interrupt();

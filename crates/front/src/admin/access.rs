@@ -28,12 +28,12 @@ pub(crate) const COOKIE: &str = "farol_session";
 /// Proof that the asker may see the admin pages; for requests that change something, also that they came from
 /// our own pages or from a program.
 pub(crate) struct Admin {
-    how: How,
+    how: AccessBy,
     form_token: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum AccessBy {
     Token,
     Session,
 }
@@ -41,7 +41,7 @@ enum How {
 impl Admin {
     /// Whether there is a session to leave.
     pub fn has_session(&self) -> bool {
-        self.how == How::Session
+        self.how == AccessBy::Session
     }
 
     /// The hidden field that shows that a form is ours.
@@ -78,20 +78,20 @@ impl FromRequestParts<Arc<Shared>> for Admin {
         }
         let session = client::cookie(&parts.headers, COOKIE).unwrap_or("");
         let form_token = match how {
-            How::Session => shared.sessions.find(session, shared.now()).unwrap_or_default(),
-            How::Token => shared.sessions.form_token(),
+            AccessBy::Session => shared.sessions.find(session, shared.now()).unwrap_or_default(),
+            AccessBy::Token => shared.sessions.form_token(),
         };
         Ok(Admin { how, form_token })
     }
 }
 
-fn enter(shared: &Shared, parts: &Parts) -> Result<How, Failure> {
+fn enter(shared: &Shared, parts: &Parts) -> Result<AccessBy, Failure> {
     if let Some(token) = client::bearer(&parts.headers) {
-        return check_token(shared, parts, token).map(|()| How::Token);
+        return check_token(shared, parts, token).map(|()| AccessBy::Token);
     }
     let session = client::cookie(&parts.headers, COOKIE);
     if session.is_some_and(|id| shared.sessions.find(id, shared.now()).is_some()) {
-        return Ok(How::Session);
+        return Ok(AccessBy::Session);
     }
     Err(Failure::new(FailureKind::TokenNeeded, ""))
 }

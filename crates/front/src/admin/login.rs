@@ -5,7 +5,7 @@ use super::page;
 use super::session::SESSION_TIME;
 use crate::client;
 use crate::failure::{Failure, FailureKind};
-use crate::pages::{Here, mark};
+use crate::pages::{PagePath, mark};
 use crate::params::{FormParams, Params, link};
 use crate::shared::Shared;
 use crate::text::Visitor;
@@ -84,7 +84,7 @@ fn set_cookie(
 
 fn form(shared: &Shared, visitor: &Visitor, complaint: &str) -> Response {
     let texts = visitor.texts();
-    let here = Here { path: "/admin/login", params: Vec::new() };
+    let here = PagePath { path: "/admin/login", params: Vec::new() };
     let content = html! {
         section.login {
             (mark())

@@ -4,7 +4,7 @@
 //! decided by the core, which gets everything ready to be written.
 
 use super::under_way::Brought;
-use crate::archive::interpret::{Interpreted, Interpreter, PageOutcome, header};
+use crate::archive::interpret::{Interpreted, Interpreter, PageOutcome};
 use farol_base::random::mix;
 use farol_base::{
     CanonicalUrl, Clock, Host, PagePosition, Scheduled, Seeded, SystemClock, Timestamp, Truncated,
@@ -179,8 +179,7 @@ impl Visitor {
     ) -> Result<Answer, FetchError> {
         // A copy that cannot be read is no reason not to visit: the page is then fetched anew.
         let kept = previous.and_then(|at| self.archive.read(at).ok()).filter(|kept| kept.url == page.url);
-        let kept_header =
-            |name| kept.as_ref().and_then(|kept| header(&kept.response_head, name)).map(String::from);
+        let kept_header = |name| kept.as_ref().and_then(|kept| kept.header(name)).map(String::from);
         let request = Request {
             url: page.url.clone(),
             etag: kept_header("etag"),
@@ -250,7 +249,7 @@ impl Answer {
             PageOutcome::Page(page) if page.document.is_some() => "indexed",
             PageOutcome::Page(_) => "not for the index",
             PageOutcome::List => "addresses",
-            PageOutcome::Redirect(_) => "redirect",
+            PageOutcome::Redirect => "redirect",
             PageOutcome::NotModified => "unchanged",
             PageOutcome::Gone => "gone",
             PageOutcome::Robots(_) => "robots.txt",
@@ -262,8 +261,9 @@ fn connected(response: &Response) -> Option<(IpAddr, Duration)> {
     Some((response.address.ip(), response.connect?))
 }
 
-/// The exchange as it is archived. The fetcher has parsed the head already; it is parsed again from these bytes when the
-/// answer is interpreted, so that a page read live and the same page read again from the archive come out the same.
+/// The exchange as it is archived. Of the head, the fetcher reads what fetching needs and passes on the bytes; they are
+/// parsed when the answer is interpreted, so that a page read live and the same page read again from the archive come
+/// out the same.
 fn exchange_of(url: &CanonicalUrl, response: Response, fetched: Timestamp) -> Exchange {
     Exchange {
         url: url.clone(),

@@ -4,7 +4,6 @@ mod result_cache;
 
 pub use result_cache::ResultCache;
 
-use crate::archive::interpret::header;
 use crate::clicks::ClickCounts;
 use crate::config::Config;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
@@ -137,10 +136,9 @@ impl Engine for LiveEngine {
         let document = self.index.searcher().document(url).map_err(|error| trouble(error.to_string()))?;
         let Some(document) = document else { return Ok(None) };
         let exchange = self.archive.read(document.position).map_err(|error| trouble(error.to_string()))?;
-        let content_type = header(&exchange.response_head, "content-type").unwrap_or_default();
-        let tags: Vec<String> =
-            header(&exchange.response_head, "x-robots-tag").map(String::from).into_iter().collect();
-        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        let content_type = exchange.header("content-type").unwrap_or_default();
+        let tags: Vec<_> = exchange.headers("x-robots-tag").collect();
+        let tags: Vec<&str> = tags.iter().map(|tag| tag.as_ref()).collect();
         let parsed = farol_parse::page(&PageInput {
             url,
             content_type: Some(&content_type),
