@@ -2,7 +2,7 @@
 
 use crate::server::{Page, Server, get, page, read_request};
 use farol_base::Truncated;
-use farol_fetch::{FetchConfig, FetchError, Fetcher};
+use farol_fetch::{FetchConfig, Fetcher};
 use hyper::body::Incoming;
 use std::io::Write;
 use std::sync::Arc;
