@@ -138,6 +138,21 @@ impl Followers {
         })
     }
 
+    /// Reads what the records of earlier runs say, as when a crawl begins: of revisits, and of what sites look like.
+    pub fn recall(&mut self, now: Timestamp) -> Result<()> {
+        let mut shapes = Shapes::default();
+        self.revisits.recall(&mut *self.urls, now, &mut |host, path, record| {
+            if record.content_hash != ContentHash::default()
+                && let Ok(url) = host.url(path)
+            {
+                shapes.recall(&url, record.content_hash);
+            }
+        })?;
+        shapes.count_pages(|host| self.urls.host_counts(host).map_or(0, |counts| counts.known));
+        self.shapes = shapes;
+        Ok(())
+    }
+
     /// What the operator has said.
     pub fn operator(&self) -> &OperatorState {
         &self.operator
@@ -194,10 +209,11 @@ impl Followers {
                 }
             }
             if let PageOutcome::Page(page) = &interpreted.outcome {
-                let repeated = self.shapes.is_repeated(page.content_hash);
-                let (urls, host) = (&self.urls, visit.url.host());
-                let known = || urls.host_counts(&host).map_or(0, |counts| counts.known);
-                self.shapes.of(&host, known).fetched(visit.url, repeated);
+                let urls = &self.urls;
+                let known = || urls.host_counts(&visit.url.host()).map_or(0, |counts| counts.known);
+                let said = before.as_ref().map(|record| record.content_hash);
+                let said = said.filter(|text| *text != ContentHash::default());
+                self.shapes.visited(visit.url, said, page.content_hash, known);
             }
             if self.wants(visit.url) {
                 let record = self.visit_of(visit, &interpreted.outcome, before.as_ref());

@@ -90,17 +90,23 @@ impl Revisits {
         secs.map_or(Timestamp::NEVER, |secs| now + secs)
     }
 
-    /// Reads what the records say, as when a crawl begins.
-    pub fn recall(&mut self, urls: &mut dyn UrlStore, now: Timestamp) -> Result<()> {
+    /// Reads what the records of visited pages say, as when a crawl begins, and shows each to `also`.
+    pub fn recall(
+        &mut self,
+        urls: &mut dyn UrlStore,
+        now: Timestamp,
+        also: &mut dyn FnMut(&Host, &str, &Record),
+    ) -> Result<()> {
         self.began = Some(now);
         let mut planner = RevisitPlanner::new(self.rules);
         let counts = urls.counts();
         if counts.collected + counts.unmerged > 0 {
             urls.compact_all()?;
             let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
-            urls.walk(Walk::Visited, &mut |host, _, record| {
+            urls.walk(Walk::Visited, &mut |host, path, record| {
                 let (memo, last) = (PageBelief::from_bytes(record.memo), self.secs(record.last_visit));
                 planner.recall(host.hash(), delay, &memo, last, now);
+                also(host, path, record);
             })?;
         }
         self.planner = planner;

@@ -10,4 +10,6 @@ mod full_disk;
 mod nginx;
 mod partition;
 mod revisit;
+mod site;
+mod traps;
 mod webdriver;
