@@ -200,7 +200,8 @@ pub fn header<'a>(head: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     lines(head).find(|(key, _)| key.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| text(value))
 }
 
-fn headers<'a>(head: &'a [u8], name: &str) -> Vec<Cow<'a, str>> {
+/// All headers of this name in an archived head.
+pub fn headers<'a>(head: &'a [u8], name: &str) -> Vec<Cow<'a, str>> {
     lines(head)
         .filter(|(key, _)| key.eq_ignore_ascii_case(name.as_bytes()))
         .map(|(_, value)| text(value))
