@@ -7,6 +7,7 @@ mod crash;
 mod crawl;
 mod fixture;
 mod full_disk;
+mod import;
 mod nginx;
 mod partition;
 mod revisit;
