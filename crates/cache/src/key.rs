@@ -1,6 +1,6 @@
 //! One key for all spellings of a question, and never one for two questions.
 //!
-//! The index reads words in any case and in any order (nearness has no direction); it looks unquoted words up by
+//! The index reads words in any case and in any order (proximity has no direction); it looks unquoted words up by
 //! their stems, where accents count, and quoted ones and words of addresses without their accents. The key does the
 //! same, with the analyser handed in. Filters are sets, so they are sorted. What is left out, first and last hit,
 //! and the asker's language are part of the key, because they change the answer.

@@ -66,16 +66,12 @@ impl Counts {
     }
 }
 
-/// Decides whether an answer is worth keeping at all (\[Gomez14\]'s admission policy, §1.5).
-pub type Admission<K, V> = Box<dyn FnMut(&Entry<K, V>) -> bool + Send>;
-
 /// A node.
 pub struct CacheNode<K, V> {
     cache: Store<K, V>,
     copies: Store<K, Copy<V>>,
     expiry: Expiry,
     in_entries: bool,
-    admission: Option<Admission<K, V>>,
     counts: Counts,
 }
 
@@ -93,12 +89,7 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
         };
         let (in_entries, counts) = (options.in_entries, Counts::default());
         let expiry = if in_entries { Expiry::NEVER } else { options.expiry };
-        CacheNode { cache, copies, expiry, in_entries, admission: None, counts }
-    }
-
-    /// Asks this before each insertion.
-    pub fn admit_by(&mut self, admission: Admission<K, V>) {
-        self.admission = Some(admission);
+        CacheNode { cache, copies, expiry, in_entries, counts }
     }
 
     /// `LOOKUP`.
@@ -135,15 +126,14 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
         NodeLookup::Adopted(value)
     }
 
-    /// What an entry weighed before an store added its own tables.
+    /// What an entry weighed before a store added its own tables.
     fn bare(&self, weight: u32, overhead: u32) -> u32 {
         if self.in_entries { weight } else { weight.saturating_sub(overhead) }
     }
 
     /// `INSERT`: an answer that the index gave after a miss here. Answers whether it was kept.
     pub fn insert(&mut self, entry: Entry<K, V>) -> bool {
-        let admitted = self.admission.as_mut().is_none_or(|admit| admit(&entry));
-        let kept = admitted && self.cache.insert(entry);
+        let kept = self.cache.insert(entry);
         self.counts.inserted += u64::from(kept);
         self.counts.refused += u64::from(!kept);
         kept
@@ -351,13 +341,5 @@ mod tests {
         }
         assert!(!held(&new, 0) && !held(&new, 1000) && !held(&old, 2));
         assert!(held(&old, 899) && old.holds(mix(6000), &6000).1);
-    }
-
-    #[test]
-    fn an_admission_rule_is_asked() {
-        let mut node = CacheNode::new(&options(0.0));
-        node.admit_by(Box::new(|entry| entry.key % 2 == 0));
-        assert!(node.insert(entry(2)) && !node.insert(entry(3)));
-        assert_eq!((node.counts().inserted, node.counts().refused), (1, 1));
     }
 }

@@ -95,12 +95,12 @@ impl<K, V> Store<K, V> {
     /// 24 bytes and 32 of its sketch); twice, because tables grow by doubling.
     pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 56);
 
-    /// An store for weights in bytes.
+    /// A store for weights in bytes.
     pub fn of_bytes(limit: u64, policy: Policy, expiry: Expiry) -> Store<K, V> {
         Store::new(limit, policy, expiry, Self::OVERHEAD)
     }
 
-    /// An store for so many entries, each of weight 1, which do not age.
+    /// A store for `limit` entries, each of weight 1, which do not age.
     pub fn of_entries(limit: u64, policy: Policy) -> Store<K, V> {
         Store::new(limit, policy, Expiry::NEVER, 0)
     }

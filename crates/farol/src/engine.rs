@@ -1,5 +1,6 @@
 //! Puts the roles of one process together.
 
+use crate::admin_key;
 use crate::config::Config;
 use crate::fabric::Fabric;
 use crate::folder::{Folder, FolderLock};
@@ -131,16 +132,17 @@ impl Running {
             ),
         })?;
         let address = listener.local_addr()?;
-        let router =
-            farol_front::router(engine.clone(), front::settings(&self.config, self.crawler.is_some()));
-        tokio::spawn(async move {
-            let service = router.into_make_service_with_connect_info::<SocketAddr>();
-            if let Err(error) = axum::serve(listener, service).await {
-                tracing::error!(error = %error, "the search page has stopped");
-            }
-        });
+        let token = admin_key::draw(self.folder.path(), &self.config)?;
+        let settings = front::settings(&self.config, token, self.crawler.is_some());
+        tokio::spawn(farol_front::serve(listener, engine.clone(), settings));
         self.folder.announce(address).context("cannot note the address in the data folder")?;
         Ok(Some(address))
+    }
+
+    /// The admin token that the folder has drawn; `None` where the settings name one.
+    pub fn own_key(&self) -> Option<String> {
+        let is_own = self.config.serve.admin_token.is_empty();
+        is_own.then(|| admin_key::read(self.folder.path(), &self.config)).filter(|key| !key.is_empty())
     }
 
     /// The crawl at this moment.

@@ -5,6 +5,7 @@
 //!   FAROL          format of the folder, one line of text
 //!   lock           held by the process that writes here
 //!   running.json   where that process listens
+//!   admin.key      the admin token, where the settings name none
 //!   farol.toml     settings, if the operator keeps them here
 //!   pages/         WARC files: the log from which all the rest can be rebuilt
 //!   urls/          every known URL

@@ -3,6 +3,7 @@
 //! The binary is thin: it reads the command line and the config, opens a data folder, and starts roles that
 //! meet through the fabric. What the roles decide lies in the crates beside this one.
 
+mod admin_key;
 mod archive;
 mod cli;
 mod clicks;

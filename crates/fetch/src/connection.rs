@@ -1,6 +1,6 @@
 //! One connection to a server: opening it, one question and answer at a time, and whether it can serve again.
 //!
-//! HTTP/1 is driven by whoever waits for the answer, without a task of its own: a crawler has thousands of
+//! HTTP/1 is driven by the caller that waits for the answer, without a task of its own: a crawler has thousands of
 //! connections, each with one request at a time. HTTP/2 must answer its peer at any time, so each such
 //! connection has a task, which ends with the connection and at the latest after [`AGE_MAX`] and one request.
 
@@ -204,7 +204,7 @@ impl Connection {
     }
 }
 
-/// Moves an HTTP/1 connection on. Its errors reach whoever waits for the answer or its body.
+/// Moves an HTTP/1 connection on. Its errors reach the caller that waits for the answer or its body.
 fn poll_driver(
     driver: &mut Option<Box<http1::Connection<TokioIo<Stream>, RequestBody>>>,
     cx: &mut Context<'_>,

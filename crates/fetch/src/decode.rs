@@ -26,18 +26,20 @@ pub(crate) enum Encoding {
 
 impl Encoding {
     /// Reads the values of all `Content-Encoding` lines.
-    pub fn parse<'a>(values: impl Iterator<Item = &'a str>) -> Encoding {
+    pub fn parse(values: impl Iterator<Item = impl AsRef<str>>) -> Encoding {
         let mut found = Encoding::Identity;
-        for token in values.flat_map(|value| value.split(',')).map(str::trim) {
-            let one = match token.to_ascii_lowercase().as_str() {
-                "" | "identity" | "none" => continue,
-                "gzip" | "x-gzip" => Encoding::Gzip,
-                "deflate" => Encoding::Deflate,
-                "br" => Encoding::Brotli,
-                "zstd" => Encoding::Zstd,
-                _ => Encoding::Other,
-            };
-            found = if found == Encoding::Identity { one } else { Encoding::Other };
+        for value in values {
+            for token in value.as_ref().split(',') {
+                let one = match token.trim().to_ascii_lowercase().as_str() {
+                    "" | "identity" | "none" => continue,
+                    "gzip" | "x-gzip" => Encoding::Gzip,
+                    "deflate" => Encoding::Deflate,
+                    "br" => Encoding::Brotli,
+                    "zstd" => Encoding::Zstd,
+                    _ => Encoding::Other,
+                };
+                found = if found == Encoding::Identity { one } else { Encoding::Other };
+            }
         }
         found
     }

@@ -6,11 +6,13 @@ use crate::names::Names;
 use crate::pool::{HostPermit, Pool};
 use crate::request::Template;
 use crate::response::{archive_head, is_redirect, retry_after};
-use crate::{Error, FetchConfig, FetchError, Headers, Request, Response, Stage, tls};
+use crate::{Error, FetchConfig, FetchError, Request, Response, Stage, tls};
 use bytes::Bytes;
 use farol_base::{CanonicalUrl, Host, Truncated};
 use hyper::Version;
 use hyper::body::{Body, Incoming};
+use hyper::header::{self, HeaderValue};
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
@@ -248,8 +250,8 @@ impl Inner {
         };
         let first_byte = sent.elapsed();
 
-        let headers = Headers::from(&head.headers);
-        let encoding = Encoding::parse(headers.all("content-encoding"));
+        let encodings = head.headers.get_all(header::CONTENT_ENCODING).iter().map(as_text);
+        let encoding = Encoding::parse(encodings);
         let bytes_max = request.body_bytes_max.unwrap_or(self.config.body_bytes_max);
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let bytes_hint = incoming.size_hint().exact().map_or(0, |bytes| bytes.min(1 << 30) as usize);
@@ -272,12 +274,12 @@ impl Inner {
             None => head.status.canonical_reason().unwrap_or("").as_bytes(),
         };
         let response_head = archive_head(status, reason, &head.headers, body.len(), decoded);
-        let location = headers.get("location").filter(|_| is_redirect(status));
+        let location = head.headers.get(header::LOCATION).filter(|_| is_redirect(status)).map(as_text);
+        let wait = head.headers.get(header::RETRY_AFTER).map(as_text);
         Ok(Response {
             status,
             location: location.and_then(|reference| request.url.join(reference.trim()).ok()),
-            retry_after: headers.get("retry-after").and_then(|value| retry_after(value, SystemTime::now())),
-            headers,
+            retry_after: wait.and_then(|value| retry_after(&value, SystemTime::now())),
             body: Bytes::from(body),
             truncated,
             request_head,
@@ -358,6 +360,11 @@ fn protocol(version: Version) -> &'static str {
         Version::HTTP_10 => "http/1.0",
         _ => "http/1.1",
     }
+}
+
+/// A header's value; bytes that are no UTF-8 are replaced.
+fn as_text(value: &HeaderValue) -> Cow<'_, str> {
+    String::from_utf8_lossy(value.as_bytes())
 }
 
 /// Whether the process or the system has no file descriptor left (EMFILE, ENFILE).

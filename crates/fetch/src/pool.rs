@@ -3,6 +3,9 @@
 //! INVARIANT: of each host at most one [`HostPermit`] exists, and at most one connection is kept.
 //! INVARIANT: at most `idle_max` connections are kept in all; the longest idle one goes first.
 //!
+//! That a crawl asks a host once at a time is the frontier's promise, see `crates/frontier/src/lib.rs`; the permit holds
+//! where no lease was taken.
+//!
 //! Knows nothing of HTTP: a connection is whatever the caller hands in. Opens and closes nothing itself except
 //! that a connection which is no longer kept is dropped, never under the lock.
 

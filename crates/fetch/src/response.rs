@@ -1,6 +1,5 @@
 //! What came back, ready for parsing and for an archive.
 
-use crate::Headers;
 use bytes::Bytes;
 use farol_base::{CanonicalUrl, Truncated};
 use hyper::header::{self, HeaderMap, HeaderName};
@@ -16,8 +15,6 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 pub struct Response {
     /// The HTTP status code.
     pub status: u16,
-    /// The headers of the answer.
-    pub headers: Headers,
     /// The body, decompressed. Where the compression is unknown: as received.
     pub body: Bytes,
     /// Why the body is not whole.

@@ -1,9 +1,8 @@
 //! Serves the pages over a made-up engine, to look at them: `cargo run -p farol-front --example preview -- 8099`.
 //!
-//! Further arguments: `token=SECRET` asks for it off loopback, `rate=N` limits questions per minute.
+//! Further arguments: `token=SECRET` opens the admin pages, `rate=N` limits questions per minute.
 
-use farol_front::{Settings, fake::Fake, router};
-use std::net::SocketAddr;
+use farol_front::{Settings, fake::Fake, serve};
 use std::sync::Arc;
 
 #[tokio::main]
@@ -25,6 +24,6 @@ async fn main() -> std::io::Result<()> {
     }
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     println!("http://{}/", listener.local_addr()?);
-    let pages = router(Arc::new(Fake::default()), settings);
-    axum::serve(listener, pages.into_make_service_with_connect_info::<SocketAddr>()).await
+    serve(listener, Arc::new(Fake::default()), settings).await;
+    Ok(())
 }

@@ -89,6 +89,7 @@ fn base_url(shared: &Shared, parts: &Parts) -> String {
         return url.trim_end_matches('/').to_string();
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
-    let authority = client::authority(parts).filter(|name| name.len() <= 255 && name.chars().all(plain));
+    let authority = client::authority(&parts.uri, &parts.headers)
+        .filter(|name| name.len() <= 255 && name.chars().all(plain));
     format!("http://{}", authority.unwrap_or("localhost"))
 }

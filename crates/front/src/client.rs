@@ -3,8 +3,7 @@
 use crate::Settings;
 use axum::extract::ConnectInfo;
 use axum::http::header::{AUTHORIZATION, COOKIE, FORWARDED, HOST, VIA};
-use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap};
+use axum::http::{Extensions, HeaderMap, Uri};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Headers that only a proxy writes. One of them in a request means that the peer is not the asker.
@@ -45,27 +44,32 @@ pub(crate) fn is_forwarded(headers: &HeaderMap) -> bool {
 }
 
 /// The name (with port) that the client used for us.
-pub(crate) fn authority(parts: &Parts) -> Option<&str> {
-    match parts.uri.authority() {
+pub(crate) fn authority<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    match uri.authority() {
         Some(authority) => Some(authority.as_str()),
-        None => parts.headers.get(HOST)?.to_str().ok(),
+        None => headers.get(HOST).map(|name| name.to_str().unwrap_or("")),
     }
 }
 
-/// Whether a host name (with or without port) can only mean this machine.
+/// Endings of names that nobody can register, so that no stranger can point one at us: RFC 6761, 6762 and 8375, what
+/// ICANN keeps for private networks, and what home routers use.
+const PRIVATE_ENDINGS: [&str; 5] = ["localhost", "local", "internal", "home.arpa", "lan"];
+
+/// Whether a name (with or without port) that a client used for us is one of ours.
 ///
-/// Any other name could have been pointed at a loopback address by its owner, to make a visitor's browser talk
-/// to us (DNS rebinding).
-pub(crate) fn is_loopback_name(authority: &str) -> bool {
-    let name = without_port(authority);
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    match bare.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => {
-            let name = name.to_ascii_lowercase();
-            name == "localhost" || name.ends_with(".localhost")
-        }
-    }
+/// An address, a name of one label and a name of private networks always are; of the others only those that the
+/// settings know. Any other name could have been pointed here by its owner, to make a visitor's browser read our pages
+/// on its behalf (DNS rebinding).
+pub(crate) fn is_our_name(authority: &str, settings: &Settings) -> bool {
+    let name = without_port(authority).trim_end_matches('.').to_ascii_lowercase();
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
+    let is_private = |ending: &&str| name.strip_suffix(*ending).is_some_and(|rest| rest.ends_with('.'));
+    let is_named = |ours: &str| without_port(ours).eq_ignore_ascii_case(&name);
+    bare.parse::<IpAddr>().is_ok()
+        || (!name.is_empty() && !name.contains('.'))
+        || PRIVATE_ENDINGS.iter().any(|ending| is_private(&ending))
+        || settings.public_authority().is_some_and(is_named)
+        || settings.names.iter().any(|ours| is_named(ours))
 }
 
 fn without_port(authority: &str) -> &str {
@@ -94,16 +98,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_names() {
-        for name in
-            ["localhost", "LOCALHOST:8080", "x.localhost", "127.0.0.1:1", "127.9.9.9", "[::1]:80", "[::1]"]
-        {
-            assert!(is_loopback_name(name), "{name}");
+    fn names_that_strangers_cannot_point_here_are_ours() {
+        let settings = Settings {
+            public_url: Some("https://search.example.org:8443/".into()),
+            names: vec!["old.example.org".into()],
+            ..Settings::default()
+        };
+        for name in [
+            "localhost",
+            "LOCALHOST:8080",
+            "x.localhost",
+            "127.0.0.1:1",
+            "10.0.0.1",
+            "[::1]:80",
+            "[2001:db8::1]",
+            "search",
+            "Search.local.",
+            "search.home.arpa:80",
+            "SEARCH.example.org",
+            "search.example.org:8443",
+            "old.example.org:80",
+        ] {
+            assert!(is_our_name(name, &settings), "{name}");
         }
-        for name in
-            ["example.org", "localhost.evil.test", "10.0.0.1", "[2001:db8::1]:80", "", "127.0.0.1.nip.test"]
-        {
-            assert!(!is_loopback_name(name), "{name}");
+        for name in [
+            "",
+            ".",
+            ":80",
+            "evil.org",
+            "localhost.evil.org:80",
+            "127.0.0.1.evil.org",
+            "x.search.example.org",
+        ] {
+            assert!(!is_our_name(name, &settings), "{name}");
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) enum FailureKind {
     TooLarge,
     TooLong,
     TooMany,
+    /// Asked by a name that is not ours.
+    Misdirected,
     Internal,
     Busy,
     Unavailable,
@@ -29,7 +31,7 @@ pub(crate) enum FailureKind {
 
 impl FailureKind {
     #[cfg(test)]
-    pub const ALL: [FailureKind; 12] = [
+    pub const ALL: [FailureKind; 13] = [
         FailureKind::NotFound,
         FailureKind::Invalid,
         FailureKind::TokenNeeded,
@@ -39,6 +41,7 @@ impl FailureKind {
         FailureKind::TooLarge,
         FailureKind::TooLong,
         FailureKind::TooMany,
+        FailureKind::Misdirected,
         FailureKind::Internal,
         FailureKind::Busy,
         FailureKind::Unavailable,
@@ -55,6 +58,7 @@ impl FailureKind {
             FailureKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             FailureKind::TooLong => StatusCode::URI_TOO_LONG,
             FailureKind::TooMany => StatusCode::TOO_MANY_REQUESTS,
+            FailureKind::Misdirected => StatusCode::MISDIRECTED_REQUEST,
             FailureKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             FailureKind::Busy | FailureKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -72,6 +76,7 @@ impl FailureKind {
             FailureKind::TooLarge => "too_large",
             FailureKind::TooLong => "too_long",
             FailureKind::TooMany => "too_many_requests",
+            FailureKind::Misdirected => "misdirected",
             FailureKind::Internal => "internal",
             FailureKind::Busy => "busy",
             FailureKind::Unavailable => "unavailable",

@@ -11,7 +11,7 @@
 //! INVARIANT: no text that came from the Web, from a visitor or from the engine reaches a page unescaped; the
 //! one exception, a stored copy, is served into a sandbox without scripts, forms or network.
 //! INVARIANT: everything works without JavaScript; scripts only add suggestions, shortcuts and live charts.
-//! Does not crawl, index or rank, and opens no socket: the binary serves the [`Router`].
+//! Does not crawl, index or rank. The binary opens the socket, [`serve`] answers on it within limits.
 
 #![warn(missing_docs)]
 
@@ -36,10 +36,12 @@ mod params;
 mod question;
 mod request_metrics;
 mod routes;
+mod server;
 mod shared;
 mod text;
 
 pub use engine::{Command, Engine, EngineError, StoredCopy};
+pub use server::{CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, serve};
 pub use settings::Settings;
 pub use status::{
     CacheStatus, CrawlStatus, DiskStatus, EngineState, Freshness, History, HostDetail, HostList, HostRow,
@@ -54,15 +56,16 @@ use std::sync::Arc;
 /// 64 calls × 2 MiB of thread stack = 128 MiB of address space at worst, of which few pages are touched.
 pub const CALLS_MAX: usize = 64;
 
-/// Builds the pages and the API over an engine.
-///
-/// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`: without the peer's address every
-/// client counts as the same stranger, and the admin pages open with the token only.
-pub fn router(engine: Arc<dyn Engine>, settings: Settings) -> Router {
+/// Shortest admin token. Sixteen characters cannot be guessed over a network: a thousand tries a second for a year are
+/// 2^35, and sixteen letters drawn at random have 2^75.
+pub const TOKEN_BYTES_MIN: usize = 16;
+
+/// The pages and the API over an engine.
+fn build(engine: Arc<dyn Engine>, settings: Settings) -> (Router, Arc<shared::Shared>) {
     let routes = routes::build();
     let shared = Arc::new(shared::Shared::new(engine, settings, routes.list));
     let layer = axum::middleware::from_fn_with_state(shared.clone(), middleware::handle);
-    routes.router.layer(layer).with_state(shared)
+    (routes.router.layer(layer).with_state(shared.clone()), shared)
 }
 
 #[cfg(test)]

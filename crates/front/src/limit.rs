@@ -55,12 +55,6 @@ impl Limiter {
         }
     }
 
-    /// Whether the client has at least `cost` tokens, without taking them.
-    pub fn has(&self, client: IpAddr, cost: f64, now: Duration) -> bool {
-        let buckets = self.buckets.lock();
-        self.rate == 0.0 || buckets.get(&network(client)).is_none_or(|bucket| self.level(bucket, now) >= cost)
-    }
-
     fn level(&self, bucket: &Bucket, now: Duration) -> f64 {
         let refilled = now.saturating_sub(bucket.at).as_secs_f64() * self.rate;
         (bucket.tokens + refilled).min(self.capacity)
@@ -113,7 +107,6 @@ mod tests {
         }
         assert_eq!(limiter.take(ip(1), 1.0, now), Err(Duration::from_secs(1)));
         assert_eq!(limiter.take(ip(2), 1.0, now), Ok(())); // Another client is not concerned.
-        assert!(!limiter.has(ip(1), 1.0, now));
         assert_eq!(limiter.take(ip(1), 1.0, now + Duration::from_secs(1)), Ok(()));
         assert!(limiter.take(ip(1), 1.0, now + Duration::from_secs(1)).is_err());
     }

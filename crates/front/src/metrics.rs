@@ -18,13 +18,16 @@ pub(crate) async fn health() -> &'static str {
 
 pub(crate) async fn show(_: Admin, State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
     let status = shared.ask(|engine| engine.status()).await?;
-    let text = write(&status, &shared.request_metrics.read());
+    let text = write(&status, &shared.request_metrics.read(), shared.connections.counts());
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
-fn write(status: &Status, counts: &Counts) -> String {
+fn write(status: &Status, counts: &Counts, (open, refused): (usize, u64)) -> String {
     let mut page = Page(String::with_capacity(16 * 1024));
     engine(&mut page, status);
+    page.gauge("farol_http_connections", "Connections of visitors that are open.", open);
+    page.gauge("farol_http_connections_max", "Most that may be open.", crate::CONNECTIONS_MAX);
+    page.counter("farol_http_connections_refused_total", "Connections refused for lack of room.", refused);
     requests(&mut page, counts);
     page.0
 }

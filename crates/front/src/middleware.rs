@@ -1,5 +1,8 @@
 //! The middleware that every request and every response passes.
 //!
+//! Only requests for names that are ours are served: another name was pointed at us by somebody who wants to read our
+//! pages through a visitor's browser ([`client::is_our_name`]).
+//!
 //! Limits: a URL has at most [`URI_BYTES_MAX`] bytes, a request takes at most [`REQUEST_TIME_MAX`] with its body,
 //! and a client asks at most [`crate::Settings::rate_per_minute`] questions a minute. A handler that panics costs
 //! its own request and nothing else.
@@ -45,6 +48,18 @@ pub(crate) async fn handle(State(shared): State<Arc<Shared>>, request: Request, 
 fn admit(shared: &Shared, request: &Request, route: Option<&MatchedPath>) -> Result<(), Failure> {
     if request.uri().path_and_query().is_some_and(|text| text.as_str().len() > URI_BYTES_MAX) {
         return Err(Failure::new(FailureKind::TooLong, format!("the limit is {URI_BYTES_MAX} bytes")));
+    }
+    if let Some(name) = client::authority(request.uri(), request.headers())
+        && !client::is_our_name(name, &shared.settings)
+    {
+        let advice = "name it in public_url under [identity] or in names under [serve]";
+        return Err(Failure::new(
+            FailureKind::Misdirected,
+            format!("{name:?} is no name of this engine; {advice}"),
+        ));
+    }
+    if !shared.settings.trust_forwarded && client::is_forwarded(request.headers()) {
+        shared.tell_of_proxy();
     }
     let cost = cost(route.map_or("", MatchedPath::as_str));
     let client = client::address(request.extensions(), request.headers(), &shared.settings);

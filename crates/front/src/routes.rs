@@ -82,6 +82,7 @@ pub(crate) fn build() -> Routes {
         .get("/admin/host", admin::host::show)
         .get("/admin/login", admin::login::show)
         .post("/admin/login", admin::login::enter)
+        .get("/admin/enter", admin::login::enter_by_link)
         .post("/admin/logout", admin::login::leave)
         .post("/admin/pause", admin::commands::pause)
         .post("/admin/resume", admin::commands::resume)

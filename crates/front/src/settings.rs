@@ -14,10 +14,10 @@ pub struct Settings {
     /// What the crawler sends as `User-Agent`.
     pub user_agent: String,
     /// Where people reach this engine (`https://search.example.org`), where that is not the listening address.
-    /// Setting it to anything but a loopback address says that a proxy stands in front, so that being on
-    /// loopback no longer opens the admin pages without the token.
     pub public_url: Option<String>,
-    /// The secret that opens the admin pages from elsewhere. Without one they open on loopback only.
+    /// Other names under which people reach it. Requests for names that are not ours are refused.
+    pub names: Vec<String>,
+    /// The secret that opens the admin pages, at least [`crate::TOKEN_BYTES_MIN`] bytes. Without one nobody opens them.
     pub admin_token: Option<String>,
     /// Questions, suggestions (a tenth each) and stored copies that one client may ask for per minute; as many
     /// may come at once. 0 means no limit.
@@ -42,6 +42,7 @@ impl Default for Settings {
             contact: String::new(),
             user_agent: concat!("Farol/", env!("CARGO_PKG_VERSION")).into(),
             public_url: None,
+            names: Vec::new(),
             admin_token: None,
             rate_per_minute: 240,
             trust_forwarded: false,

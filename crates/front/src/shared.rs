@@ -5,8 +5,10 @@ use crate::failure::Failure;
 use crate::limit::Limiter;
 use crate::request_metrics::RequestMetrics;
 use crate::routes::Route;
+use crate::server::Connections;
 use crate::{CALLS_MAX, Engine, Settings};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -23,6 +25,9 @@ pub(crate) struct Shared {
     pub wrong_tokens: Limiter,
     pub sessions: Sessions,
     pub request_metrics: RequestMetrics,
+    pub connections: Connections,
+    /// The operator was told of a proxy that the settings do not know.
+    told_of_proxy: AtomicBool,
     started: Instant,
 }
 
@@ -36,8 +41,20 @@ impl Shared {
             wrong_tokens: Limiter::new(WRONG_TOKENS_PER_MINUTE),
             sessions: Sessions::new(),
             request_metrics: RequestMetrics::new(routes),
+            connections: Connections::default(),
+            told_of_proxy: AtomicBool::new(false),
             started: Instant::now(),
             settings,
+        }
+    }
+
+    /// Says once that requests come through a proxy while limits are kept as if they did not.
+    pub fn tell_of_proxy(&self) {
+        if !self.told_of_proxy.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "requests come through a proxy, and all visitors share its limits; set trust_forwarded = true under \
+                 [serve] if the proxy is yours and writes X-Forwarded-For"
+            );
         }
     }
 

@@ -1,7 +1,7 @@
 //! The addresses behind the hosts: each is asked by one host at a time, rests, and has a line of hosts.
 //!
 //! INVARIANT: an address is in the ready queue at most once, and only while it is idle, rested and its line is
-//! not empty (places in the line may have become void meanwhile).
+//! not empty (queue entries may have become stale meanwhile).
 //! Does not know what a host wants; a place in line is an opaque [`QueueEntry`].
 
 use crate::hosts::HostId;
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressId(u32);
 
-/// A place in a line: void as soon as the host's epoch is another.
+/// A host in a queue: stale as soon as the host's epoch is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueEntry {
     pub host: HostId,
@@ -87,11 +87,11 @@ impl Addresses {
 
     /// A host stands in line, at its end or as the `first`.
     #[must_use]
-    pub fn queue(&mut self, now: Timestamp, id: AddressId, turn: QueueEntry, first: bool) -> Alarm {
+    pub fn queue(&mut self, now: Timestamp, id: AddressId, queued: QueueEntry, first: bool) -> Alarm {
         self.change(
             id,
             |address| {
-                if first { address.line.push_front(turn) } else { address.line.push_back(turn) }
+                if first { address.line.push_front(queued) } else { address.line.push_back(queued) }
             },
         );
         self.settle(now, id)
@@ -106,10 +106,10 @@ impl Addresses {
         while let Some(id) = self.ready.pop_front() {
             let Some(address) = self.slots.get_mut(id.0 as usize).and_then(Option::as_mut) else { continue };
             address.ready = false;
-            while let Some(turn) = address.line.pop_front() {
-                if is_valid(turn) {
+            while let Some(queued) = address.line.pop_front() {
+                if is_valid(queued) {
                     address.busy = true;
-                    return Some((id, address.ip, turn));
+                    return Some((id, address.ip, queued));
                 }
             }
             self.drop_address(id);

@@ -128,7 +128,7 @@ pub struct HostEntry {
     pub resolved_at: Timestamp,
     pub queue: VecDeque<Queued>,
     pub last_download: Duration,
-    /// Names the host's present place in a line; places of earlier epochs are void.
+    /// The epoch of the host's current queue entry; entries of earlier epochs are stale.
     pub epoch: u64,
     pub alarm: Option<TimerId>,
     /// Its address or refill was asked for and not answered.

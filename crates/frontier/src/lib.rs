@@ -57,6 +57,20 @@
 //! give the same steps. Whether robots.txt *allows* a page is not decided here; whoever holds the lease asks
 //! `farol_parse::robots` and answers [`Outcome::NotAsked`] where it does not.
 //!
+//! # One request per host at a time: who is the authority
+//!
+//! A crawl holds a host back in three places. **The [`Lease`] is the authority**: only the frontier knows
+//! delays, addresses and when robots.txt is to be read, and the crawl makes no request without a lease. The
+//! other two have jobs of their own:
+//!
+//! - The URL store's *leased hosts* (from `farol_store::urls::UrlStore::hosts_due` to `release_host`) keep a
+//!   host that the frontier has from being offered to it again. They say who may *draw* its URLs, and nothing
+//!   about requests: a host is leased there for as long as the frontier has it, through many leases of this
+//!   crate.
+//! - `farol_fetch`'s *permit per host* bounds connections: at most one request and one kept connection of each
+//!   host. In a crawl a leased host finds its permit free, as a rule. It matters where no lease was taken: a
+//!   robots.txt that redirects to another host, and programs that use `farol_fetch` without a frontier.
+//!
 //! To see it at work: `examples/host_life.rs` plays a host's life through, without a network.
 
 mod addresses;

@@ -1,7 +1,7 @@
 //! A crawl on a clock of its own: random hosts, faults and removals, with somebody who watches the promises.
 //!
 //! The [`Watch`] knows nothing of the frontier's insides: it sees leases go out and come back, and keeps its own
-//! book of who may be asked when and where every page is.
+//! record of who may be asked when and where every page is.
 
 use crate::polite::Constant;
 use crate::revisit::{History, Interval, RevisitPolicy, Visited};
@@ -32,7 +32,7 @@ struct Weather {
     revisits: bool,
 }
 
-/// Where a page is, by the watcher's book.
+/// Where a page is, by the watcher's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whereabouts {
     /// In the store, due at this instant.
@@ -55,7 +55,7 @@ struct SimHost {
     memory: HostMemory,
 }
 
-/// Keeps the book on who may be asked when.
+/// Keeps the record of who may be asked when.
 #[derive(Default)]
 struct Watch {
     busy_hosts: HashSet<Host>,

@@ -44,11 +44,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let took = started.elapsed();
     let searcher = shard.searcher();
     println!(
-        "{pages} pages, {:.1} MB of text in {:.1} s: {:.0} pages/s; {} segments, {:.1} MB on disk",
+        "{pages} pages, {:.1} MB of text in {:.1} s: {:.0} pages/s; {:.1} MB on disk",
         bytes as f64 / 1e6,
         took.as_secs_f64(),
         pages as f64 / took.as_secs_f64(),
-        searcher.segments(),
         searcher.bytes_on_disk() as f64 / 1e6,
     );
     report("commit", &mut commits);

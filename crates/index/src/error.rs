@@ -59,14 +59,4 @@ impl Error {
     pub(crate) fn engine<E: Into<tantivy::TantivyError>>(doing: &'static str) -> impl FnOnce(E) -> Error {
         move |source| Error::Engine { doing, source: Box::new(source.into()) }
     }
-
-    /// Whether the same call may succeed later: another writer went away, or the disk has room again.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Error::Locked { .. } => true,
-            Error::File { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
-            Error::Engine { source, .. } => matches!(&**source, tantivy::TantivyError::IoError(_)),
-            _ => false,
-        }
-    }
 }

@@ -253,11 +253,6 @@ impl Searcher {
         self.shared.bytes_on_disk()
     }
 
-    /// How many segments the visible commit has.
-    pub fn segments(&self) -> usize {
-        self.shared.view().searcher.segment_readers().len()
-    }
-
     /// The languages of the pages with their counts, most pages first. Pages that were replaced or deleted
     /// count until their segment is merged.
     pub fn languages(&self) -> Vec<(Language, u64)> {

@@ -168,11 +168,6 @@ impl Shard {
         Searcher::new(self.shared.clone())
     }
 
-    /// Bytes of all files in the shard's folder.
-    pub fn bytes_on_disk(&self) -> u64 {
-        self.shared.bytes_on_disk()
-    }
-
     fn check(&self) -> Result<(), Error> {
         if self.poisoned { Err(Error::Poisoned) } else { Ok(()) }
     }

@@ -80,7 +80,7 @@ fn one_writer_many_readers() {
     assert_eq!(other.documents(), 1);
     let later = Searcher::open(test.dir.path()).unwrap();
     assert_eq!((later.documents(), later.generation()), (2, generation));
-    assert!(test.shard.bytes_on_disk() > 0);
+    assert!(test.shard.searcher().bytes_on_disk() > 0);
 }
 
 #[test]

@@ -10,14 +10,15 @@ use farol_base::random::mix;
 /// Words in a shingle.
 const SHINGLE: usize = 3;
 
-/// The similarity fingerprint of a text; 0 for a text without words.
+/// The similarity fingerprint of a text; 0 for a text without words. Two that differ in up to three bits are of nearly
+/// the same text; 32 is chance.
 ///
 /// ```
-/// use farol_parse::{fingerprint::simhash, simhash_distance};
+/// use farol_parse::fingerprint::simhash;
 /// let words: Vec<String> = (0..200).map(|i| format!("word{i}")).collect();
 /// let text = words.join(" ");
 /// let edited = text.replace("word100", "other");
-/// assert!(simhash_distance(simhash(&text), simhash(&edited)) <= 8);
+/// assert!((simhash(&text) ^ simhash(&edited)).count_ones() <= 8);
 /// ```
 pub fn simhash(text: &str) -> u64 {
     let mut votes = Votes::default();
@@ -35,11 +36,6 @@ pub fn simhash(text: &str) -> u64 {
         votes.add(shingle(&window));
     }
     votes.majority()
-}
-
-/// In how many bits two fingerprints differ: 0 to 3 is nearly the same text, 32 is chance.
-pub fn simhash_distance(a: u64, b: u64) -> u32 {
-    (a ^ b).count_ones()
 }
 
 /// The hash of a shingle, in which the order of its words counts.
@@ -188,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn distance(a: &str, b: &str) -> u32 {
-        simhash_distance(simhash(a), simhash(b))
+        (simhash(a) ^ simhash(b)).count_ones()
     }
 
     #[test]

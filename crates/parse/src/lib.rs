@@ -1,7 +1,7 @@
 //! Bytes to text, links, robots rules, sitemaps, feeds, fingerprints.
 //!
-//! The life of a page here: it arrives as bytes with the headers that came along ([`PageInput`]). [`sniff`]
-//! says whether there is text in it at all. [`charset`] finds the encoding and decodes. The scanner in
+//! The life of a page here: it arrives as bytes with the headers that came along ([`PageInput`]). [`read`] tells it
+//! from a list of addresses by what [`sniff`] says the bytes are. [`charset`] finds the encoding and decodes. The scanner in
 //! `html` walks the markup once, front to back, without building a tree; as tags pass by, links are
 //! collected and resolved, the head's statements (title, robots rules, canonical address, dates) are read,
 //! and the text is laid out in blocks. When the page ends, `text` keeps the blocks that belong to the main
@@ -27,13 +27,14 @@ mod html;
 mod kind;
 pub mod language;
 mod page;
+mod read;
 pub mod robots;
 pub mod sitemap;
 mod text;
 
-pub use fingerprint::simhash_distance;
 pub use html::directives::Directives;
 pub use html::links::{ANCHOR_BYTES_MAX, LINKS_MAX};
 pub use kind::{Kind, file_type, sniff};
 pub use page::{BODY_BYTES_MAX, Complaint, PageInput, Parsed, Wants, page};
+pub use read::{Content, read};
 pub use text::{DEPTH_MAX, TEXT_BYTES_MAX};

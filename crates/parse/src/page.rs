@@ -125,6 +125,11 @@ pub enum Complaint {
 /// assert_eq!(parsed.links[0].anchor, "Um elo");
 /// ```
 pub fn page(input: &PageInput<'_>) -> Parsed {
+    page_of_kind(input, kind::sniff(input.content_type, input.body))
+}
+
+/// Reads a page whose kind is known.
+pub(crate) fn page_of_kind(input: &PageInput<'_>, kind: Kind) -> Parsed {
     let mut complaints = Vec::new();
     let body = match input.body.get(..BODY_BYTES_MAX) {
         Some(start) if input.body.len() > BODY_BYTES_MAX => {
@@ -133,7 +138,6 @@ pub fn page(input: &PageInput<'_>) -> Parsed {
         }
         _ => input.body,
     };
-    let kind = kind::sniff(input.content_type, body);
     let mut directives = Directives::default();
     for value in input.robots_tags {
         directives.read_header(value, input.agent);

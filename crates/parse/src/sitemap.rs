@@ -2,7 +2,7 @@
 //!
 //! Never fails: of a broken file the entries before the break are read, and [`SitemapComplaint`]s say what was wrong.
 //! INVARIANT: at most [`ENTRIES_MAX`] entries from at most [`SITEMAP_BYTES_MAX`] bytes, in time linear in them.
-//! Does not check that a sitemap speaks of its own host only; whoever crawls has a scope for that.
+//! Does not check that a sitemap speaks of its own host only; the crawler has a scope for that.
 
 use crate::feed::xml::{self, TextBuffer, XmlNode};
 use crate::{charset, feed};
@@ -31,6 +31,20 @@ pub enum Sitemap {
     Index(Vec<SitemapEntry>),
     /// Pages.
     Urls(Vec<SitemapEntry>),
+}
+
+impl Sitemap {
+    /// Whether it lists nothing.
+    pub fn is_empty(&self) -> bool {
+        let (Sitemap::Index(entries) | Sitemap::Urls(entries)) = self;
+        entries.is_empty()
+    }
+
+    /// Its entries, whatever they lead to.
+    pub fn into_entries(self) -> Vec<SitemapEntry> {
+        let (Sitemap::Index(entries) | Sitemap::Urls(entries)) = self;
+        entries
+    }
 }
 
 /// What was wrong with a sitemap; each kind at most once.

@@ -23,7 +23,6 @@ pub mod graph;
 pub mod objective;
 mod routing_plan;
 pub mod rtt;
-pub mod sample;
 pub mod space;
 pub mod split;
 pub mod svg;

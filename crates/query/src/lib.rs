@@ -1,10 +1,11 @@
-//! Query language and merging: what stands between a line of text and the shards that answer it.
+//! Query language: what stands between a line of text and the index that answers it.
 //!
-//! The life of a question: somebody types `"ponte rio" história -facebook lang:pt`. [`read`](fn@read) turns the line
-//! into a [`Query`](farol_base::query::Query) and a list of [`Complaint`]s; it never fails, because whatever is not
-//! understood is read as words. The query goes to every shard. Their answers come back and [`merge`](fn@merge) makes
-//! one of them. [`write`](fn@write) spells a query in its one canonical way, for links and for people; what the
-//! cache knows a question by, in any order and case of its words, is its key (`farol_cache::key`).
+//! The life of a question: somebody types `"ponte rio" história -facebook lang:pt`. [`read`](fn@read) turns
+//! the line into a [`Query`](farol_base::query::Query) and a list of [`Complaint`]s; it never fails, because
+//! whatever is not understood is read as words. The query goes to the index; were there several shards,
+//! [`merge`](fn@merge) would make one answer of theirs, which nobody needs yet. [`write`](fn@write) spells a
+//! query in its one canonical way, for links and for people; what the cache knows a question by, in any order
+//! and case of its words, is its key (`farol_cache::key`).
 //!
 //! | typed | meaning |
 //! |---|---|
@@ -39,5 +40,5 @@ mod write;
 
 pub use complaint::Complaint;
 pub use merge::merge;
-pub use read::{QUERY_BYTES_MAX, QUERY_TERMS_MAX, Reading, read};
+pub use read::{ParsedQuery, QUERY_BYTES_MAX, QUERY_TERMS_MAX, read};
 pub use write::write;

@@ -34,7 +34,7 @@ const OURS: [&str; 9] =
 
 /// A question as it was understood, and what should be said about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct ParsedQuery {
     /// The query.
     pub query: Query,
     /// In the order in which they were noticed, each once, at most 8.
@@ -48,7 +48,7 @@ pub struct Reading {
 /// assert_eq!(reading.query.wanted.len(), 2); // "ponte" and "before:yesterday"
 /// assert_eq!(reading.complaints[0].code(), "bad_date");
 /// ```
-pub fn read(text: &str) -> Reading {
+pub fn read(text: &str) -> ParsedQuery {
     let line = first_bytes(text);
     let mut parser = Parser { cut: line.len() < text.trim_end_matches(is_space).len(), ..Parser::default() };
     let mut scanner = Scanner::new(line);
@@ -270,7 +270,7 @@ impl Parser {
         }
     }
 
-    fn finish(mut self) -> Reading {
+    fn finish(mut self) -> ParsedQuery {
         self.read_lone_address();
         if self.full || self.cut {
             self.complaints.truncate(COMPLAINTS_MAX - 1);
@@ -286,7 +286,7 @@ impl Parser {
         if !wants_something && (!self.query.unwanted.is_empty() || !filters.is_empty()) {
             self.complain(Complaint::OnlyExclusions);
         }
-        Reading { query: self.query, complaints: self.complaints }
+        ParsedQuery { query: self.query, complaints: self.complaints }
     }
 
     /// An address alone asks for that page and those below it. Among other words it is a word: error messages have them.

@@ -3,13 +3,14 @@
 //! ```text
 //! kill_urls [--rounds N] [--seconds N] [--threads N] [--seed N]
 //! ```
-//! A child process loads batches of URLs and visits, and says so after each flush that returned. Within 300 ms it is
-//! killed (SIGKILL). Then a copy of its folder is opened: exactly the batches that the child spoke of are there, and at
-//! most one more, whole; every URL has its visits, its depth and its last visit; nothing is doubled or invented. The
-//! next child goes on in the folder as the dead one left it. Ends with an error at the first difference.
+//! A child process loads batches of URLs and visits, and says so after each flush that returned. Within 300
+//! ms it is killed (SIGKILL). Then a copy of its folder is opened: exactly the batches that the child spoke
+//! of are there, and at most one more, whole; every URL has its visits, its depth and its last visit; nothing
+//! is doubled or invented. The next child goes on in the folder as the dead one left it. Ends with an error
+//! at the first difference.
 //!
-//! Sums are compared each time, URLs of the last batches and some others too, all of them before a folder is given up.
-//! Run it with `TMPDIR` on a disk and in memory: there a child gets much further before it dies.
+//! Sums are compared each time, URLs of the last batches and some others too, all of them before a folder is
+//! given up. Run it with `TMPDIR` on a disk and in memory: there a child gets much further before it dies.
 
 use farol_base::disk::{Disk, File};
 use farol_base::random::mix;
@@ -56,7 +57,7 @@ fn main() -> Outcome<()> {
     Judge::new(seed, threads)?.run(rounds, Duration::from_secs(seconds))
 }
 
-/// So small that merges, splits and level-0 runs come every few batches.
+/// So small that compactions, splits and level-0 runs come every few batches.
 fn options(threads: usize) -> VeuniOptions {
     VeuniOptions {
         memtable_bytes: 40 << 10,
@@ -168,9 +169,9 @@ struct Tally {
     looked_up: u64,
     unheard: u64,
     cut: u64,
-    mid_merge: u64,
-    pending: u64,
-    blocks_max: usize,
+    mid_compaction: u64,
+    level0: u64,
+    buckets_max: usize,
 }
 
 impl Judge {
@@ -181,7 +182,7 @@ impl Judge {
         Ok(Judge { folder, random, seed, threads, batches: 0, urls, tally })
     }
 
-    /// Goes on for so many rounds, or until the time is up.
+    /// Goes on for this many rounds, or until the time is up.
     fn run(mut self, rounds: u64, time: Duration) -> Outcome<()> {
         let (start, mut kills) = (Instant::now(), 0);
         for round in 1..=rounds {
@@ -200,11 +201,11 @@ impl Judge {
             }
         }
         std::fs::remove_dir_all(&self.folder)?;
-        let Tally { batches, looked_up, unheard, cut, mid_merge, pending, blocks_max } = self.tally;
+        let Tally { batches, looked_up, unheard, cut, mid_compaction, level0, buckets_max } = self.tally;
         println!(
-            "{kills} kills, {batches} batches of {} notes: all there, none in part ({unheard} whole ones had not been \
-             told yet). {cut} torn tails cut off, {mid_merge} times in the middle of a merge, {pending} times with \
-             pending files, up to {blocks_max} buckets; {looked_up} URLs looked up",
+            "{kills} kills, {batches} batches of {} writes: all there, none in part ({unheard} whole ones had not been \
+             told yet). {cut} torn tails cut off, {mid_compaction} times in the middle of a compaction, {level0} times with \
+             level-0 runs, up to {buckets_max} buckets; {looked_up} URLs looked up",
             2 * NEW + VISITS
         );
         Ok(())
@@ -224,10 +225,10 @@ impl Judge {
         let (mut store, cut) = Veuni::open(disk, options(threads))?;
         let left = names_in(&copy)?;
         self.tally.cut += u64::from(cut.is_some());
-        self.tally.mid_merge += u64::from(names.iter().any(|name| !left.contains(name)));
-        self.tally.pending += u64::from(left.iter().any(|name| name.starts_with("pending-")));
+        self.tally.mid_compaction += u64::from(names.iter().any(|name| !left.contains(name)));
+        self.tally.level0 += u64::from(left.iter().any(|name| name.starts_with("pending-")));
         let buckets = left.iter().filter(|name| name.starts_with("block-")).count();
-        self.tally.blocks_max = self.tally.blocks_max.max(buckets);
+        self.tally.buckets_max = self.tally.buckets_max.max(buckets);
 
         let there = store.watermark().offset;
         if there != told && there != told + 1 {
@@ -235,12 +236,12 @@ impl Judge {
         }
         self.tally.unheard += there - told;
         self.tally.batches += there - self.batches;
-        (self.batches + 1..=there).for_each(|number| self.note(number));
+        (self.batches + 1..=there).for_each(|number| self.write(number));
         self.batches = there;
         self.look_up(&store, false)?;
         // One that no batch has.
         if store.get(&url(self.urls.len() as u64)?)?.is_some() {
-            return Err("a URL is known that nobody noted, or a batch is there in part".into());
+            return Err("a URL is known that nobody wrote, or a batch is there in part".into());
         }
         store.compact_all()?;
         self.count(&store)?;
@@ -274,8 +275,8 @@ impl Judge {
         Ok(whole.lines().last().map_or(Ok(self.batches), str::parse)?)
     }
 
-    /// Takes in what a batch says.
-    fn note(&mut self, number: u64) {
+    /// Applies a batch to the model.
+    fn write(&mut self, number: u64) {
         let batch = batch(self.seed, number);
         for (url, depth) in batch.found {
             match self.urls.get_mut(url as usize) {

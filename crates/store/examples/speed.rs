@@ -1,6 +1,7 @@
 //! Measures the stores on this machine: `cargo run --release -p farol-store --example speed [URLS]`.
 //!
-//! Times are those of the processor, so that a busy machine does not spoil them. Prints known-checks per second, memory and disk per URL, the time to open, and what gzip's levels cost.
+//! Times are those of the processor, so that a busy machine does not spoil them. Prints known-checks per
+//! second, memory and disk per URL, the time to open, and what gzip's levels cost.
 
 use farol_base::disk::{Disk, File, Mem};
 use farol_base::{CanonicalUrl, ContentHash, Host, Random, Seeded, Timestamp};

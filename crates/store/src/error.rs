@@ -16,12 +16,12 @@ pub enum Error {
     NoPage { file: String, offset: u64 },
     #[error("{file} is not a file of Farol's URL store; move it away or choose another folder")]
     NotOurs { file: String },
-    #[error("{file} has format version {found}, and this Farol reads up to {known}; use a newer Farol")]
+    #[error(
+        "{file} has format version {found}, and this Farol reads version {known}; open it with the Farol that wrote it"
+    )]
     Version { file: String, found: u32, known: u32 },
     #[error("a write to {store} failed earlier and could not be undone; close it and open it again")]
     Poisoned { store: &'static str },
-    #[error("the URL store is full: it holds at most {limit} {what}")]
-    Full { limit: u64, what: &'static str },
 }
 
 impl Error {

@@ -5,7 +5,7 @@
 
 use super::links::LinkTo;
 use super::trap::Trap;
-use super::words::{Tongue, push_letters};
+use super::words::{Vocabulary, push_letters};
 use super::world::{Door, Draw, Kind, Likeness, Page, World, draw, unit};
 use farol_base::random::mix;
 use farol_base::{Random, Seeded, Timestamp};
@@ -78,7 +78,7 @@ impl World {
         };
         self.links_into(page, links);
         let navigation = self.navigation_links(page).min(links.len());
-        let tongue = self.lexicon().tongue(self.tongue_of(text_of));
+        let vocabulary = self.lexicon().vocabulary(self.language_index(text_of));
         let version = self.version(text_of, at);
         let start = out.len();
 
@@ -98,9 +98,9 @@ impl World {
         // What a change changes: the first paragraph. The rest of the text stays for ever.
         let text_key = draw(self.key(text_of), Draw::Text);
         let mut news = Seeded::new(mix(text_key ^ version.number));
-        push_paragraph(out, tongue, &mut news, 3);
+        push_paragraph(out, vocabulary, &mut news, 3);
         if let Kind::Duplicate { likeness: Likeness::Near, .. } = kind {
-            push_paragraph(out, tongue, &mut Seeded::new(self.key(page)), 2);
+            push_paragraph(out, vocabulary, &mut Seeded::new(self.key(page)), 2);
         }
         let end = start + self.target_bytes(text_of).saturating_sub(FOOTER_BYTES);
         let rest = &links[navigation..];
@@ -119,38 +119,38 @@ impl World {
         self.push_host(out, page.host);
         out.extend_from_slice(b" \xC2\xB7 ");
         let host_key = self.host_key(page.host);
-        out.extend_from_slice(tongue.clause(host_key));
+        out.extend_from_slice(vocabulary.clause(host_key));
         out.extend_from_slice(b" \xC2\xB7 ");
-        out.extend_from_slice(tongue.clause(mix(host_key)));
+        out.extend_from_slice(vocabulary.clause(mix(host_key)));
         out.extend_from_slice(b"</p></footer>\n</body></html>\n");
     }
 
     /// Appends a page of an endless place.
     pub(super) fn render_trap(&self, host: u32, path: &str, trap: &Trap, out: &mut Vec<u8>) {
         let front = Page { host, number: 0 };
-        let tongue = self.lexicon().tongue(self.tongue_of(front));
+        let vocabulary = self.lexicon().vocabulary(self.language_index(front));
         let key = farol_base::fingerprint::hash64(path.as_bytes());
         out.extend_from_slice(b"<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>");
-        out.extend_from_slice(tongue.topic(key));
+        out.extend_from_slice(vocabulary.topic(key));
         out.extend_from_slice(b"</title></head><body>\n<p><a href=\"/\">");
         self.push_host(out, host);
         out.extend_from_slice(b"</a></p>\n");
-        push_paragraph(out, tongue, &mut Seeded::new(key), 12);
+        push_paragraph(out, vocabulary, &mut Seeded::new(key), 12);
         out.extend_from_slice(b"<ul>\n");
         trap.push_links(out, path);
         out.extend_from_slice(b"</ul>\n</body></html>\n");
     }
 
     pub(super) fn push_title(&self, out: &mut Vec<u8>, page: Page) {
-        let tongue = self.lexicon().tongue(self.tongue_of(page));
+        let vocabulary = self.lexicon().vocabulary(self.language_index(page));
         let topic = draw(self.key(page), Draw::Title);
         let at = out.len();
-        out.extend_from_slice(tongue.topic(topic));
+        out.extend_from_slice(vocabulary.topic(topic));
         out[at..at + 1].make_ascii_uppercase();
         out.push(b' ');
-        out.extend_from_slice(tongue.topic(topic.rotate_left(21)));
+        out.extend_from_slice(vocabulary.topic(topic.rotate_left(21)));
         out.push(b' ');
-        out.extend_from_slice(tongue.topic(topic.rotate_left(42)));
+        out.extend_from_slice(vocabulary.topic(topic.rotate_left(42)));
     }
 
     fn push_name(&self, out: &mut Vec<u8>, page: Page) {
@@ -177,8 +177,8 @@ impl World {
         out.push(b' ');
         self.push_name(out, text_of);
         out.extend_from_slice(b"</title>\n<meta name=\"description\" content=\"");
-        let tongue = self.lexicon().tongue(self.tongue_of(text_of));
-        out.extend_from_slice(tongue.clause(self.key(text_of)));
+        let vocabulary = self.lexicon().vocabulary(self.language_index(text_of));
+        out.extend_from_slice(vocabulary.clause(self.key(text_of)));
         out.extend_from_slice(b"\">\n<meta property=\"article:modified_time\" content=\"");
         out.extend_from_slice(since.to_string().as_bytes());
         out.extend_from_slice(b"\">\n");
@@ -211,7 +211,7 @@ impl World {
         links: &[LinkTo],
         end: usize,
     ) -> usize {
-        let tongue = self.lexicon().tongue(self.tongue_of(text_of));
+        let vocabulary = self.lexicon().vocabulary(self.language_index(text_of));
         let topic = draw(self.key(text_of), Draw::Title);
         let mut random = Seeded::new(draw(self.key(text_of), Draw::Text));
         let gap = end.saturating_sub(out.len()) / (links.len() + 1);
@@ -222,13 +222,13 @@ impl World {
         while out.len() < end {
             let bits = random.next_u64();
             let at = out.len();
-            out.extend_from_slice(tongue.clause(bits));
+            out.extend_from_slice(vocabulary.clause(bits));
             if sentence_starts {
                 out[at..at + 1].make_ascii_uppercase();
             }
             if bits & 7 == 0 {
                 out.push(b' ');
-                out.extend_from_slice(tongue.topic(topic.rotate_left([0, 21, 42][used % 3])));
+                out.extend_from_slice(vocabulary.topic(topic.rotate_left([0, 21, 42][used % 3])));
             }
             if out.len() >= next_link_at && used < links.len() {
                 next_link_at += gap;
@@ -245,7 +245,7 @@ impl World {
                 out.extend_from_slice(b".</p>\n<p>");
             } else {
                 out.extend_from_slice(b".</p>\n<h2>");
-                out.extend_from_slice(tongue.clause(bits.rotate_left(16)));
+                out.extend_from_slice(vocabulary.clause(bits.rotate_left(16)));
                 out.extend_from_slice(b"</h2>\n<p>");
             }
         }
@@ -285,13 +285,13 @@ fn push_door(out: &mut Vec<u8>, door: Door) {
     out.extend_from_slice(b"</a></li>\n");
 }
 
-fn push_paragraph(out: &mut Vec<u8>, tongue: &Tongue, random: &mut Seeded, clauses: usize) {
+fn push_paragraph(out: &mut Vec<u8>, vocabulary: &Vocabulary, random: &mut Seeded, clauses: usize) {
     out.extend_from_slice(b"<p>");
     for i in 0..clauses {
         if i > 0 {
             out.extend_from_slice(b", ");
         }
-        out.extend_from_slice(tongue.clause(random.next_u64()));
+        out.extend_from_slice(vocabulary.clause(random.next_u64()));
     }
     out.extend_from_slice(b".</p>\n");
 }

@@ -26,12 +26,12 @@ pub const LANGUAGES: [Language; 3] = [Language::ENGLISH, Language::PORTUGUESE, L
 /// All the text there is.
 #[derive(Debug)]
 pub struct Lexicon {
-    tongues: [Tongue; 3],
+    vocabularies: [Vocabulary; 3],
 }
 
 /// One language's words and clauses, laid out to be copied from.
 #[derive(Debug)]
-pub struct Tongue {
+pub struct Vocabulary {
     topics: Vec<[u8; TOPIC_BYTES]>,
     clauses: Vec<u8>,
     /// Where each clause starts, and after the last one where it ends.
@@ -40,18 +40,18 @@ pub struct Tongue {
 
 impl Lexicon {
     pub fn new(seed: u64) -> Lexicon {
-        let tongue = |i: usize| Tongue::new(&mut Seeded::new(mix(seed ^ i as u64)), &SOURCES[i]);
-        Lexicon { tongues: [tongue(0), tongue(1), tongue(2)] }
+        let vocabulary = |i: usize| Vocabulary::new(&mut Seeded::new(mix(seed ^ i as u64)), &SOURCES[i]);
+        Lexicon { vocabularies: [vocabulary(0), vocabulary(1), vocabulary(2)] }
     }
 
     /// The words of the language with this number in [`LANGUAGES`].
-    pub fn tongue(&self, language: usize) -> &Tongue {
-        &self.tongues[language % LANGUAGES.len()]
+    pub fn vocabulary(&self, language: usize) -> &Vocabulary {
+        &self.vocabularies[language % LANGUAGES.len()]
     }
 }
 
-impl Tongue {
-    fn new(random: &mut Seeded, source: &Source) -> Tongue {
+impl Vocabulary {
+    fn new(random: &mut Seeded, source: &Source) -> Vocabulary {
         let mut words: Vec<String> = source.common.split_whitespace().map(str::to_string).collect();
         let common = words.len();
         while words.len() < VOCABULARY {
@@ -71,7 +71,7 @@ impl Tongue {
             starts.push(clauses.len() as u32);
         }
         let topics = words[common..].iter().filter_map(|word| topic_slot(word)).take(TOPICS).collect();
-        Tongue { topics, clauses, starts }
+        Vocabulary { topics, clauses, starts }
     }
 
     /// A clause of four to nine words, chosen by the upper half of any number.
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn one_seed_one_lexicon() {
         let (a, b, c) = (Lexicon::new(1), Lexicon::new(1), Lexicon::new(2));
-        let text = |lexicon: &Lexicon| lexicon.tongue(1).clause(77 << 32).to_vec();
+        let text = |lexicon: &Lexicon| lexicon.vocabulary(1).clause(77 << 32).to_vec();
         assert_eq!(text(&a), text(&b));
         assert_ne!(text(&a), text(&c));
     }
@@ -220,16 +220,17 @@ mod tests {
     fn frequent_words_are_those_of_the_language() {
         let lexicon = Lexicon::new(1);
         for (language, word) in [(0, "the"), (1, "que"), (2, "los")] {
-            let tongue = lexicon.tongue(language);
+            let vocabulary = lexicon.vocabulary(language);
             let clauses =
-                (0..CLAUSES as u64).map(|i| String::from_utf8(tongue.clause(i << 32).to_vec()).unwrap());
+                (0..CLAUSES as u64).map(|i| String::from_utf8(vocabulary.clause(i << 32).to_vec()).unwrap());
             let all = clauses.collect::<Vec<_>>().join(" ");
             let count = all.split(' ').filter(|w| *w == word).count();
             let total = all.split(' ').count();
             assert!(count * 200 > total, "{word} is {count} of {total} words");
-            assert_eq!(tongue.topics.len(), TOPICS);
+            assert_eq!(vocabulary.topics.len(), TOPICS);
             assert!(
-                (0..TOPICS as u64).all(|i| std::str::from_utf8(tongue.topic(i << 32)).unwrap().len() >= 4)
+                (0..TOPICS as u64)
+                    .all(|i| std::str::from_utf8(vocabulary.topic(i << 32)).unwrap().len() >= 4)
             );
         }
     }

@@ -237,7 +237,7 @@ impl World {
     }
 
     /// Language of a page's text, as its number in [`LANGUAGES`]: mostly its host's.
-    pub(super) fn tongue_of(&self, page: Page) -> usize {
+    pub(super) fn language_index(&self, page: Page) -> usize {
         let own = draw(self.key(page), Draw::Language);
         let source = if page.number != 0 && own.is_multiple_of(16) {
             own >> 8
@@ -249,7 +249,7 @@ impl World {
 
     /// Language of a page's text.
     pub fn language(&self, page: Page) -> Language {
-        LANGUAGES[self.tongue_of(page)]
+        LANGUAGES[self.language_index(page)]
     }
 
     /// Size that a page aims at, log-normal around the configured mean.

@@ -33,7 +33,7 @@ pub fn ask_all(address: SocketAddr) -> Result<Vec<Answer>, String> {
 fn ask(address: SocketAddr, query: &'static Query) -> Result<Answer, String> {
     let words = http::escaped(query.words);
     let path = format!("/api/v1/search?q={words}&count={COUNT}&hl={}", query.language);
-    let json = http::get(address, &path)?;
+    let json = http::get(address, &path, "")?;
     let field = |hit: &Json, name: &str| hit.get(name).text().to_string();
     let hits = json.get("hits").list().iter().map(|hit| Hit {
         title: field(hit, "title"),

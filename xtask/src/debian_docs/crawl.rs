@@ -24,6 +24,8 @@ pub struct Running {
     pub address: SocketAddr,
     /// From the start of the process until it was idle.
     pub seconds: f64,
+    /// Opens what is the operator's.
+    key: String,
 }
 
 /// What Farol says of itself when all is done.
@@ -61,8 +63,10 @@ pub fn crawl(options: &Options, server: &Server) -> Result<Running, String> {
         .stderr(errors)
         .spawn()
         .map_err(|error| format!("cannot run {}: {error}", options.farol.display()))?;
-    let mut running = Running { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), seconds: 0.0 };
+    let mut running =
+        Running { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), seconds: 0.0, key: String::new() };
     running.address = running.wait_until_listening(&data)?;
+    running.key = std::fs::read_to_string(data.join("admin.key")).unwrap_or_default().trim().to_string();
     running.wait_until_idle(begun)?;
     Ok(running)
 }
@@ -109,7 +113,7 @@ impl Running {
     }
 
     fn status(&self) -> Result<Json, String> {
-        http::get(self.address, "/api/v1/status")
+        http::get(self.address, "/api/v1/status", &self.key)
     }
 
     fn check_alive(&mut self) -> Result<(), String> {

@@ -9,8 +9,9 @@ use std::time::Duration;
 /// No answer of the API is near this size.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
-pub fn get(address: SocketAddr, path: &str) -> Result<Json, String> {
-    let bytes = exchange(address, path).map_err(|error| format!("cannot ask {address}{path}: {error}"))?;
+pub fn get(address: SocketAddr, path: &str, key: &str) -> Result<Json, String> {
+    let bytes =
+        exchange(address, path, key).map_err(|error| format!("cannot ask {address}{path}: {error}"))?;
     let end = find(&bytes, b"\r\n\r\n").ok_or(format!("no answer to {path}"))?;
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
     let body = &bytes[end + 4..];
@@ -22,10 +23,14 @@ pub fn get(address: SocketAddr, path: &str) -> Result<Json, String> {
     Json::read(&text)
 }
 
-fn exchange(address: SocketAddr, path: &str) -> std::io::Result<Vec<u8>> {
+fn exchange(address: SocketAddr, path: &str, key: &str) -> std::io::Result<Vec<u8>> {
     let mut socket = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
     socket.set_read_timeout(Some(Duration::from_secs(60)))?;
-    write!(socket, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    write!(socket, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n")?;
+    if !key.is_empty() {
+        write!(socket, "Authorization: Bearer {key}\r\n")?;
+    }
+    write!(socket, "\r\n")?;
     let mut bytes = Vec::new();
     socket.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)

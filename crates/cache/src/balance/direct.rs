@@ -1,7 +1,7 @@
-//! DM, the direct method for rings (Wu and Shu, DDE): everything in one go, with the least load carried.
+//! DM, the direct method for rings (DDE, \[Wu97\]): everything in one go, with the least load carried.
 //!
 //! With `S_i` the sum of surpluses up to node `i`, the flow over its border is `S_i - median(S)`: no other flow that
-//! ends at the mean carries less in all. It moves much of the ring at once, which costs hits (Tables 5.2, 5.3).
+//! ends at the mean carries less in all. It moves much of the ring at once, which costs hits [Gomez14 Tables 5.2, 5.3].
 
 use super::{Balancer, Move, are_loads, from_flows};
 

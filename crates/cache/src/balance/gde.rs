@@ -1,4 +1,4 @@
-//! GDE, generalised dimension exchange (Xu and Lau, 1995; [Gomez14 §5.4], §5.5): one neighbour at a time, and the next
+//! GDE, generalised dimension exchange (\[Xu95\]; [Gomez14 §5.4, §5.5]): one neighbour at a time, and the next
 //! exchange uses the new loads. A sweep takes each border once; borders that do not touch share a colour. A call may
 //! also take one colour or one pair only, in turn ([`Reach`]).
 

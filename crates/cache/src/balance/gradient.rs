@@ -1,4 +1,4 @@
-//! GM, the gradient model (Lin and Keller, 1987): load flows downhill to the nearest lightly loaded node.
+//! GM, the gradient model \[Lin87\]: load flows downhill to the nearest lightly loaded node.
 //!
 //! A node's height is its distance to the nearest light node. Heavy nodes send a part of their excess to the neighbour
 //! that is lower. Without a light node nothing happens: light nodes start it.

@@ -1,4 +1,4 @@
-//! RID, receiver-initiated diffusion (Willebeek-LeMair and Reeves, 1993): \[Gomez14\]'s choice (§5.8.1).
+//! RID, receiver-initiated diffusion \[Willebeek93\]: the choice of [Gomez14 §5.8.1].
 //!
 //! A node whose load is below the mean of its neighbourhood asks its heavier neighbours, each for a part in
 //! proportion to what it has above that mean. All from one snapshot; a donor gives half of what it has at most.

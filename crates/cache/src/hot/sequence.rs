@@ -9,7 +9,7 @@ use farol_base::random::mix;
 /// Ways to build the order (Figure 4.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sequence {
-    /// By a hash of query and node: \[Gomez14\]'s choice, as rendezvous hashing.
+    /// By a hash of query and node: \[Gomez14\]'s choice, as rendezvous hashing \[Thaler98\].
     #[default]
     Random,
     /// The next nodes clockwise: close queries overlap.

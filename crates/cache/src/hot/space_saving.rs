@@ -1,5 +1,5 @@
-//! Space-Saving (Metwally, Agrawal and El Abbadi, 2005; [Gomez14 §4.2], Algorithm 1): the most frequent elements of a
-//! stream with a fixed number of counters.
+//! Space-Saving (\[Metwally05\]; [Gomez14 §4.2], Algorithm 1): the most frequent elements of a stream with a fixed
+//! number of counters.
 //!
 //! Counters of equal count hang in a bucket, buckets in a list by count, so every step is O(1): the *Stream-Summary*.
 //! INVARIANT: for a monitored element, `count - error <= true frequency <= count`; the counts add up to the stream's

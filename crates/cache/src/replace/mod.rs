@@ -78,7 +78,7 @@ impl Policy {
         Policy::ALL.into_iter().find(|policy| policy.name() == name)
     }
 
-    /// A policy for an store that holds weights up to `limit`.
+    /// A policy for a store that holds weights up to `limit`.
     pub fn make(self, limit: u64) -> Box<dyn Replace> {
         match self {
             Policy::Lru => Box::new(Lru::default()),

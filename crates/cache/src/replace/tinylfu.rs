@@ -1,9 +1,8 @@
 //! W-TinyLFU: a small window for what is new, and a main part that only lets in what is asked for more often than
-//! what would have to go (Einziger, Friedman and Manes, "TinyLFU", ACM TOS 2017).
+//! what would have to go \[Einziger17\].
 //!
 //! The main part is a segmented LRU. Entries differ in size, so uses *per byte* are compared: that is what room is
-//! worth. The share of the window follows the stream, as in Einziger, Eytan, Friedman and Manes, "Adaptive software cache
-//! management" (2018): it grows while growing it brings hits.
+//! worth. The share of the window follows the stream, as in \[Einziger18\]: it grows while growing it brings hits.
 
 use super::Replace;
 use super::links::{Links, List, NONE};

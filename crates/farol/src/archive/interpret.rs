@@ -4,7 +4,7 @@
 //! archive after a crash come out the same. Does no I/O.
 
 use farol_base::{CanonicalUrl, ContentHash, Document, Link, PagePosition, Timestamp};
-use farol_parse::{Kind, PageInput, Parsed, Wants};
+use farol_parse::{Content, Kind, PageInput, Parsed, Wants};
 use farol_store::pages::Exchange;
 use farol_store::urls::Found;
 use std::borrow::Cow;
@@ -72,8 +72,7 @@ impl Interpreter {
             200..=299 => self.read_page(exchange, depth),
             304 => plain(PageOutcome::NotModified),
             301 | 302 | 303 | 307 | 308 => {
-                let target =
-                    header(&exchange.response_head, "location").and_then(|to| exchange.url.join(&to).ok());
+                let target = exchange.header("location").and_then(|to| exchange.url.join(&to).ok());
                 match target {
                     Some(to) if to != exchange.url => Interpreted {
                         found: vec![Found { url: to.clone(), depth, hint: None }],
@@ -87,15 +86,11 @@ impl Interpreter {
     }
 
     fn read_page(&self, exchange: &Exchange, depth: u16) -> Interpreted {
-        let head = &exchange.response_head;
-        let content_type = header(head, "content-type");
-        let tags = headers(head, "x-robots-tag");
+        let content_type = exchange.header("content-type");
+        let tags: Vec<_> = exchange.headers("x-robots-tag").collect();
         let tags: Vec<&str> = tags.iter().map(|tag| tag.as_ref()).collect();
         let body = unpacked(&exchange.body);
-        if let Some(list) = self.read_list(exchange, content_type.as_deref(), &body, depth) {
-            return list;
-        }
-        let parsed = farol_parse::page(&PageInput {
+        let content = farol_parse::read(&PageInput {
             url: &exchange.url,
             content_type: content_type.as_deref(),
             body: &body,
@@ -103,41 +98,26 @@ impl Interpreter {
             agent: &self.agent,
             wants: self.wants,
         });
-        let modified = header(head, "last-modified").and_then(|text| Timestamp::parse(&text));
-        page_of(exchange, parsed, modified, depth)
-    }
-
-    /// Sitemaps and feeds are addresses to visit rather than pages.
-    fn read_list(
-        &self,
-        exchange: &Exchange,
-        content_type: Option<&str>,
-        body: &[u8],
-        depth: u16,
-    ) -> Option<Interpreted> {
-        let path = exchange.url.path().to_ascii_lowercase();
-        let sitemap_text = path.contains("sitemap") && path.ends_with(".txt");
-        if !matches!(farol_parse::sniff(content_type, body), Kind::Xml) && !sitemap_text {
-            return None;
-        }
         // What a list names counts as one link away from where the list stands.
-        let depth = depth.saturating_add(1);
-        if let Some(entries) = farol_parse::feed::parse(body, &exchange.url) {
-            let found = entries.into_iter().map(|entry| Found { url: entry.url, depth, hint: entry.updated });
-            return Some(Interpreted {
-                outcome: PageOutcome::List,
-                links: Vec::new(),
-                found: found.collect(),
-            });
+        let next = depth.saturating_add(1);
+        let list = |found| Interpreted { outcome: PageOutcome::List, links: Vec::new(), found };
+        match content {
+            Content::Page(parsed) => {
+                let modified = exchange.header("last-modified").and_then(|text| Timestamp::parse(&text));
+                page_of(exchange, *parsed, modified, depth)
+            }
+            Content::Feed(entries) => list(
+                entries
+                    .into_iter()
+                    .map(|entry| Found { url: entry.url, depth: next, hint: entry.updated })
+                    .collect(),
+            ),
+            Content::Sitemap(sitemap) => list(
+                (sitemap.into_entries().into_iter())
+                    .map(|entry| Found { url: entry.loc, depth: next, hint: entry.lastmod })
+                    .collect(),
+            ),
         }
-        let (sitemap, _) = farol_parse::sitemap::parse(body, &exchange.url);
-        let (farol_parse::sitemap::Sitemap::Index(entries) | farol_parse::sitemap::Sitemap::Urls(entries)) =
-            sitemap;
-        if entries.is_empty() {
-            return None;
-        }
-        let found = entries.into_iter().map(|entry| Found { url: entry.loc, depth, hint: entry.lastmod });
-        Some(Interpreted { outcome: PageOutcome::List, links: Vec::new(), found: found.collect() })
     }
 }
 
@@ -193,30 +173,6 @@ fn unpacked(body: &[u8]) -> Cow<'_, [u8]> {
     let mut plain = Vec::new();
     let _ = flate2::read::MultiGzDecoder::new(body).take(SITEMAP_BYTES_MAX).read_to_end(&mut plain);
     Cow::Owned(plain)
-}
-
-/// The first header of this name in an archived head.
-pub fn header<'a>(head: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
-    lines(head).find(|(key, _)| key.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| text(value))
-}
-
-/// All headers of this name in an archived head.
-pub fn headers<'a>(head: &'a [u8], name: &str) -> Vec<Cow<'a, str>> {
-    lines(head)
-        .filter(|(key, _)| key.eq_ignore_ascii_case(name.as_bytes()))
-        .map(|(_, value)| text(value))
-        .collect()
-}
-
-fn lines(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    head.split(|b| *b == b'\n').skip(1).filter_map(|line| {
-        let colon = line.iter().position(|b| *b == b':')?;
-        Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
-    })
-}
-
-fn text(value: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(value)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use super::followers::{ArchivedVisit, FollowerSet, Followers};
 use super::interpret::Interpreter;
 use anyhow::{Context, Result};
-use farol_base::PagePosition;
+use farol_base::{Host, PagePosition};
 use farol_store::pages::{ArchiveReader, Exchange};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ pub fn catch_up(
     let links = followers.linker.links.lock().watermark();
     let from = urls.min(links).min(hosts);
     let mut count = 0;
+    delete_hosts_again(followers, urls, hosts)?;
     if from >= end {
         return Ok(count);
     }
@@ -50,6 +51,22 @@ pub fn catch_up(
     followers.flush(end)?;
     followers.hosts.write(end)?;
     Ok(count)
+}
+
+/// Carries out removals of hosts that the last run may have ended before. They are not in the archive; each is
+/// remembered with the archive's end at that time, so a follower has done what lies before its watermark.
+fn delete_hosts_again(followers: &mut Followers, urls: PagePosition, hosts: PagePosition) -> Result<()> {
+    let removed: Vec<(Host, PagePosition)> =
+        followers.operator().removed().iter().map(|(host, end)| (host.clone(), *end)).collect();
+    for (host, end) in removed {
+        if end >= urls {
+            followers.urls.delete_host(&host)?;
+        }
+        if end >= hosts {
+            followers.hosts.forget(&host)?;
+        }
+    }
+    Ok(())
 }
 
 /// Notes again what belongs to these hashes of hosts, from the whole archive as far as the URL store had taken it in;
@@ -114,4 +131,96 @@ pub fn apply(
         robots: Some(&exchange.body),
     };
     followers.apply(&visit, interpreted, wanted)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::archive::{Opened, open};
+    use crate::config::Config;
+    use crate::fabric::Fabric;
+    use crate::folder::Folder;
+    use crate::operator::OperatorState;
+    use farol_base::{CanonicalUrl, Seeded, Timestamp};
+
+    pub fn url(text: &str) -> CanonicalUrl {
+        CanonicalUrl::parse(text).unwrap()
+    }
+
+    fn exchange(address: &str, body: &str) -> Exchange {
+        Exchange {
+            url: url(address),
+            fetched: Timestamp::from_secs(1_700_000_000),
+            address: None,
+            status: 200,
+            request_head: Vec::new(),
+            response_head: b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec(),
+            body: body.as_bytes().to_vec().into(),
+            truncated: None,
+            protocol: "http/1.1".into(),
+            revisit_of: None,
+            metadata: Vec::new(),
+        }
+    }
+
+    /// Opens the folder as a crawler does.
+    pub fn opened(folder: &Folder) -> Opened {
+        open(folder, &Config::default(), Fabric::local(&folder.tables()).unwrap(), true).unwrap()
+    }
+
+    /// A folder whose archive has a page and a robots.txt of each of two hosts, all of it taken in but by the index.
+    pub fn crawled(folder: &Folder) {
+        let Opened { mut archive, mut followers, interpreter, .. } = opened(folder);
+        let mut ids = Seeded::new(1);
+        for host in ["http://a.org", "http://b.org"] {
+            followers.add_seed(&url(&format!("{host}/"))).unwrap();
+            let robots = exchange(&format!("{host}/robots.txt"), "User-agent: *\nDisallow: /x");
+            let page = exchange(&format!("{host}/"), "<title>A page</title><a href=/more>More of it</a>");
+            for exchange in [robots, page] {
+                let encoded = farol_store::pages::encode(&exchange, &mut ids, 1);
+                let position = archive.append(&[encoded]).unwrap()[0];
+                apply(&mut followers, &interpreter, &exchange, position, FollowerSet::ALL).unwrap();
+            }
+        }
+        archive.sync().unwrap();
+        followers.flush(archive.end()).unwrap();
+        followers.hosts.write(archive.end()).unwrap();
+    }
+
+    /// Writes down that the host is to be removed, and does nothing of it: so a crash at the wrong moment leaves it.
+    pub fn order_removal(folder: &Folder, host: &Host) {
+        let end = opened(folder).archive.end();
+        let tables = Fabric::local(&folder.tables()).unwrap().tables;
+        OperatorState::open(tables).unwrap().remove_host(host, end).unwrap();
+    }
+
+    #[test]
+    fn a_host_is_removed_though_the_process_ends_before_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+        crawled(&folder);
+        let (a, b) = (url("http://a.org/"), url("http://b.org/"));
+        let knows = |opened: &mut Opened, page: &CanonicalUrl| {
+            let followers = &mut opened.followers;
+            followers.urls.compact_all().unwrap();
+            let more = page.join("/more").unwrap();
+            let known = [page, &more].map(|url| followers.urls.get(url).unwrap().is_some());
+            (known, followers.hosts.robots_text(&page.host()).is_some())
+        };
+        let mut before = opened(&folder);
+        assert_eq!(knows(&mut before, &a), ([true, true], true));
+        drop(before);
+        order_removal(&folder, &a.host());
+        let mut after = opened(&folder);
+        assert_eq!(knows(&mut after, &a), ([false, false], false));
+        assert_eq!(knows(&mut after, &b), ([true, true], true));
+        drop(after);
+        // A seed lets it back in, and a later start does not take that for what was removed.
+        let mut again = opened(&folder);
+        again.followers.add_seed(&a).unwrap();
+        drop(again);
+        let mut last = opened(&folder);
+        last.followers.find_seeds().unwrap();
+        assert_eq!(knows(&mut last, &a), ([true, false], false));
+    }
 }

@@ -24,8 +24,6 @@ pub struct Revisits {
     rules: PlannerConfig,
     planner: RevisitPlanner,
     delay_min: Duration,
-    /// Seconds of the planner in one of the clock.
-    speed: f64,
     rebalanced: Instant,
     /// When this process began to visit.
     began: Option<Timestamp>,
@@ -75,19 +73,9 @@ impl Revisits {
             rules,
             planner: RevisitPlanner::new(rules),
             delay_min: crawl.delay_min.get(),
-            speed: crawl.revisit_clock.max(1e-3),
             rebalanced: Instant::now(),
             began: None,
         }
-    }
-
-    fn secs(&self, at: Timestamp) -> f64 {
-        at.as_millis() as f64 / 1000.0 * self.speed
-    }
-
-    fn after(&self, now: Timestamp, secs: f64) -> Timestamp {
-        let secs = Duration::try_from_secs_f64(secs.max(0.0) / self.speed);
-        secs.map_or(Timestamp::NEVER, |secs| now + secs)
     }
 
     /// Reads what the records of visited pages say, as when a crawl begins, and shows each to `also`.
@@ -102,10 +90,10 @@ impl Revisits {
         let counts = urls.counts();
         if counts.collected + counts.unmerged > 0 {
             urls.compact_all()?;
-            let (delay, now) = (self.delay_min.as_secs_f64() * self.speed, self.secs(now));
+            let (delay, now) = (self.delay_min.as_secs_f64(), secs(now));
             urls.walk(Walk::Visited, &mut |host, path, record| {
-                let (memo, last) = (PageBelief::from_bytes(record.memo), self.secs(record.last_visit));
-                planner.recall(host.hash(), delay, &memo, last, now);
+                let (page_belief, last) = (PageBelief::from_bytes(record.memo), secs(record.last_visit));
+                planner.recall(host.hash(), delay, &page_belief, last, now);
                 also(host, path, record);
             })?;
         }
@@ -116,43 +104,40 @@ impl Revisits {
 
     /// Says when a page is visited next, and what to remember of it.
     pub fn visited(&mut self, facts: &Facts<'_>) -> ([u8; 8], Timestamp) {
-        let now = self.secs(facts.now);
+        let now = secs(facts.now);
         let host = facts.url.host_hash();
         let seen_before = facts.before.filter(|record| record.visits > 0);
-        let before =
-            seen_before.map(|record| (PageBelief::from_bytes(record.memo), self.secs(record.last_visit)));
+        let before = seen_before.map(|record| (PageBelief::from_bytes(record.memo), secs(record.last_visit)));
         let is_there = matches!(facts.outcome, VisitOutcome::Page | VisitOutcome::Unchanged) && facts.is_page;
         if !is_there {
             let memo = before.map(|(memo, last)| self.planner.lost(host, memo, last, now).to_bytes());
             return (memo.unwrap_or_default(), self.by_interval(facts));
         }
-        // In accelerated time, dates of other clocks mean nothing.
-        let modified = facts.modified.filter(|_| self.speed == 1.0).map(|at| self.secs(at));
         let observed = match (seen_before, before) {
             // After a miss nobody knows since when it is as it is.
             (Some(record), _) if record.state != State::Collected || record.failures > 0 => None,
-            (_, before) => signal::last_modified(now, before.map(|(_, last)| last), modified, facts.changed),
+            (_, before) => {
+                let last = before.map(|(_, last)| last);
+                signal::last_modified(now, last, facts.modified.map(secs), facts.changed)
+            }
         };
-        let delay = facts.delay.unwrap_or_default().max(self.delay_min).as_secs_f64() * self.speed;
+        let delay = facts.delay.unwrap_or_default().max(self.delay_min).as_secs_f64();
         // What came due while nobody was there says nothing of how late visits are.
         let due = seen_before.map(|record| record.due);
-        let due = due.filter(|due| self.began.is_some_and(|began| *due >= began)).map(|due| self.secs(due));
+        let due = due.filter(|due| self.began.is_some_and(|began| *due >= began)).map(secs);
         let seen = Seen { host, delay, now, due, before, observed, weight: weight_of(facts) };
-        let Planned { memo, due } = self.planner.visited(&seen);
+        let Planned { page_belief, due } = self.planner.visited(&seen);
         let due = match self.kind {
-            RevisitKind::Optimal => self.after(facts.now, due - now),
+            RevisitKind::Optimal => after(facts.now, due - now),
             RevisitKind::Interval => self.by_interval(facts),
         };
-        (memo.to_bytes(), due)
+        (page_belief.to_bytes(), due)
     }
 
     fn by_interval(&self, facts: &Facts<'_>) -> Timestamp {
         let visits = facts.before.map_or(0, |record| record.visits);
         let missed = matches!(facts.outcome, VisitOutcome::Gone | VisitOutcome::Failed);
-        let since = |record: &Record| {
-            let secs = self.speed * facts.now.since(record.last_visit).as_secs_f64();
-            Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX)
-        };
+        let since = |record: &Record| facts.now.since(record.last_visit);
         let history = History {
             visited: match facts.outcome {
                 VisitOutcome::Gone => Visited::Gone,
@@ -170,10 +155,7 @@ impl Revisits {
                 _ => u32::from(missed),
             },
         };
-        match self.interval.next_visit(facts.now, &history) {
-            Timestamp::NEVER => Timestamp::NEVER,
-            due => self.after(facts.now, due.since(facts.now).as_secs_f64()),
-        }
+        self.interval.next_visit(facts.now, &history)
     }
 
     pub fn forget(&mut self, host: &Host) {
@@ -196,32 +178,180 @@ impl Revisits {
 
     /// How fresh everything is believed to be.
     pub fn freshness(&self, now: Timestamp) -> Option<Freshness> {
-        self.shown(self.planner.freshness(self.secs(now)))
+        shown(self.planner.freshness(secs(now)))
     }
 
     pub fn host_freshness(&self, host: &Host, now: Timestamp) -> Option<Freshness> {
-        self.shown(self.planner.host_freshness(host.hash(), self.secs(now))?)
+        shown(self.planner.host_freshness(host.hash(), secs(now))?)
     }
 
-    fn shown(&self, (pages, sum): (u64, FreshnessSum)) -> Option<Freshness> {
-        (sum.weight > 0.0).then(|| Freshness {
-            pages,
-            fresh: (sum.fresh / sum.weight).clamp(0.0, 1.0),
-            age: Duration::try_from_secs_f64(sum.age / sum.weight / self.speed).unwrap_or_default(),
-        })
-    }
-
-    /// Why a page is visited when it is; times are of the clock.
+    /// Why a page is visited when it is.
     pub fn explain(&self, url: &CanonicalUrl, record: &Record, now: Timestamp) -> Reason {
         let memo = PageBelief::from_bytes(record.memo);
-        let host = url.host_hash();
-        let reason = self.planner.explain(host, &memo, self.secs(record.last_visit), self.secs(now));
-        Reason {
-            rate: reason.rate * self.speed,
-            worth: reason.worth / self.speed,
-            price: reason.price / self.speed,
-            interval: reason.interval / self.speed,
-            ..reason
+        self.planner.explain(url.host_hash(), &memo, secs(record.last_visit), secs(now))
+    }
+}
+
+/// An instant as the planner counts it.
+fn secs(at: Timestamp) -> f64 {
+    at.as_millis() as f64 / 1000.0
+}
+
+fn after(now: Timestamp, secs: f64) -> Timestamp {
+    let secs = Duration::try_from_secs_f64(secs.max(0.0));
+    secs.map_or(Timestamp::NEVER, |secs| now + secs)
+}
+
+fn shown((pages, sum): (u64, FreshnessSum)) -> Option<Freshness> {
+    (sum.weight > 0.0).then(|| Freshness {
+        pages,
+        fresh: (sum.fresh / sum.weight).clamp(0.0, 1.0),
+        age: Duration::try_from_secs_f64(sum.age / sum.weight).unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_base::{ContentHash, PagePosition};
+    use farol_store::urls::{Naive, Visit};
+    use farol_synthetic::{Page, WebConfig, World};
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
+    /// A Web of 800 pages that change, crawled in simulated time.
+    struct SimulatedCrawl {
+        world: World,
+        urls: Naive,
+        hosts: Vec<SimulatedHost>,
+    }
+
+    #[derive(Clone)]
+    struct SimulatedHost {
+        /// Its pages by when they are due.
+        due: BinaryHeap<Reverse<(Timestamp, Page)>>,
+        /// When it may be asked next.
+        free: Timestamp,
+    }
+
+    impl SimulatedHost {
+        /// When its next visit can be made.
+        fn next(&self) -> Timestamp {
+            self.due.peek().map_or(Timestamp::NEVER, |Reverse((at, _))| *at.max(&self.free))
         }
+    }
+
+    const DELAY: Duration = Duration::from_secs(400);
+
+    fn config(kind: RevisitKind) -> Config {
+        let mut config = Config::default();
+        let span = |text: &str| text.parse().unwrap();
+        let crawl = &mut config.crawl;
+        (crawl.revisit, crawl.revisit_mean, crawl.revisit_min) = (kind, span("600s"), span("600s"));
+        (crawl.revisit_first, crawl.revisit_max, crawl.delay_min) = (span("1h"), span("1440h"), span("400s"));
+        config
+    }
+
+    fn url_of(page: Page) -> CanonicalUrl {
+        CanonicalUrl::parse(&format!("http://h{}/{}", page.host, page.number)).unwrap()
+    }
+
+    impl SimulatedCrawl {
+        fn new() -> SimulatedCrawl {
+            let config = WebConfig { hosts: 30, pages: 800, skew: 0.3, ..WebConfig::tame() };
+            let world = World::new(WebConfig { change_rate: 3.0, ..config }).unwrap();
+            let start = world.clock(Duration::ZERO);
+            let host = SimulatedHost { due: BinaryHeap::new(), free: start };
+            let mut hosts = vec![host; world.hosts() as usize];
+            world.all_pages().for_each(|page| hosts[page.host as usize].due.push(Reverse((start, page))));
+            SimulatedCrawl { world, urls: Naive::new(), hosts }
+        }
+
+        /// Makes all visits that are due before `end`, in their order.
+        fn visit_until(&mut self, end: Timestamp, revisits: &mut Revisits) {
+            loop {
+                let soonest = self.hosts.iter_mut().min_by_key(|host| host.next()).unwrap();
+                let now = soonest.next();
+                if now >= end {
+                    return;
+                }
+                let Some(Reverse((_, page))) = soonest.due.pop() else { unreachable!("it is due") };
+                let (url, before) = (url_of(page), self.urls.get(&url_of(page)).unwrap());
+                let content_hash = ContentHash::of(&self.world.version(page, now).number.to_be_bytes());
+                let changed = before.as_ref().is_none_or(|record| record.content_hash != content_hash);
+                if revisits.planner.is_unbalanced() {
+                    revisits.rebalance(0);
+                }
+                let (before, outcome) = (before.as_ref(), VisitOutcome::Page);
+                let (memo, due) = revisits.visited(&Facts {
+                    url: &url,
+                    now,
+                    before,
+                    outcome,
+                    changed,
+                    is_page: true,
+                    modified: None,
+                    delay: None,
+                    rank: 0.0,
+                    clicks: 1.0,
+                });
+                let position = Some(PagePosition::default());
+                let download = Duration::ZERO;
+                let visit = Visit { at: now, outcome, content_hash, changed, position, download, due, memo };
+                self.urls.visited(&url, &visit).unwrap();
+                soonest.due.push(Reverse((due, page)));
+                soonest.free = now + DELAY;
+            }
+        }
+
+        /// The share of pages that are at `now` what they were when they were visited last.
+        fn truly_fresh(&self, now: Timestamp) -> f64 {
+            let is_fresh = |page: &Page| {
+                let seen = self.urls.get(&url_of(*page)).unwrap().unwrap().last_visit;
+                self.world.version(*page, seen).number == self.world.version(*page, now).number
+            };
+            self.world.all_pages().filter(is_fresh).count() as f64 / self.world.pages() as f64
+        }
+    }
+
+    #[track_caller]
+    fn check_said_is_true(kind: RevisitKind) {
+        let (mut crawl, mut revisits) = (SimulatedCrawl::new(), Revisits::new(&config(kind)));
+        let start = crawl.world.clock(Duration::ZERO);
+        revisits.recall(&mut crawl.urls, start).unwrap();
+        let (mut said, mut truly, mut samples) = (0.0, 0.0, 0.0);
+        // 33 hours, the last 11 of them measured every half hour.
+        for half_hour in 1..=66 {
+            let now = start + Duration::from_secs(1800 * half_hour);
+            crawl.visit_until(now, &mut revisits);
+            if half_hour > 44 {
+                let freshness = revisits.freshness(now).unwrap();
+                assert_eq!(freshness.pages, 800);
+                said += freshness.fresh;
+                truly += crawl.truly_fresh(now);
+                samples += 1.0;
+            }
+        }
+        let (said, truly) = (said / samples, truly / samples);
+        assert!((said - truly).abs() < 0.05, "{kind:?}: it says {said}, the truth is {truly}");
+        assert!((0.2..0.95).contains(&truly), "{kind:?}: {truly}");
+        // What was learnt is there after a restart.
+        let now = start + Duration::from_secs(1800 * 66);
+        let before = revisits.freshness(now).unwrap();
+        let mut again = Revisits::new(&config(kind));
+        again.recall(&mut crawl.urls, now).unwrap();
+        let after = again.freshness(now).unwrap();
+        assert_eq!(after.pages, before.pages);
+        assert!((after.fresh - before.fresh).abs() < 0.01, "{kind:?}: {before:?}, then {after:?}");
+    }
+
+    #[test]
+    fn what_is_said_of_freshness_is_true_with_planned_visits() {
+        check_said_is_true(RevisitKind::Optimal);
+    }
+
+    #[test]
+    fn what_is_said_of_freshness_is_true_with_the_interval_rule() {
+        check_said_is_true(RevisitKind::Interval);
     }
 }

@@ -1,6 +1,7 @@
 //! Asks the engine over its own API: the running one, or one started just for the question.
 
 use super::Place;
+use crate::admin_key;
 use crate::engine::{Roles, Running};
 use crate::folder::Folder;
 use anyhow::{Context, Result, bail};
@@ -32,10 +33,12 @@ pub fn ask(place: &Place, path: &str, wants: Wants) -> Result<serde_json::Value>
                 place.data.display()
             );
         };
-        return get(address, path, &place.settings()?.serve.admin_token);
+        return get(address, path, &admin_key::read(folder.path(), &place.settings()?));
     }
     let mut config = place.settings()?;
     config.serve.listen = "127.0.0.1:0".to_string();
+    // The engine that is started here takes the same.
+    config.serve.admin_token = admin_key::draw(folder.path(), &config)?;
     let token = config.serve.admin_token.clone();
     let running = Running::start(
         folder,
@@ -59,9 +62,8 @@ fn get(address: SocketAddr, path: &str, token: &str) -> Result<serde_json::Value
     let gone = || format!("the engine at http://{address} does not answer");
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(3)).with_context(gone)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    // Behind a proxy, being on this machine does not open the numbers; the token does.
-    let token = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n{token}\r\n")
+    let token = format!("Authorization: Bearer {token}");
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n{token}\r\n\r\n")
         .with_context(gone)?;
     let mut bytes = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).with_context(gone)?;

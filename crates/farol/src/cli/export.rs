@@ -14,7 +14,7 @@ use std::process::ExitCode;
 pub struct Export {
     /// What to write
     #[arg(value_enum)]
-    what: What,
+    what: ExportKind,
     #[command(flatten)]
     place: Place,
     /// Write to this file instead of standard output
@@ -29,7 +29,7 @@ pub struct Export {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum What {
+enum ExportKind {
     /// Indexed pages with their text, one JSON object per line
     Pages,
     /// Addresses of indexed pages, one per line
@@ -49,14 +49,14 @@ pub fn run(args: &Export) -> Result<ExitCode> {
         None => Box::new(BufWriter::new(std::io::stdout().lock())),
     };
     match args.what {
-        What::Pages => pages(&searcher(&folder)?, &mut out)?,
-        What::Urls => {
+        ExportKind::Pages => pages(&searcher(&folder)?, &mut out)?,
+        ExportKind::Urls => {
             for url in searcher(&folder)?.all_urls() {
                 writeln!(out, "{}", url?)?;
             }
         }
-        What::Visits => visits(&folder, &mut out)?,
-        What::Graph => {
+        ExportKind::Visits => visits(&folder, &mut out)?,
+        ExportKind::Graph => {
             let _lock = folder.lock().context("the graph is read from a folder that nobody writes to")?;
             let mut graph = super::host_graph::read(&folder, &args.agent)?;
             if let Some(path) = &args.geo {

@@ -73,8 +73,13 @@ pub fn run_until_stopped(
         }
     };
     if let Some(address) = listening {
-        progress
-            .say(&format!("Search at http://{address} — dashboard at http://{address}/admin — Ctrl-C stops"));
+        progress.say(&format!("Search at http://{address} — Ctrl-C stops"));
+        // A token of the operator's own is not shown: whoever set it knows it.
+        let dashboard = match running.own_key() {
+            Some(key) => format!("http://{address}/admin/enter?key={key}"),
+            None => format!("http://{address}/admin"),
+        };
+        progress.say(&format!("Dashboard at {dashboard}"));
     }
     if roles.crawl && anonymous {
         progress.say(

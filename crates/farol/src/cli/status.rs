@@ -1,6 +1,8 @@
 //! `farol status`: how the engine is doing, in a screen of text.
 
 use super::{Place, ask};
+use crate::admin_key;
+use crate::folder::Folder;
 use crate::progress::{grouped, size, span};
 use anyhow::Result;
 use serde_json::Value;
@@ -21,10 +23,22 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode> {
     let status = ask::ask(&args.place, "/api/v1/status", ask::Wants::Now)?;
     let text = match args.json {
         true => format!("{}\n", serde_json::to_string_pretty(&status)?),
-        false => table(&status),
+        false => table(&status) + &dashboard(&args.place)?,
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the running engine's dashboard opens; the link has the key, which whoever may read the folder may have.
+fn dashboard(place: &Place) -> Result<String> {
+    let folder = Folder::open(&place.data)?;
+    let Some(address) = folder.listening().filter(|_| folder.is_locked()) else { return Ok(String::new()) };
+    let config = place.settings()?;
+    let link = match config.serve.admin_token.as_str() {
+        "" => format!("http://{address}/admin/enter?key={}", admin_key::read(folder.path(), &config)),
+        _ => format!("http://{address}/admin"),
+    };
+    Ok(format!("{:<12} {link}\n", "dashboard"))
 }
 
 fn table(status: &Value) -> String {

@@ -123,8 +123,6 @@ section! {
         revisit_mean: Span = Span::days(7),
         /// Part of what a host bears that is kept for pages never visited, while there are such, from 0 to 0.9.
         discovery: f64 = 0.3,
-        /// How fast time passes for revisits, for trials: with 1000, a day lasts 86 seconds.
-        revisit_clock: f64 = 1.0,
         /// Shortest time between two visits of a page.
         revisit_min: Span = Span::hours(6),
         /// Time until the first revisit of a new page.
@@ -161,10 +159,14 @@ section! {
 section! {
     /// The search page and the API.
     Serve {
-        /// Address and port to listen on. Beyond loopback, admin pages need `admin_token`.
+        /// Address and port to listen on.
         listen: String = "127.0.0.1:8080".to_string(),
-        /// Secret for the admin pages when asked from another machine; empty = loopback only.
+        /// Secret that opens the admin pages, 16 characters or more; empty = one is drawn and kept in the data
+        /// folder, in `admin.key`.
         admin_token: String = String::new(),
+        /// Names under which people reach this engine, besides public_url. Requests for other names are refused, so that
+        /// no stranger's name can be pointed here.
+        names: Vec<String> = Vec::new(),
         /// Requests that one client may make per minute.
         rate_per_minute: u32 = 600,
         /// Take the client's address from X-Forwarded-For: only behind a proxy of your own.
@@ -234,9 +236,6 @@ impl Config {
         if !(0.0..=0.9).contains(&self.crawl.discovery) {
             bail!("crawl.discovery is {}, choose a share from 0 to 0.9", self.crawl.discovery);
         }
-        if !(1e-3..=1e6).contains(&self.crawl.revisit_clock) {
-            bail!("crawl.revisit_clock is {}, choose 1 but for trials", self.crawl.revisit_clock);
-        }
         if self.crawl.agent.is_empty()
             || !self.crawl.agent.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-' || b == b'_')
         {
@@ -244,6 +243,13 @@ impl Config {
         }
         if self.serve.results_per_page == 0 || self.serve.results_per_page > 100 {
             bail!("serve.results_per_page is {}, choose 1 to 100", self.serve.results_per_page);
+        }
+        let token = self.serve.admin_token.len();
+        if token > 0 && token < farol_front::TOKEN_BYTES_MIN {
+            bail!(
+                "serve.admin_token has {token} characters and could be guessed; take {} or more",
+                farol_front::TOKEN_BYTES_MIN
+            );
         }
         Ok(())
     }

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// So many times as long as computing ranks took, they are left alone: a growing crawl spends a fiftieth of a thread on them.
-const RANK_RESTS: u32 = 50;
+/// Time until ranks are computed again, as a multiple of the time that it took: a growing crawl spends a fiftieth of a
+/// thread on them.
+const RANK_IDLE_FACTOR: u32 = 50;
 
 /// What the watch looks at.
 pub struct Watched {
@@ -144,7 +145,7 @@ impl ControlWorker {
             // A full disk, most likely; the ranks of before stay in use.
             Err(error) => tracing::warn!(error = %error, "ranks wait"),
         }
-        self.rank_rests = Some(Instant::now() + begun.elapsed() * RANK_RESTS);
+        self.rank_rests = Some(Instant::now() + begun.elapsed() * RANK_IDLE_FACTOR);
         true
     }
 }

@@ -318,3 +318,45 @@ impl IndexWorker {
         self.progress.trouble.lock().clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::replay::tests::{crawled, opened, order_removal, url};
+    use crate::folder::Folder;
+
+    /// Lets an indexer take in what the archive has; which of the two pages can be found then.
+    fn indexed(folder: &Folder) -> [bool; 2] {
+        let opened = opened(folder);
+        let indexer = Indexer::start(Sources {
+            dir: folder.index(),
+            options: ShardOptions::default(),
+            fabric: opened.followers.fabric.clone(),
+            links: opened.links.clone(),
+            archive: opened.archive.reader(),
+            interpreter: opened.interpreter.clone(),
+            commit_every: Duration::from_secs(1),
+        });
+        let (indexer, begun) = (indexer.unwrap(), Instant::now());
+        while !indexer.progress().caught_up.load(Ordering::SeqCst) {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        indexer.stop().unwrap();
+        let searcher = Shard::open(&folder.index(), ShardOptions::default()).unwrap().searcher();
+        ["http://a.org/", "http://b.org/"].map(|page| searcher.document(&url(page)).unwrap().is_some())
+    }
+
+    #[test]
+    fn a_host_leaves_the_index_though_the_process_ends_before_it_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+        crawled(&folder);
+        assert_eq!(indexed(&folder), [true, true]);
+        order_removal(&folder, &url("http://a.org/").host());
+        assert_eq!(indexed(&folder), [false, true]);
+        // Nor does it come back when the index is built anew.
+        std::fs::remove_dir_all(folder.index()).unwrap();
+        assert_eq!(indexed(&folder), [false, true]);
+    }
+}

@@ -62,6 +62,8 @@ fn search_next_page_suggestion_admin_and_a_hostile_title() {
 
     // The dashboard shows the crawl and can stop it.
     browser.open(&format!("{home}/admin"));
+    browser.wait("the door", |browser| browser.count("input[type=password]") == 1);
+    browser.open(&format!("{home}/admin/enter?key={}", farol.key()));
     browser.wait("charts", |browser| browser.count("svg") > 0);
     assert!(browser.text("main").contains("300"), "{}", browser.text("main"));
     browser.click("form[action*=pause] button");
@@ -78,6 +80,10 @@ fn a_phone_sees_everything_without_scrolling_sideways() {
     let (_data, _web, mut farol) = engine();
     let home = format!("http://{}", farol.address());
     let browser = Browser::start(390, 800);
+    browser.open(&format!("{home}/admin/login"));
+    let too_wide = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+    assert_eq!(browser.run(too_wide), false, "the door is too wide");
+    browser.open(&format!("{home}/admin/enter?key={}", farol.key()));
     for path in
         ["/", "/search?q=site%3Aweb.test", "/search?q=nothingatall", "/about", "/admin", "/admin/hosts"]
     {

@@ -59,9 +59,7 @@ fn a_changed_index_is_not_answered_from_memory() {
     let some = |answer: &Value| answer["total"].as_u64().unwrap_or(0);
     assert!(some(&farol.json(&question)) > 0 && some(&farol.json(&question)) > 0);
     let address = farol.address();
-    let body = format!("{{\"host\":\"http://{host}\"}}");
-    let line = "POST /api/v1/admin/remove-host HTTP/1.0";
-    let reply = crate::fixture::request(address, line, &["Content-Type: application/json"], &body);
+    let reply = farol.order("remove-host", &serde_json::json!({ "host": format!("http://{host}") }));
     assert_eq!(reply.status, 200, "{}", reply.body);
     // As soon as the index has taken it in, nobody is shown the pages any more.
     farol.wait_for("the host to leave the index", |_| {

@@ -1,6 +1,6 @@
 //! Whole crawls of the made-up Web, judged by the checker that comes with it.
 
-use crate::fixture::{Data, Farol, PATIENCE, Web, request};
+use crate::fixture::{Data, Farol, PATIENCE, Web};
 use farol_synthetic::WebConfig;
 use std::time::{Duration, Instant};
 
@@ -75,22 +75,17 @@ fn the_operator_pauses_adds_and_removes() {
     let status = farol.wait_until_idle();
     let first = status["index"]["documents"].as_u64().unwrap();
     assert!(first > 0 && first < 90, "only the seed's host is crawled: {first}");
-    let address = farol.address();
-    let order = |path: &str, body: serde_json::Value| {
-        let headers = ["Content-Type: application/json"];
-        request(address, &format!("POST /api/v1/admin/{path} HTTP/1.0"), &headers, &body.to_string())
-    };
-    assert_eq!(order("pause", serde_json::json!({})).status, 200);
+    assert_eq!(farol.order("pause", &serde_json::json!({})).status, 200);
     farol.wait_for("the pause", |status| status["state"] == "paused");
     let seed = serde_json::json!({ "url": format!("http://{}/", name(1)) });
-    assert_eq!(order("seeds", seed).status, 200);
+    assert_eq!(farol.order("seeds", &seed).status, 200);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(farol.json("/api/v1/status")["index"]["documents"].as_u64(), Some(first), "it is paused");
-    assert_eq!(order("resume", serde_json::json!({})).status, 200);
+    assert_eq!(farol.order("resume", &serde_json::json!({})).status, 200);
     farol.wait_for("the second host", |status| status["index"]["documents"].as_u64() > Some(first));
     farol.wait_until_idle();
     let remove = serde_json::json!({ "host": format!("http://{}", name(0)) });
-    assert_eq!(order("remove-host", remove).status, 200);
+    assert_eq!(farol.order("remove-host", &remove).status, 200);
     let gone = format!("/api/v1/search?q=site:{}", name(0));
     let begun = Instant::now();
     while farol.json(&gone)["total"] != 0 {

@@ -128,7 +128,24 @@ impl Farol {
     }
 
     pub fn get(&mut self, path: &str) -> Reply {
-        get(self.address(), path, &[])
+        let address = self.address();
+        get(address, path, &[&self.bearer()])
+    }
+
+    /// The operator's key, drawn by the engine.
+    pub fn key(&self) -> String {
+        std::fs::read_to_string(self.data.join("admin.key")).unwrap_or_default().trim().to_string()
+    }
+
+    /// The header that opens what is the operator's.
+    pub fn bearer(&self) -> String {
+        format!("Authorization: Bearer {}", self.key())
+    }
+
+    /// A request that changes something, by the operator.
+    pub fn order(&mut self, path: &str, body: &Value) -> Reply {
+        let headers = ["Content-Type: application/json", &self.bearer()];
+        request(self.address(), &format!("POST /api/v1/admin/{path} HTTP/1.0"), &headers, &body.to_string())
     }
 
     #[track_caller]
@@ -236,9 +253,12 @@ pub fn get(address: SocketAddr, path: &str, headers: &[&str]) -> Reply {
 pub fn request(address: SocketAddr, line: &str, headers: &[&str], body: &str) -> Reply {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-    write!(stream, "{line}\r\nHost: {address}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
-        .unwrap();
+    let own_host = format!("Host: {address}");
+    let host =
+        headers.iter().find(|header| header.starts_with("Host: ")).unwrap_or(&own_host.as_str()).to_string();
+    let others = headers.iter().filter(|header| !header.starts_with("Host: "));
+    let headers: String = others.map(|header| format!("{header}\r\n")).collect();
+    write!(stream, "{line}\r\n{host}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let text = String::from_utf8_lossy(&bytes).into_owned();

@@ -17,7 +17,7 @@ impl Nginx {
     fn start(hosts: &[(&str, &[(&str, &str)])]) -> Nginx {
         let dir = tempfile::tempdir().unwrap();
         let port = free_port();
-        let root = dir.path().display();
+        let root = dir.path().display().to_string();
         let mut servers = String::new();
         for (i, (name, pages)) in hosts.iter().enumerate() {
             for (path, content) in *pages {
@@ -31,6 +31,20 @@ impl Nginx {
                 i + 1
             ));
         }
+        Nginx::run(dir, port, &servers)
+    }
+
+    /// Passes everything on to another server, as plainly as it can be written.
+    fn proxy(to: std::net::SocketAddr, more: &str) -> Nginx {
+        let port = free_port();
+        let servers = format!(
+            "server {{ listen 127.0.9.1:{port}; location / {{ {more} proxy_pass http://{to}; }} }}\n"
+        );
+        Nginx::run(tempfile::tempdir().unwrap(), port, &servers)
+    }
+
+    fn run(dir: tempfile::TempDir, port: u16, servers: &str) -> Nginx {
+        let root = dir.path().display();
         let text = format!(
             "daemon off; master_process off; worker_processes 1; pid {root}/pid; error_log {root}/error.log;\n\
              events {{ worker_connections 64; }}\n\
@@ -152,4 +166,43 @@ fn two_sites_behind_nginx_are_crawled_by_the_rules() {
         let pause = (pair[1].0 - pair[1].1) - pair[0].0;
         assert!(pause >= 0.295, "only {pause:.3} s between {} and {}", pair[0].4, pair[1].4);
     }
+}
+
+#[test]
+fn a_proxy_opens_the_dashboard_to_nobody_and_locks_nobody_out() {
+    let data = Data::new();
+    data.configure("[identity]\npublic_url = 'https://search.example.org'\n");
+    let web = crate::fixture::Web::start(farol_synthetic::WebConfig {
+        hosts: 1,
+        pages: 3,
+        ..farol_synthetic::WebConfig::tame()
+    });
+    let mut farol = Farol::up(&data, &web, &["--delay", "0"]);
+    let address = farol.address();
+    let key = farol.bearer();
+    let ask = |nginx: &Nginx, path: &str, headers: &[&str]| {
+        crate::fixture::get(std::net::SocketAddr::from(([127, 0, 9, 1], nginx.port)), path, headers).status
+    };
+    let plain = Nginx::proxy(address, "");
+    let named =
+        Nginx::proxy(address, "proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr;");
+    for (nginx, host) in [(&plain, "127.0.0.1"), (&named, "search.example.org")] {
+        let host = format!("Host: {host}");
+        for path in ["/admin", "/admin/hosts", "/api/v1/status", "/api/v1/hosts", "/metrics"] {
+            assert_eq!(ask(nginx, path, &[&host]), 401, "{path} with {host}");
+            assert_eq!(ask(nginx, path, &[&host, &key]), 200, "{path} with {host} and the key");
+        }
+        assert_eq!(ask(nginx, "/", &[&host]), 200);
+        // Ten wrong tokens from everybody's one address do not lock the operator out.
+        for _ in 0..12 {
+            assert!(matches!(
+                ask(nginx, "/api/v1/status", &[&host, "Authorization: Bearer guess"]),
+                401 | 429
+            ));
+        }
+        assert_eq!(ask(nginx, "/api/v1/status", &[&host, &key]), 200);
+    }
+    // A name that somebody pointed here reads nothing, not even the search page.
+    assert_eq!(ask(&named, "/search?q=a", &["Host: evil.example.net"]), 421);
+    farol.interrupt();
 }

@@ -107,7 +107,8 @@ async fn header_bytes_that_are_no_text() {
         b"HTTP/1.1 302 Found\r\nServer: caf\xe9\r\nLocation: /\xc3\xa9\xff\r\nContent-Length: 0\r\n\r\n"
             .to_vec();
     let response = Server::saying(said.clone()).await.fetcher().get(get("http://h.test/")).await.unwrap();
-    assert_eq!(response.headers.get("server"), Some("caf\u{fffd}"));
+    let head = response.response_head;
+    assert!(head.windows(16).any(|line| line == b"\r\nServer: caf\xe9\r\n"), "{}", head.escape_ascii());
     assert_eq!(response.location.unwrap().as_str(), "http://h.test/%C3%A9%EF%BF%BD");
     said.splice(..0, *b"HTTP/1.1 100 \x01\r\n\r\n");
     let _ = seen(&said).await;

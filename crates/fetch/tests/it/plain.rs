@@ -17,7 +17,6 @@ async fn a_page_arrives_with_all_that_is_known_about_it() {
     let fetcher = server.fetcher();
     let first = fetcher.get(get("http://h.test/a?b=c")).await.unwrap();
     assert_eq!((first.status, &first.body[..], first.truncated), (200, "<p>olá".as_bytes(), None));
-    assert_eq!(first.headers.get("Content-Type"), Some("text/html"));
     assert_eq!((first.protocol, first.address), ("http/1.1", server.address));
     assert!(first.connect.is_some() && first.first_byte <= first.total);
     let asked = String::from_utf8(first.request_head).unwrap();
@@ -25,6 +24,7 @@ async fn a_page_arrives_with_all_that_is_known_about_it() {
     assert!(asked.ends_with("\r\n\r\n"));
     let answered = String::from_utf8(first.response_head).unwrap();
     assert!(answered.starts_with("HTTP/1.1 200 OK\r\n"), "{answered}");
+    assert!(answered.contains("\r\nContent-Type: text/html\r\n"), "{answered}");
     assert!(answered.contains("\r\nX-Archive-Orig-Content-Length: 7\r\n"), "{answered}");
     assert!(answered.ends_with("\r\nContent-Length: 7\r\n\r\n"), "{answered}");
 
@@ -47,7 +47,8 @@ async fn an_unchanged_page_is_not_sent_again() {
     .await;
     let fetcher = server.fetcher();
     let mut request = get("http://h.test/");
-    request.etag = fetcher.get(request.clone()).await.unwrap().headers.get("etag").map(str::to_string);
+    let first = String::from_utf8(fetcher.get(request.clone()).await.unwrap().response_head).unwrap();
+    request.etag = first.lines().find_map(|line| line.strip_prefix("Etag: ")).map(str::to_string);
     request.last_modified = Some("Mon, 06 May 2024 07:08:09 GMT".to_string());
     for _ in 0..2 {
         let again = fetcher.get(request.clone()).await.unwrap();

@@ -2,13 +2,13 @@
 //!
 //! Who may pass:
 //! 1. whoever sends the admin token as `Authorization: Bearer`;
-//! 2. whoever logged in with it (a cookie names the session);
-//! 3. whoever sits at this machine: the peer is a loopback address, no header says that a proxy passed the
-//!    request on, the name used for us can only mean this machine (DNS rebinding), and the settings name no public
-//!    address and no trusted proxy. Behind a proxy every visitor's peer is a loopback address, so there the token
-//!    is needed.
+//! 2. whoever logged in with it, by the form or by the link with the token in it (a cookie names the session).
 //!
-//! A wrong token costs its sender one of ten tries a minute.
+//! Where a request comes from opens nothing: behind a proxy every visitor's peer is a loopback address, and a plain
+//! `proxy_pass` says nothing of the visitor. Whoever sits at the machine reads the token in the data folder.
+//!
+//! A wrong token costs its sender one of ten tries a minute. The right one always passes, so that nobody can lock the
+//! operator out; what keeps guessers out is its length ([`crate::TOKEN_BYTES_MIN`]).
 
 use super::session::is_same;
 use crate::client;
@@ -28,21 +28,20 @@ pub(crate) const COOKIE: &str = "farol_session";
 /// Proof that the asker may see the admin pages; for requests that change something, also that they came from
 /// our own pages or from a program.
 pub(crate) struct Admin {
-    how: How,
+    how: AccessBy,
     form_token: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum AccessBy {
     Token,
     Session,
-    Loopback,
 }
 
 impl Admin {
     /// Whether there is a session to leave.
     pub fn has_session(&self) -> bool {
-        self.how == How::Session
+        self.how == AccessBy::Session
     }
 
     /// The hidden field that shows that a form is ours.
@@ -79,55 +78,39 @@ impl FromRequestParts<Arc<Shared>> for Admin {
         }
         let session = client::cookie(&parts.headers, COOKIE).unwrap_or("");
         let form_token = match how {
-            How::Session => shared.sessions.find(session, shared.now()).unwrap_or_default(),
-            How::Token | How::Loopback => shared.sessions.form_token(),
+            AccessBy::Session => shared.sessions.find(session, shared.now()).unwrap_or_default(),
+            AccessBy::Token => shared.sessions.form_token(),
         };
         Ok(Admin { how, form_token })
     }
 }
 
-fn enter(shared: &Shared, parts: &Parts) -> Result<How, Failure> {
+fn enter(shared: &Shared, parts: &Parts) -> Result<AccessBy, Failure> {
     if let Some(token) = client::bearer(&parts.headers) {
-        return check_token(shared, parts, token).map(|()| How::Token);
+        return check_token(shared, parts, token).map(|()| AccessBy::Token);
     }
     let session = client::cookie(&parts.headers, COOKIE);
     if session.is_some_and(|id| shared.sessions.find(id, shared.now()).is_some()) {
-        return Ok(How::Session);
-    }
-    if is_at_this_machine(shared, parts) {
-        return Ok(How::Loopback);
+        return Ok(AccessBy::Session);
     }
     Err(Failure::new(FailureKind::TokenNeeded, ""))
 }
 
 /// Compares a token with the configured one; wrong ones are counted per client.
 pub(crate) fn check_token(shared: &Shared, parts: &Parts, token: &str) -> Result<(), Failure> {
+    let right = shared.settings.admin_token.as_deref().unwrap_or("");
+    if is_same(right, token) {
+        return Ok(());
+    }
     let client = client::address(&parts.extensions, &parts.headers, &shared.settings);
-    let now = shared.now();
-    if !shared.wrong_tokens.has(client, 1.0, now) {
+    if shared.wrong_tokens.take(client, 1.0, shared.now()).is_err() {
         return Err(Failure {
             retry_after_secs: Some(60),
             ..Failure::new(FailureKind::TooMany, "too many wrong tokens")
         });
     }
-    let right = shared.settings.admin_token.as_deref().unwrap_or("");
-    if is_same(right, token) {
-        return Ok(());
-    }
-    let _ = shared.wrong_tokens.take(client, 1.0, now);
     tracing::warn!(%client, "a wrong admin token was sent");
     Err(Failure::new(FailureKind::TokenNeeded, "the token is wrong"))
-}
-
-fn is_at_this_machine(shared: &Shared, parts: &Parts) -> bool {
-    let settings = &shared.settings;
-    let proxied = settings.trust_forwarded
-        || settings.public_url.is_some()
-            && !settings.public_authority().is_some_and(client::is_loopback_name);
-    !proxied
-        && client::peer(&parts.extensions).is_some_and(|peer| peer.is_loopback())
-        && !client::is_forwarded(&parts.headers)
-        && client::authority(parts).is_some_and(client::is_loopback_name)
 }
 
 /// Whether a request that changes something was made by one of our pages, or by a program that is no browser.
@@ -144,5 +127,5 @@ pub(crate) fn is_same_origin(parts: &Parts, shared: &Shared) -> bool {
     };
     let Some(origin) = origin.authority().map(|authority| authority.as_str()) else { return false };
     let is_us = |name: Option<&str>| name.is_some_and(|name| name.eq_ignore_ascii_case(origin));
-    is_us(client::authority(parts)) || is_us(shared.settings.public_authority())
+    is_us(client::authority(&parts.uri, &parts.headers)) || is_us(shared.settings.public_authority())
 }

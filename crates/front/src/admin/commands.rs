@@ -3,7 +3,7 @@
 use super::access::Admin;
 use super::page;
 use crate::failure::Failure;
-use crate::pages::Here;
+use crate::pages::PagePath;
 use crate::params::{FormParams, Params, link};
 use crate::shared::Shared;
 use crate::text::{Visitor, fill};
@@ -64,7 +64,7 @@ pub(crate) async fn confirm_removal(
 ) -> Result<Response, Failure> {
     let texts = visitor.texts();
     let host = host(params.text("host"))?;
-    let here = Here { path: "/admin/remove", params: vec![("host", host.as_str())] };
+    let here = PagePath { path: "/admin/remove", params: vec![("host", host.as_str())] };
     let content = html! {
         section.confirm {
             h1 { (fill(texts.remove_question, &[("host", host.as_str())])) }
@@ -121,5 +121,12 @@ async fn act(
             p { a.button href=(link("/admin", [("hl", visitor.hl())])) { (texts.back_dashboard) } }
         }
     };
-    Ok(page(shared, visitor, Some(admin), texts.done, Here { path: "/admin", ..Here::default() }, content))
+    Ok(page(
+        shared,
+        visitor,
+        Some(admin),
+        texts.done,
+        PagePath { path: "/admin", ..PagePath::default() },
+        content,
+    ))
 }

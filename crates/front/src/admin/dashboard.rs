@@ -7,7 +7,7 @@ use super::access::Admin;
 use super::page;
 use crate::chart::{Chart, SAMPLES_MAX, Series, bars};
 use crate::failure::Failure;
-use crate::pages::Here;
+use crate::pages::PagePath;
 use crate::params::link;
 use crate::shared::Shared;
 use crate::text::{Locale, Texts, Visitor, fill, format};
@@ -36,7 +36,7 @@ pub(crate) async fn show(
             (levers(&admin, &status, &visitor))
         }
     };
-    let here = Here { path: "/admin", ..Here::default() };
+    let here = PagePath { path: "/admin", ..PagePath::default() };
     Ok(page(&shared, &visitor, Some(&admin), texts.dashboard, here, content))
 }
 

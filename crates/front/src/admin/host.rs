@@ -6,7 +6,7 @@ use super::dashboard::{class_of, host_state};
 use super::page;
 use crate::chart::bars;
 use crate::failure::Failure;
-use crate::pages::{Here, href};
+use crate::pages::{PagePath, href};
 use crate::params::{Params, link};
 use crate::shared::Shared;
 use crate::text::{Visitor, format};
@@ -60,7 +60,7 @@ pub(crate) async fn show(
             @if !detail.visits.is_empty() { (visits(&detail.visits, &visitor)) }
         }
     };
-    let here = Here { path: "/admin/host", params: params.without("hl").collect() };
+    let here = PagePath { path: "/admin/host", params: params.without("hl").collect() };
     Ok(page(&shared, &visitor, Some(&admin), host.as_str(), here, content))
 }
 

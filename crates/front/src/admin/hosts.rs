@@ -5,7 +5,7 @@ use super::dashboard::host_state;
 use super::page;
 use crate::HostRow;
 use crate::failure::Failure;
-use crate::pages::Here;
+use crate::pages::PagePath;
 use crate::params::{Params, link};
 use crate::shared::Shared;
 use crate::text::{Visitor, fill, format};
@@ -71,7 +71,7 @@ pub(crate) async fn list(
             }
         }
     };
-    let here = Here { path: "/admin/hosts", params: params.without("hl").collect() };
+    let here = PagePath { path: "/admin/hosts", params: params.without("hl").collect() };
     Ok(page(&shared, &visitor, Some(&admin), texts.hosts, here, content))
 }
 

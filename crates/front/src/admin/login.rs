@@ -1,12 +1,12 @@
-//! `/admin/login`: the token, once, for a cookie.
+//! `/admin/login`: the token, once, for a cookie; `/admin/enter?key=…`: the same by a link.
 
 use super::access::{Admin, COOKIE, check_token, is_same_origin};
 use super::page;
 use super::session::SESSION_TIME;
 use crate::client;
 use crate::failure::{Failure, FailureKind};
-use crate::pages::{Here, mark};
-use crate::params::{FormParams, link};
+use crate::pages::{PagePath, mark};
+use crate::params::{FormParams, Params, link};
 use crate::shared::Shared;
 use crate::text::Visitor;
 use axum::extract::{FromRequest, Request, State};
@@ -39,8 +39,24 @@ pub(crate) async fn enter(
     let FormParams(form) =
         FormParams::from_request(Request::from_parts(parts.clone(), body), &shared).await?;
     check_token(&shared, &parts, form.text("token"))?;
+    let_in(&shared, &visitor)
+}
+
+/// The link that the engine shows at its start. The token leaves the address bar at once.
+pub(crate) async fn enter_by_link(
+    State(shared): State<Arc<Shared>>,
+    visitor: Visitor,
+    params: Params,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (parts, _) = request.into_parts();
+    check_token(&shared, &parts, params.text("key"))?;
+    let_in(&shared, &visitor)
+}
+
+fn let_in(shared: &Shared, visitor: &Visitor) -> Result<Response, Failure> {
     let session = shared.sessions.open(shared.now()).ok_or_else(Failure::internal)?;
-    let cookie = set_cookie(&shared, &session, SESSION_TIME.as_secs());
+    let cookie = set_cookie(shared, &session, SESSION_TIME.as_secs());
     Ok((cookie, Redirect::to(&link("/admin", [("hl", visitor.hl())]))).into_response())
 }
 
@@ -68,21 +84,17 @@ fn set_cookie(
 
 fn form(shared: &Shared, visitor: &Visitor, complaint: &str) -> Response {
     let texts = visitor.texts();
-    let here = Here { path: "/admin/login", params: Vec::new() };
+    let here = PagePath { path: "/admin/login", params: Vec::new() };
     let content = html! {
         section.login {
             (mark())
             h1 { (texts.token_needed) }
-            @if shared.settings.admin_token.is_some() {
-                p { (texts.token_needed_text) }
-                form method="post" action=(link("/admin/login", [("hl", visitor.hl())])) {
-                    label for="token" { (texts.token) }
-                    input type="password" id="token" name="token" required autocomplete="current-password" autofocus;
-                    @if !complaint.is_empty() { p.wrong role="alert" { (texts.token_wrong) } }
-                    button type="submit" { (texts.enter) }
-                }
-            } @else {
-                p { (texts.token_none) }
+            p { (texts.token_needed_text) }
+            form method="post" action=(link("/admin/login", [("hl", visitor.hl())])) {
+                label for="token" { (texts.token) }
+                input type="password" id="token" name="token" required autocomplete="current-password" autofocus;
+                @if !complaint.is_empty() { p.wrong role="alert" { (texts.token_wrong) } }
+                button type="submit" { (texts.enter) }
             }
         }
     };

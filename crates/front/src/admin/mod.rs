@@ -12,7 +12,7 @@ pub(crate) mod hosts;
 pub(crate) mod login;
 pub(crate) mod session;
 
-use crate::pages::{Frame, Here, PageKind};
+use crate::pages::{Frame, PageKind, PagePath};
 use crate::params::link;
 use crate::shared::Shared;
 use crate::text::Visitor;
@@ -28,7 +28,7 @@ fn page(
     visitor: &Visitor,
     admin: Option<&Admin>,
     title: &str,
-    here: Here<'_>,
+    here: PagePath<'_>,
     content: Markup,
 ) -> Response {
     let texts = visitor.texts();

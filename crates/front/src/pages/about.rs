@@ -1,6 +1,6 @@
 //! `/about`: who runs the crawler, how to recognise it, and how to keep it out.
 
-use super::{Frame, Here, PageKind, search_box};
+use super::{Frame, PageKind, PagePath, search_box};
 use crate::shared::Shared;
 use crate::text::{Visitor, fill};
 use axum::extract::State;
@@ -13,7 +13,7 @@ pub(crate) async fn show(State(shared): State<Arc<Shared>>, visitor: Visitor) ->
     let settings = &shared.settings;
     let robot = settings.robots_name();
     let operator = if settings.operator.is_empty() { texts.about_nobody } else { &settings.operator };
-    let here = Here { path: "/about", params: Vec::new() };
+    let here = PagePath { path: "/about", params: Vec::new() };
     let top = search_box(&visitor, "", false);
     let frame =
         Frame { shared: &shared, visitor: &visitor, title: texts.about, top, here, kind: PageKind::Text };

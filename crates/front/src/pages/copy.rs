@@ -4,7 +4,7 @@
 //! sandbox: no scripts, no forms, no network, no plug-ins, an origin of its own. So it is harmless even when
 //! somebody opens it by itself.
 
-use super::{Frame, Here, PageKind, href};
+use super::{Frame, PageKind, PagePath, href};
 use crate::StoredCopy;
 use crate::failure::{Failure, FailureKind};
 use crate::headers::{CSP_OF_COPY, CSP_WITH_FRAME};
@@ -43,7 +43,7 @@ pub(crate) async fn show(
             p.quiet { (texts.copy_note) }
         }
     };
-    let here = Here { path: "/copy", params: params.without("hl").collect() };
+    let here = PagePath { path: "/copy", params: params.without("hl").collect() };
     let frame = Frame {
         shared: &shared,
         visitor: &visitor,

@@ -1,6 +1,6 @@
 //! What people see when something could not be done.
 
-use super::{Frame, Here, PageKind, mark, search_box};
+use super::{Frame, PageKind, PagePath, mark, search_box};
 use crate::failure::{Failure, FailureKind};
 use crate::shared::Shared;
 use crate::text::{Texts, Visitor};
@@ -10,7 +10,7 @@ use maud::html;
 pub(crate) fn show(shared: &Shared, visitor: &Visitor, failure: &Failure) -> Response {
     let (title, text) = words(failure.kind, visitor.texts());
     let top = search_box(visitor, "", false);
-    let here = Here { path: "/", params: Vec::new() };
+    let here = PagePath { path: "/", params: Vec::new() };
     let frame = Frame { shared, visitor, title, top, here, kind: PageKind::Text };
     let mut page = frame.page(html! {
         section.failure {
@@ -37,6 +37,7 @@ pub(crate) fn words(kind: FailureKind, texts: &Texts) -> (&'static str, &'static
         FailureKind::TooLarge => (texts.too_large, texts.too_large_text),
         FailureKind::TooLong => (texts.too_long, texts.too_long_text),
         FailureKind::TooMany => (texts.too_many, texts.too_many_text),
+        FailureKind::Misdirected => (texts.misdirected, texts.misdirected_text),
         FailureKind::Internal => (texts.internal, texts.internal_text),
         FailureKind::Busy => (texts.busy, texts.busy_text),
         FailureKind::Unavailable => (texts.unavailable, texts.unavailable_text),

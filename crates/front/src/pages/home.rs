@@ -1,6 +1,6 @@
 //! `/`: the box, and how to ask.
 
-use super::{Frame, Here, PageKind, mark, search_box};
+use super::{Frame, PageKind, PagePath, mark, search_box};
 use crate::failure::Failure;
 use crate::params::Params;
 use crate::shared::Shared;
@@ -23,7 +23,7 @@ pub(crate) async fn show(
         visitor: &visitor,
         title: "",
         top: html! {},
-        here: Here { path: "/", params: params.without("hl").filter(|(key, _)| *key == "q").collect() },
+        here: PagePath { path: "/", params: params.without("hl").filter(|(key, _)| *key == "q").collect() },
         kind: PageKind::Home,
     };
     Ok(frame.page(html! {

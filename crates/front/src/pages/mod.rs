@@ -23,13 +23,13 @@ pub(crate) struct Frame<'a> {
     /// Shown at the top, beside the mark.
     pub top: Markup,
     /// This page without its locale, for the links to the other locales.
-    pub here: Here<'a>,
+    pub here: PagePath<'a>,
     pub kind: PageKind,
 }
 
 /// A path with its parameters.
 #[derive(Clone, Default)]
-pub(crate) struct Here<'a> {
+pub(crate) struct PagePath<'a> {
     pub path: &'a str,
     pub params: Vec<(&'a str, &'a str)>,
 }

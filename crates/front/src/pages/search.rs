@@ -1,6 +1,6 @@
 //! `/search`: what was found.
 
-use super::{Frame, Here, PageKind, href, is_treacherous, search_box};
+use super::{Frame, PageKind, PagePath, href, is_treacherous, search_box};
 use crate::failure::Failure;
 use crate::params::{Params, link};
 use crate::question::{Question, RANK_MAX};
@@ -44,7 +44,7 @@ pub(crate) async fn show(
         size,
         clicks: shared.settings.clicks,
     };
-    let here = Here { path: "/search", params: params.without("hl").collect() };
+    let here = PagePath { path: "/search", params: params.without("hl").collect() };
     let top = search_box(&visitor, &question.text, false);
     let frame =
         Frame { shared: &shared, visitor: &visitor, title: &question.text, top, here, kind: PageKind::Text };
@@ -277,7 +277,7 @@ fn fragments(fragments: &[Fragment], chars_max: usize) -> Markup {
     }
 }
 
-/// Cuts a text to so many characters and drops those that would disturb its surroundings.
+/// Cuts a text to `chars_max` characters and drops those that would disturb its surroundings.
 fn shorten(text: &str, chars_max: usize) -> String {
     let mut chars = text.chars().filter(|c| !is_treacherous(*c) || *c == '\n');
     let mut short: String = chars.by_ref().take(chars_max).collect();

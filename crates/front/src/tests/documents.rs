@@ -138,26 +138,26 @@ async fn files_are_cached_and_crawlers_kept_out() {
 #[tokio::test]
 async fn the_dashboard_draws_without_scripts() {
     let site = Site::new(Settings::default());
-    let page = Ask::get("/admin?hl=en").local().send(&site).await;
+    let page = Ask::get("/admin?hl=en").admin().send(&site).await;
     page.is(200).says("<noscript><meta http-equiv=\"refresh\"").says("data-live=\"/admin/live?hl=en\"");
     assert_eq!(page.body.matches("<svg viewBox=\"0 0 480 150\" role=\"img\"").count(), 8);
     page.says("182,733").says("Crawling").says("/admin/hosts?state=waiting").says("&lt;i&gt;odd&lt;/i&gt;");
-    let live = Ask::get("/admin/live").local().send(&site).await;
+    let live = Ask::get("/admin/live").admin().send(&site).await;
     live.is(200).says("182,733").lacks("<html");
-    let hosts = Ask::get("/admin/hosts?filter=site1&state=waiting").local().send(&site).await;
+    let hosts = Ask::get("/admin/hosts?filter=site1&state=waiting").admin().send(&site).await;
     hosts.is(200).says("/admin/host?host=https%3A%2F%2Fsite1.example.org").lacks("site2.example.org");
-    let second = Ask::get("/admin/hosts?page=2").local().send(&site).await;
+    let second = Ask::get("/admin/hosts?page=2").admin().send(&site).await;
     second.says("rel=\"prev\" href=\"/admin/hosts?page=1\"").says("page=3").says("132 hosts");
-    let host = Ask::get("/admin/host?host=https://www.example.org&path=/private/x").local().send(&site).await;
+    let host = Ask::get("/admin/host?host=https://www.example.org&path=/private/x").admin().send(&site).await;
     host.is(200).says("Refused").says("Disallow: /private/").says("192.0.2.7").says("timeout");
-    Ask::get("/admin/host?host=https://unknown.test").local().send(&site).await.is(404);
+    Ask::get("/admin/host?host=https://unknown.test").admin().send(&site).await.is(404);
 }
 
 #[tokio::test]
 async fn the_cache_is_shown_where_there_is_one() {
     let with = Site::new(Settings::default());
     let without = Site::over(Fake { no_cache: true, ..Fake::default() }, Settings::default());
-    let get = async |site: &Site, path: &str| Ask::get(path).local().send(site).await;
+    let get = async |site: &Site, path: &str| Ask::get(path).admin().send(site).await;
     let page = get(&with, "/admin?hl=en").await;
     page.says("<dt>Answers from the cache</dt><dd>58.3%</dd>").says("5,120 answers").says("ponte rio</a>");
     page.says("Hot questions").lacks("<script>document.title");
@@ -184,7 +184,7 @@ async fn the_cache_is_shown_where_there_is_one() {
 async fn freshness_is_shown_where_it_is_known() {
     let known = Site::new(Settings::default());
     let unknown = Site::over(Fake { freshness_unknown: true, ..Fake::default() }, Settings::default());
-    let get = async |site: &Site, path: &str| Ask::get(path).local().send(site).await;
+    let get = async |site: &Site, path: &str| Ask::get(path).admin().send(site).await;
     let tile = |name: &str, value: &str| format!("<dt>{name}</dt><dd>{value}</dd>");
 
     let page = get(&known, "/admin?hl=en").await;
@@ -217,7 +217,7 @@ async fn freshness_is_shown_where_it_is_known() {
 async fn metrics_parse() {
     let site = Site::new(Settings::default());
     site.get("/search?q=a").await.is(200);
-    let got = Ask::get("/metrics").local().send(&site).await;
+    let got = Ask::get("/metrics").admin().send(&site).await;
     assert_eq!(got.is(200).header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     let mut declared = std::collections::HashMap::new();
     for line in got.body.lines() {

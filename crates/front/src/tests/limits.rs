@@ -24,7 +24,7 @@ async fn a_client_asks_so_much_and_no_more() {
 #[tokio::test]
 async fn clients_behind_a_trusted_proxy_are_told_apart() {
     let site = Site::new(Settings { rate_per_minute: 1, trust_forwarded: true, ..Settings::default() });
-    let ask = |client: &str| Ask::get("/search?q=a").local().with("x-forwarded-for", client);
+    let ask = |client: &str| Ask::get("/search?q=a").admin().with("x-forwarded-for", client);
     ask("1.1.1.1").send(&site).await.is(200);
     ask("2.2.2.2").send(&site).await.is(200);
     ask("9.9.9.9, 1.1.1.1").send(&site).await.is(429);

@@ -7,7 +7,7 @@ mod openapi;
 mod safety;
 
 use crate::fake::Fake;
-use crate::{Settings, router};
+use crate::{Settings, build};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -16,6 +16,9 @@ use http_body_util::BodyExt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tower::ServiceExt;
+
+/// The operator's.
+const TOKEN: &str = "right";
 
 /// A front over a made-up engine.
 struct Site {
@@ -29,8 +32,14 @@ impl Site {
     }
 
     fn over(fake: Fake, settings: Settings) -> Site {
+        let admin_token = settings.admin_token.or(Some(TOKEN.into()));
+        Site::as_set(fake, Settings { admin_token, names: vec!["search.example.org".into()], ..settings })
+    }
+
+    /// With these settings and no others.
+    fn as_set(fake: Fake, settings: Settings) -> Site {
         let fake = Arc::new(fake);
-        Site { router: router(fake.clone(), settings), fake }
+        Site { router: build(fake.clone(), settings).0, fake }
     }
 
     /// Asks as a stranger from the Internet.
@@ -68,9 +77,10 @@ impl Ask {
         Ask { body: body.into(), ..Ask::new(Method::POST, path) }.with("content-type", "application/json")
     }
 
-    /// From the machine itself.
-    fn local(self) -> Ask {
-        Ask { peer: "127.0.0.1".into(), ..self.with("host", "localhost:8080") }
+    /// By the operator, at the machine itself.
+    fn admin(self) -> Ask {
+        let ask = self.with("host", "localhost:8080").with("authorization", &format!("Bearer {TOKEN}"));
+        Ask { peer: "127.0.0.1".into(), ..ask }
     }
 
     fn from(self, peer: &str) -> Ask {

@@ -87,23 +87,23 @@ async fn answers_are_as_documented() {
         ("/api/v1/search", "get", Ask::get("/api/v1/search?q=farol+before:soon")),
         ("/api/v1/search", "get", Ask::get("/api/v1/search?q=mispelt&first=20&count=100&hl=pt")),
         ("/api/v1/suggest", "get", Ask::get("/api/v1/suggest?q=f")),
-        ("/api/v1/status", "get", Ask::get("/api/v1/status").local()),
-        ("/api/v1/history", "get", Ask::get("/api/v1/history").local()),
-        ("/api/v1/hosts", "get", Ask::get("/api/v1/hosts?state=waiting&count=5").local()),
-        ("/api/v1/host", "get", Ask::get("/api/v1/host?host=https://a.example.org").local()),
-        ("/api/v1/page", "get", Ask::get("/api/v1/page?url=https://a.example.org/x").local()),
+        ("/api/v1/status", "get", Ask::get("/api/v1/status").admin()),
+        ("/api/v1/history", "get", Ask::get("/api/v1/history").admin()),
+        ("/api/v1/hosts", "get", Ask::get("/api/v1/hosts?state=waiting&count=5").admin()),
+        ("/api/v1/host", "get", Ask::get("/api/v1/host?host=https://a.example.org").admin()),
+        ("/api/v1/page", "get", Ask::get("/api/v1/page?url=https://a.example.org/x").admin()),
         ("/api/v1/openapi.json", "get", Ask::get("/api/v1/openapi.json")),
-        ("/api/v1/admin/pause", "post", Ask::json("/api/v1/admin/pause", "{}").local()),
-        ("/api/v1/admin/resume", "post", Ask::json("/api/v1/admin/resume", "{}").local()),
+        ("/api/v1/admin/pause", "post", Ask::json("/api/v1/admin/pause", "{}").admin()),
+        ("/api/v1/admin/resume", "post", Ask::json("/api/v1/admin/resume", "{}").admin()),
         (
             "/api/v1/admin/seeds",
             "post",
-            Ask::json("/api/v1/admin/seeds", "{\"url\":\"http://a.test/\"}").local(),
+            Ask::json("/api/v1/admin/seeds", "{\"url\":\"http://a.test/\"}").admin(),
         ),
         (
             "/api/v1/admin/remove-host",
             "post",
-            Ask::json("/api/v1/admin/remove-host", "{\"host\":\"a.test\"}").local(),
+            Ask::json("/api/v1/admin/remove-host", "{\"host\":\"a.test\"}").admin(),
         ),
     ];
     let mut tried = BTreeSet::new();
@@ -125,7 +125,7 @@ async fn what_is_not_known_yet_is_as_documented() {
     let document = document();
     let site = Site::over(Fake { freshness_unknown: true, ..Fake::default() }, Settings::default());
     let check = async |path: &str, query: &str| {
-        let got = Ask::get(&format!("{path}{query}")).local().send(&site).await;
+        let got = Ask::get(&format!("{path}{query}")).admin().send(&site).await;
         let schema =
             &document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
         check(&got.is(200).json(), schema, &document, path);

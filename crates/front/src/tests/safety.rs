@@ -47,7 +47,7 @@ async fn pages_escape_what_the_web_and_visitors_wrote() {
         format!("/admin/remove?host=https://www.example.org/{hostile}"),
     ];
     for path in paths {
-        let got = Ask::get(&path).local().send(&site).await;
+        let got = Ask::get(&path).admin().send(&site).await;
         assert!(got.header("content-type").starts_with("text/html"), "{path}");
         check_tags(&got.body);
         got.lacks("<b>o</b>").lacks("<i>F</i>");
@@ -69,7 +69,7 @@ async fn every_route_has_the_headers() {
         let method = if route.method == "get" { Method::GET } else { Method::POST };
         for local in [false, true] {
             let ask = Ask::new(method.clone(), route.path);
-            check_headers(&if local { ask.local() } else { ask }.send(&site).await, route.path);
+            check_headers(&if local { ask.admin() } else { ask }.send(&site).await, route.path);
         }
     }
     check_headers(&site.get("/nowhere").await.is(404).says("Not found").clone_headers(), "/nowhere");
@@ -133,7 +133,7 @@ proptest! {
         let params = [("q", &*query), ("page", &page), ("first", &page), ("count", &page), ("filter", &query)];
         for path in ["/search", "/api/v1/search", "/suggest", "/admin/hosts"] {
             let path = crate::params::link(path, params);
-            let got = runtime.block_on(Ask::get(&path).local().send(&site));
+            let got = runtime.block_on(Ask::get(&path).admin().send(&site));
             prop_assert!(matches!(got.status.as_u16(), 200 | 303 | 400), "{} {}", path, got.status);
             if got.header("content-type").starts_with("text/html") {
                 check_tags(&got.body);

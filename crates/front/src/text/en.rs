@@ -97,7 +97,7 @@ pub(super) static TEXTS: Texts = Texts {
     invalid: "The request was not understood",
     invalid_text: "Something in the request is missing or wrong.",
     token_needed: "For the operator",
-    token_needed_text: "This part needs the admin token.",
+    token_needed_text: "Open the link that `farol up` or `farol status` shows on the machine where the engine runs, or enter the admin token: the one in the settings or, if there is none, the one in the file admin.key of the data folder.",
     forbidden: "Not allowed",
     forbidden_text: "This cannot be shown or done.",
     wrong_method: "Not possible here",
@@ -110,6 +110,8 @@ pub(super) static TEXTS: Texts = Texts {
     too_long_text: "Ask with fewer words.",
     too_many: "One moment, please",
     too_many_text: "Many requests came from your address in a short time. Wait a little and try again.",
+    misdirected: "Another name",
+    misdirected_text: "This engine is not known by the name in the address.",
     internal: "Something broke here",
     internal_text: "The fault is ours, and it was logged. Trying again may help.",
     busy: "The engine is busy",
@@ -119,7 +121,6 @@ pub(super) static TEXTS: Texts = Texts {
     // Login.
     token: "Admin token",
     token_wrong: "The token is wrong.",
-    token_none: "The admin pages open on the machine itself only, because no admin token is configured. Set one to open them from elsewhere.",
     enter: "Log in",
     leave: "Log out",
     // Dashboard.

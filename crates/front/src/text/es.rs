@@ -97,7 +97,7 @@ pub(super) static TEXTS: Texts = Texts {
     invalid: "No se entendió la petición",
     invalid_text: "Falta algo en la petición, o algo es incorrecto.",
     token_needed: "Para el operador",
-    token_needed_text: "Esta parte exige el token de administración.",
+    token_needed_text: "Abra el enlace que muestran `farol up` o `farol status` en la máquina donde funciona el buscador, o escriba el token de administración: el de la configuración o, si no lo hay, el del archivo admin.key de la carpeta de datos.",
     forbidden: "No permitido",
     forbidden_text: "Esto no se puede mostrar ni hacer.",
     wrong_method: "No es posible aquí",
@@ -110,6 +110,8 @@ pub(super) static TEXTS: Texts = Texts {
     too_long_text: "Busque con menos palabras.",
     too_many: "Un momento, por favor",
     too_many_text: "Llegaron muchas peticiones desde su dirección en poco tiempo. Espere un poco e inténtelo de nuevo.",
+    misdirected: "Otro nombre",
+    misdirected_text: "Este buscador no se conoce por el nombre que está en la dirección.",
     internal: "Algo falló aquí",
     internal_text: "El fallo es nuestro y quedó registrado. Intentarlo de nuevo puede ayudar.",
     busy: "El buscador está ocupado",
@@ -119,7 +121,6 @@ pub(super) static TEXTS: Texts = Texts {
     // Login.
     token: "Token de administración",
     token_wrong: "El token es incorrecto.",
-    token_none: "Las páginas de administración solo se abren en la propia máquina, porque no hay token configurado. Configure uno para abrirlas desde otro lugar.",
     enter: "Entrar",
     leave: "Salir",
     // Dashboard.

@@ -97,7 +97,7 @@ pub(super) static TEXTS: Texts = Texts {
     invalid: "O pedido não foi entendido",
     invalid_text: "Falta algo no pedido, ou algo está errado.",
     token_needed: "Para o operador",
-    token_needed_text: "Esta parte exige o token de administração.",
+    token_needed_text: "Abra o link que `farol up` ou `farol status` mostram na máquina em que o buscador roda, ou digite o token de administração: o da configuração ou, se não houver, o do arquivo admin.key da pasta de dados.",
     forbidden: "Não permitido",
     forbidden_text: "Isto não pode ser mostrado ou feito.",
     wrong_method: "Não é possível aqui",
@@ -110,6 +110,8 @@ pub(super) static TEXTS: Texts = Texts {
     too_long_text: "Pesquise com menos palavras.",
     too_many: "Um momento, por favor",
     too_many_text: "Muitos pedidos vieram do seu endereço em pouco tempo. Espere um pouco e tente de novo.",
+    misdirected: "Outro nome",
+    misdirected_text: "Este buscador não é conhecido pelo nome que está no endereço.",
     internal: "Algo falhou aqui",
     internal_text: "A falha é nossa e foi registrada. Tentar de novo pode ajudar.",
     busy: "O buscador está ocupado",
@@ -119,7 +121,6 @@ pub(super) static TEXTS: Texts = Texts {
     // Login.
     token: "Token de administração",
     token_wrong: "O token está errado.",
-    token_none: "As páginas de administração só abrem na própria máquina, porque nenhum token foi configurado. Configure um para abri-las de outro lugar.",
     enter: "Entrar",
     leave: "Sair",
     // Dashboard.

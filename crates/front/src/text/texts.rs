@@ -126,6 +126,8 @@ texts! {
     too_long_text,
     too_many,
     too_many_text,
+    misdirected,
+    misdirected_text,
     internal,
     internal_text,
     busy,
@@ -135,7 +137,6 @@ texts! {
     // Login.
     token,
     token_wrong,
-    token_none,
     enter,
     leave,
     // Dashboard.

@@ -324,9 +324,10 @@ impl Frontier {
             return None;
         }
         let hosts = &self.hosts;
-        let is_valid = |turn: QueueEntry| hosts.get(turn.host).is_some_and(|entry| entry.epoch == turn.epoch);
-        let (address_id, address, turn) = self.addresses.take(is_valid)?;
-        let entry = self.hosts.get_mut(turn.host)?;
+        let is_valid =
+            |queued: QueueEntry| hosts.get(queued.host).is_some_and(|entry| entry.epoch == queued.epoch);
+        let (address_id, address, queued) = self.addresses.take(is_valid)?;
+        let entry = self.hosts.get_mut(queued.host)?;
         // robots.txt may have expired while the host stood in line.
         let page = if entry.robots_valid(now) { entry.queue.pop_front() } else { None };
         let (task, tries) = match page {
@@ -342,17 +343,17 @@ impl Frontier {
         let facts = facts(entry, self.pages_on_densest, &self.limits);
         entry.memory.not_before = now + polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
         let host = entry.host.clone();
-        self.hosts.set_state(turn.host, HostState::Leased);
+        self.hosts.set_state(queued.host, HostState::Leased);
         self.in_flight += 1;
-        Some(Lease { host, task, address, host_id: turn.host, address_id, tries })
+        Some(Lease { host, task, address, host_id: queued.host, address_id, tries })
     }
 }
 
-/// Takes the first place in line that is not void, and notes that its host was asked about.
+/// Takes the first queue entry that is not stale, and notes that its host was asked about.
 fn next_valid(line: &mut VecDeque<QueueEntry>, hosts: &mut Hosts) -> Option<Host> {
-    while let Some(turn) = line.pop_front() {
-        if let Some(entry) = hosts.get_mut(turn.host)
-            && entry.epoch == turn.epoch
+    while let Some(queued) = line.pop_front() {
+        if let Some(entry) = hosts.get_mut(queued.host)
+            && entry.epoch == queued.epoch
         {
             entry.asked = true;
             return Some(entry.host.clone());

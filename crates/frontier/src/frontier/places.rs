@@ -16,7 +16,7 @@ impl Frontier {
         let Some(entry) = self.hosts.get_mut(id) else { return };
         entry.epoch = epoch;
         entry.asked = false;
-        let turn = QueueEntry { host: id, epoch };
+        let queued = QueueEntry { host: id, epoch };
         if entry.memory.not_before > now {
             let over = self.limits.host_retry.is_over(entry.memory.failures);
             return self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
@@ -24,11 +24,11 @@ impl Frontier {
         let fresh = now < entry.resolved_at + self.limits.address_valid;
         match entry.address.filter(|_| fresh || entry.resolved_at == now) {
             None => {
-                self.to_resolve.push_back(turn);
+                self.to_resolve.push_back(queued);
                 self.hosts.set_state(id, HostState::Resolving);
             }
             Some(_) if entry.queue.is_empty() && entry.robots_valid(now) => {
-                self.to_refill.push_back(turn);
+                self.to_refill.push_back(queued);
                 self.hosts.set_state(id, HostState::Refilling);
             }
             Some(address) => {
@@ -36,7 +36,7 @@ impl Frontier {
                 // line the file would expire each time, and no page would ever follow it.
                 let first = entry.just_read_robots;
                 self.hosts.set_state(id, HostState::Waiting);
-                let alarm = self.addresses.queue(now, address, turn, first);
+                let alarm = self.addresses.queue(now, address, queued, first);
                 self.set_address_alarm(address, alarm);
             }
         }

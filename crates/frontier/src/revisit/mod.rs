@@ -5,7 +5,7 @@
 //! | `interval.rs` | [`Interval`], the naive rule behind [`RevisitPolicy`] | `farol`: pages that are gone or fail, sitemaps, feeds; all pages where the operator prefers it |
 //! | `planner/` | the rule for pages that are there: due when a visit is worth its price | `farol` |
 //! | `change.rs` | [`Change`]: how a page changes, what a visit is worth | `farol` |
-//! | `estimate/` | learns it from visits; of `signal.rs`, only `last_modified` is run | `farol` |
+//! | `estimate/` | learns it from visits and from what servers say about changes | `farol` |
 //! | `allocate/` | how often each page is visited: the optimum under politeness | `farol`, at each rebalancing |
 //! | `freshness.rs` | [`Freshness`]: how fresh pages are believed to be | `farol` |
 //! | `clicks.rs` | which pages people open | `farol` |

@@ -43,14 +43,19 @@ fn is_joiner(c: char) -> bool {
 }
 
 /// Appends the lower-cased word without its accents, cut at [`TOKEN_BYTES_MAX`].
+///
+/// What is folded already stays as it is: folding is idempotent.
 pub(crate) fn fold(lowered: &str, out: &mut String) {
     let start = out.len();
     if lowered.is_ascii() {
         out.push_str(&lowered[..lowered.len().min(TOKEN_BYTES_MAX)]);
         return;
     }
+    let mut joined = false;
     for c in lowered.chars() {
+        let before = out.len();
         fold_char(c, out);
+        joined |= out.len() == before || matches!(c, 'أ' | 'إ' | 'آ');
         if out.len() - start >= TOKEN_BYTES_MAX {
             break;
         }
@@ -60,6 +65,12 @@ pub(crate) fn fold(lowered: &str, out: &mut String) {
         end -= 1;
     }
     out.truncate(end);
+    // Characters that met because a mark between them is gone may want another order or be one letter, which may have
+    // a mark to lose in its turn. This ends, as each round drops a mark.
+    if joined && let Cow::Owned(normal) = ComposingNormalizerBorrowed::new_nfkc().normalize(&out[start..]) {
+        out.truncate(start);
+        fold(&normal, out);
+    }
 }
 
 /// A whole text in one case, otherwise as it is: texts that agree in this are read alike, word by word.
@@ -168,6 +179,14 @@ mod tests {
         check("हिन्दी", "हिन्दी");
         check("ไทย", "ไทย");
         check("한글", "한글");
+    }
+
+    #[test]
+    fn what_meets_when_a_mark_is_dropped_is_normalised() {
+        check("\u{A8E0}\u{FE71}\u{A3C}", "\u{A3C}\u{A8E0}"); // A tatweel stood between two marks.
+        check("ا\u{640}\u{653}", "ا"); // Between a letter and its mark, …
+        check("أ\u{653}", "ا"); // … where another mark was first, …
+        check("\u{1100}\u{301}\u{1161}", "가"); // … and between the parts of a syllable.
     }
 
     #[test]

@@ -34,12 +34,14 @@ impl RankTable {
     }
 
     /// The share of all rank that a page has; these add up to 1.
-    pub fn page_share(&self, page: PageId) -> Option<f32> {
+    #[cfg(test)]
+    pub(crate) fn page_share(&self, page: PageId) -> Option<f32> {
         self.pages.share(page.0)
     }
 
     /// The share of all rank that a host has; these add up to 1.
-    pub fn host_share(&self, host: HostHash) -> Option<f32> {
+    #[cfg(test)]
+    pub(crate) fn host_share(&self, host: HostHash) -> Option<f32> {
         self.hosts.share(host.0)
     }
 

@@ -32,14 +32,14 @@ pub enum Text<'a> {
 
 /// Why a document was not read to its end.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct XmlError {
     /// Byte of the decoded text.
     pub offset: u64,
     pub why: String,
 }
 
 /// Shows every node to `visit`, until it says `false`.
-pub fn walk(text: &str, mut visit: impl FnMut(XmlNode<'_>) -> bool) -> Result<(), Broken> {
+pub fn walk(text: &str, mut visit: impl FnMut(XmlNode<'_>) -> bool) -> Result<(), XmlError> {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
     config.check_end_names = false;
@@ -48,7 +48,7 @@ pub fn walk(text: &str, mut visit: impl FnMut(XmlNode<'_>) -> bool) -> Result<()
     loop {
         let event = reader
             .read_event()
-            .map_err(|error| Broken { offset: reader.error_position(), why: error.to_string() })?;
+            .map_err(|error| XmlError { offset: reader.error_position(), why: error.to_string() })?;
         let more = match &event {
             Event::Start(tag) => visit(XmlNode::Start(tag.local_name().as_ref(), Attributes(tag))),
             Event::Empty(tag) => {

@@ -47,7 +47,7 @@ impl Dates {
     ///
     /// The script is searched, not parsed: the first value of each key is enough, and broken JSON is common.
     pub fn add_json_ld(&mut self, json: &str) {
-        let json = crate::text::squeeze::cut(json, JSON_LD_BYTES_MAX - self.json_bytes);
+        let json = crate::text::whitespace::cut(json, JSON_LD_BYTES_MAX - self.json_bytes);
         self.json_bytes += json.len();
         for (key, source) in
             [("\"dateModified\"", Source::Modified), ("\"datePublished\"", Source::Published)]

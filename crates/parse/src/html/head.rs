@@ -5,7 +5,7 @@ use super::directives::Directives;
 use super::entities::{self, Place};
 use super::links::Links;
 use super::scanner::Scanner;
-use crate::text::squeeze;
+use crate::text::whitespace;
 use farol_base::{CanonicalUrl, Language};
 use std::borrow::Cow;
 
@@ -44,8 +44,8 @@ impl Head {
     /// Takes in the content of `<title>`; the first that says anything counts.
     pub fn title(&mut self, raw: &str) {
         if self.title.is_empty() {
-            let raw = squeeze::cut(raw, VALUE_BYTES_MAX);
-            self.title = squeeze::line(&entities::decode(raw, Place::Text), TITLE_BYTES_MAX);
+            let raw = whitespace::cut(raw, VALUE_BYTES_MAX);
+            self.title = whitespace::line(&entities::decode(raw, Place::Text), TITLE_BYTES_MAX);
         }
     }
 
@@ -79,11 +79,11 @@ impl Head {
         if is("robots") || is(agent) {
             self.directives.read_meta(content);
         } else if is("description") && self.description.is_empty() {
-            self.description = squeeze::line(content, DESCRIPTION_BYTES_MAX);
+            self.description = whitespace::line(content, DESCRIPTION_BYTES_MAX);
         } else if (is("og:description") || is("twitter:description")) && self.og_description.is_empty() {
-            self.og_description = squeeze::line(content, DESCRIPTION_BYTES_MAX);
+            self.og_description = whitespace::line(content, DESCRIPTION_BYTES_MAX);
         } else if (is("og:title") || is("twitter:title")) && self.og_title.is_empty() {
-            self.og_title = squeeze::line(content, TITLE_BYTES_MAX);
+            self.og_title = whitespace::line(content, TITLE_BYTES_MAX);
         } else if (is("language") || is("dc.language") || is("og:locale")) && self.language.is_none() {
             self.language = Language::parse(content);
         } else {
@@ -175,5 +175,5 @@ fn has_word(rel: &str, word: &str) -> bool {
 
 fn value<'a>(scanner: &Scanner<'a>, name: &str) -> Option<Cow<'a, str>> {
     let raw = scanner.attr(name)?;
-    Some(entities::decode(squeeze::cut(raw, VALUE_BYTES_MAX), Place::Attribute))
+    Some(entities::decode(whitespace::cut(raw, VALUE_BYTES_MAX), Place::Attribute))
 }

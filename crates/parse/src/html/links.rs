@@ -5,7 +5,7 @@
 //! itself (`#top`) do not.
 
 use super::entities::{self, Place};
-use crate::text::squeeze;
+use crate::text::whitespace;
 use farol_base::fingerprint::hash64;
 use farol_base::url::BaseUrl;
 use farol_base::{CanonicalUrl, Link};
@@ -119,7 +119,7 @@ impl<'a> Links<'a> {
     /// Takes in a link whose text is known.
     pub fn add_with_text(&mut self, raw: &str, nofollow: bool, text: &str) {
         if let Some(link) = self.find(raw, nofollow) {
-            self.name(link, squeeze::line(&entities::decode(text, Place::Attribute), ANCHOR_BYTES_MAX));
+            self.name(link, whitespace::line(&entities::decode(text, Place::Attribute), ANCHOR_BYTES_MAX));
         }
     }
 
@@ -137,9 +137,9 @@ impl<'a> Links<'a> {
     /// Takes in text; to be called where [`Links::wants_text`].
     pub fn text(&mut self, raw: &str) {
         // What is beyond the limit is not even decoded; entities shrink at most 32-fold.
-        let raw = squeeze::cut(raw, 32 * ANCHOR_BYTES_MAX);
+        let raw = whitespace::cut(raw, 32 * ANCHOR_BYTES_MAX);
         let text = entities::decode(raw, Place::Text);
-        self.anchor_space = squeeze::push(&mut self.anchor, 0, &text, self.anchor_space);
+        self.anchor_space = whitespace::push(&mut self.anchor, 0, &text, self.anchor_space);
     }
 
     /// Notes that a block starts or ends: words on either side are different words.
@@ -151,7 +151,7 @@ impl<'a> Links<'a> {
     pub fn image(&mut self, raw_alt: Option<&str>) {
         if self.open.is_some() && self.alt.is_empty() {
             let alt = entities::decode(raw_alt.unwrap_or(""), Place::Attribute);
-            self.alt = squeeze::line(&alt, ANCHOR_BYTES_MAX);
+            self.alt = whitespace::line(&alt, ANCHOR_BYTES_MAX);
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> Links<'a> {
             std::mem::swap(&mut self.anchor, &mut self.alt);
         }
         if self.found[link].anchor.is_empty() && !self.anchor.is_empty() {
-            let len = squeeze::cut(&self.anchor, ANCHOR_BYTES_MAX).trim_end().len();
+            let len = whitespace::cut(&self.anchor, ANCHOR_BYTES_MAX).trim_end().len();
             self.found[link].anchor = self.anchor[..len].to_string();
         }
         self.anchor.clear();

@@ -20,7 +20,7 @@ use scanner::{Scanner, Token};
 use tags::{Shape, Tag};
 
 /// What was read from an HTML page.
-pub struct Read {
+pub struct HtmlPage {
     pub head: Head,
     pub links: Vec<Link>,
     pub text: MainText,
@@ -28,7 +28,7 @@ pub struct Read {
 }
 
 /// Reads a page. `directives` are those of its headers.
-pub fn read(text: &str, url: &CanonicalUrl, agent: &str, wants: Wants, directives: Directives) -> Read {
+pub fn read(text: &str, url: &CanonicalUrl, agent: &str, wants: Wants, directives: Directives) -> HtmlPage {
     let mut scanner = Scanner::new(text);
     let mut links = Links::new(url);
     let mut head = Head::new(directives);
@@ -84,7 +84,7 @@ pub fn read(text: &str, url: &CanonicalUrl, agent: &str, wants: Wants, directive
         }
         None => MainText::default(),
     };
-    Read { head, links, text, complaints }
+    HtmlPage { head, links, text, complaints }
 }
 
 /// What a start tag means for links and head.

@@ -287,36 +287,38 @@ fn end_of_raw_text(bytes: &[u8], start: usize, tag: Tag) -> usize {
 /// A script may hold `<!-- … <script> … </script> … -->`, whose end tag does not end it (§13.2.5.17 ff.).
 fn end_of_script(bytes: &[u8], start: usize) -> usize {
     #[derive(PartialEq)]
-    enum In {
+    enum ScriptState {
         Script,
         Comment { from: usize },
         ScriptInComment { from: usize },
     }
-    let mut state = In::Script;
+    let mut state = ScriptState::Script;
     let mut at = start;
     loop {
         let found = match state {
-            In::Script => memchr(b'<', &bytes[at..]),
+            ScriptState::Script => memchr(b'<', &bytes[at..]),
             _ => memchr2(b'<', b'>', &bytes[at..]),
         };
         let Some(found) = found else { return bytes.len() };
         at += found;
         let closes = bytes.get(at + 1) == Some(&b'/') && names(bytes, at + 2, "script");
         state = match state {
-            In::Script if closes => return at,
-            In::Script if bytes[at..].starts_with(b"<!--") => In::Comment { from: at + 2 },
-            In::Script => In::Script,
-            In::Comment { from } | In::ScriptInComment { from } if bytes[at] == b'>' => {
+            ScriptState::Script if closes => return at,
+            ScriptState::Script if bytes[at..].starts_with(b"<!--") => ScriptState::Comment { from: at + 2 },
+            ScriptState::Script => ScriptState::Script,
+            ScriptState::Comment { from } | ScriptState::ScriptInComment { from } if bytes[at] == b'>' => {
                 if bytes[from..at].ends_with(b"--") {
-                    In::Script
+                    ScriptState::Script
                 } else {
                     at += 1;
                     continue;
                 }
             }
-            In::Comment { .. } if closes => return at,
-            In::Comment { from } if names(bytes, at + 1, "script") => In::ScriptInComment { from },
-            In::ScriptInComment { from } if closes => In::Comment { from },
+            ScriptState::Comment { .. } if closes => return at,
+            ScriptState::Comment { from } if names(bytes, at + 1, "script") => {
+                ScriptState::ScriptInComment { from }
+            }
+            ScriptState::ScriptInComment { from } if closes => ScriptState::Comment { from },
             other => other,
         };
         at += 1;

@@ -10,8 +10,8 @@
 //! - Lines that are neither rule nor User-agent (Sitemap, Crawl-delay, unknown ones) do not end a group, as in
 //!   Google's parser. A Crawl-delay counts for the agents named right before it and its group's rules.
 //!
-//! Never fails: whatever the bytes are, the lines that can be read count. Does not decide what a missing or
-//! broken file means; see [`Robots::allow_all`] and [`Robots::refuse_all`].
+//! Never fails: whatever the bytes are, the lines that can be read count. Does not decide what a missing
+//! file, or one that cannot be had, means.
 
 mod lines;
 mod pattern;
@@ -63,13 +63,6 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
-    /// Whether the path may be fetched.
-    pub fn is_allowed(&self) -> bool {
-        matches!(self, Verdict::Allowed { .. })
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     allow: bool,
@@ -87,16 +80,6 @@ impl Robots {
             reading.take(line);
         }
         reading.finish()
-    }
-
-    /// What a site without robots.txt says (4xx; RFC 9309 §2.3.1.3).
-    pub fn allow_all() -> Robots {
-        Robots::default()
-    }
-
-    /// What a site says whose robots.txt cannot be had (5xx; RFC 9309 §2.3.1.4).
-    pub fn refuse_all() -> Robots {
-        Robots { rules: Rule::read(false, b"/").into(), ..Robots::default() }
     }
 
     /// Judges a path with its query, as it stands in a URL: `/a/b?c=d`.

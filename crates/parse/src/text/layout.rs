@@ -8,7 +8,7 @@
 //! INVARIANT: one tag costs at most [`DEPTH_MAX`] steps.
 
 use super::hints::{self, Hint};
-use super::{DEPTH_MAX, MainText, NODES_MAX, TEXT_BYTES_MAX, select, squeeze};
+use super::{DEPTH_MAX, MainText, NODES_MAX, TEXT_BYTES_MAX, select, whitespace};
 use crate::html::entities::{self, Place};
 use crate::html::scanner::Scanner;
 use crate::html::tags::{Shape, TAGS, Tag};
@@ -103,7 +103,7 @@ impl Layout {
         if raw.len() > room {
             self.text_cut = true;
         }
-        let raw = squeeze::cut(raw, room);
+        let raw = whitespace::cut(raw, room);
         let before = self.text.len();
         if self.open[Tag::Pre as usize] > 0 {
             self.preformatted(raw);
@@ -120,11 +120,11 @@ impl Layout {
 
     fn push(&mut self, raw: &str) {
         if memchr::memchr(b'&', raw.as_bytes()).is_none() {
-            self.space = squeeze::push(&mut self.text, self.block_start, raw, self.space);
+            self.space = whitespace::push(&mut self.text, self.block_start, raw, self.space);
         } else {
             self.scratch.clear();
             entities::decode_into(&mut self.scratch, raw, Place::Text);
-            self.space = squeeze::push(&mut self.text, self.block_start, &self.scratch, self.space);
+            self.space = whitespace::push(&mut self.text, self.block_start, &self.scratch, self.space);
         }
     }
 

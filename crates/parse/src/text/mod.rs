@@ -8,7 +8,7 @@ pub mod hints;
 pub mod layout;
 pub mod plain;
 pub mod select;
-pub mod squeeze;
+pub mod whitespace;
 
 pub use layout::Layout;
 

@@ -1,6 +1,6 @@
-//! Lays out text without markup: spaces squeezed, paragraphs kept.
+//! Lays out text without markup: spaces collapsed, paragraphs kept.
 
-use super::{TEXT_BYTES_MAX, squeeze};
+use super::{TEXT_BYTES_MAX, whitespace};
 
 /// A first line longer than this is no title.
 const TITLE_BYTES_MAX: usize = 120;
@@ -14,13 +14,13 @@ pub struct Plain {
     pub cut: bool,
 }
 
-/// Lays out a file: lines with their spaces squeezed, empty lines gone.
+/// Lays out a file: lines with their spaces collapsed, empty lines gone.
 pub fn lay_out(text: &str) -> Plain {
-    let kept = squeeze::cut(text, TEXT_BYTES_MAX);
+    let kept = whitespace::cut(text, TEXT_BYTES_MAX);
     let mut body = String::with_capacity(kept.len());
     for line in kept.lines() {
         let start = body.len();
-        squeeze::push(&mut body, start, line, false);
+        whitespace::push(&mut body, start, line, false);
         if body.len() > start {
             body.push('\n');
         }

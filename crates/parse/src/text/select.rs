@@ -13,7 +13,7 @@
 
 use super::hints::Hint;
 use super::layout::{Block, Node};
-use super::{HEADINGS_BYTES_MAX, MainText, squeeze};
+use super::{HEADINGS_BYTES_MAX, MainText, whitespace};
 use crate::html::tags::Tag;
 
 /// Main texts below this size are doubted, and more of the page is kept.
@@ -48,7 +48,7 @@ pub fn main_text(text: &str, nodes: &[Node], blocks: &[Block]) -> MainText {
         if line.len() <= room {
             push_line(&mut headings, line);
         } else {
-            push_line(&mut headings, squeeze::cut(line, room));
+            push_line(&mut headings, whitespace::cut(line, room));
             break;
         }
     }

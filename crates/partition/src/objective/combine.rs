@@ -1,4 +1,4 @@
-//! Several objectives in one graph (Schloegel, Karypis, Kumar 1999) [Exposto08 §5.1].
+//! Several objectives in one graph \[Schloegel99\], [Exposto08 §5.1].
 //!
 //! ```text
 //! w(e) = Σ p_i · w_i(e) / norm_i

@@ -4,13 +4,15 @@
 //! §4.5], and [`Coordinates`] places machines in a space in which distances are times, as our own addition.
 
 mod coordinates;
+mod median;
 mod routes;
 
 pub use coordinates::{Coordinate, Coordinates};
+pub use median::median;
 pub use routes::{Hop, Routes, Trace, read_traces};
 
-use crate::sample::{PROBES, median};
 use farol_base::Timestamp;
+use median::PROBES;
 use std::collections::VecDeque;
 use std::time::Duration;
 

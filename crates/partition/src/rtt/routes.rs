@@ -5,8 +5,8 @@
 //! shortest path. Edges have no direction; hops that do not answer are skipped by joining their neighbours; what lies
 //! behind the last hop that answered is dropped (decision D-10).
 
+use super::median;
 use crate::Error;
-use crate::sample::median;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::IpAddr;

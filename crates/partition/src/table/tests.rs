@@ -31,13 +31,13 @@ const J_MERGED: &str =
 const K_MERGED: &str = "84/22 90/23 92/22 96/19 128/19 160/20";
 const L_MERGED: &str = "176/20 192/19 224/22 228/24 230/23 232/23 235/24 236/22 240/21 250/24";
 
-/// Table 3.5: L between G, H and I. Table 3.6: G between SIR 19, 20 and 21.
+/// Table 3.5: L between G, H and I. Table 3.6: G between nodes 19, 20 and 21.
 const G: &str = "176/20 192/21 200/23 202/24";
 const H: &str = "203/24 204/22 208/20 224/22 228/24";
 const I: &str = "230/23 232/23 235/24 236/22 240/21 250/24";
-const SIR_19: &str = "176/21 184/22";
-const SIR_20: &str = "188/22 192/22";
-const SIR_21: &str = "196/22 200/23 202/24";
+const NODE_19: &str = "176/21 184/22";
+const NODE_20: &str = "188/22 192/22";
+const NODE_21: &str = "196/22 200/23 202/24";
 
 fn table(parts: &[(&str, &str)]) -> RoutingTable {
     let mut table = RoutingTable { unknown: Unknown::Hold, ..RoutingTable::default() };
@@ -89,10 +89,10 @@ fn table_3_3_comes_from_addresses_and_a_registry() {
 
 #[test]
 fn children_condense_to_their_parents() {
-    let robots = table(&[("SIR 19", SIR_19), ("SIR 20", SIR_20), ("SIR 21", SIR_21)]);
-    let g = robots.condense(&[0, 0, 0], vec!["SIRe G".to_string()]).unwrap();
+    let robots = table(&[("node 19", NODE_19), ("node 20", NODE_20), ("node 21", NODE_21)]);
+    let g = robots.condense(&[0, 0, 0], vec!["group G".to_string()]).unwrap();
     assert_eq!(of(&g, 0), blocks(G));
-    let l = table(&[("G", G), ("H", H), ("I", I)]).condense(&[0, 0, 0], vec!["SIRe L".to_string()]).unwrap();
+    let l = table(&[("G", G), ("H", H), ("I", I)]).condense(&[0, 0, 0], vec!["group L".to_string()]).unwrap();
     assert_eq!(of(&l, 0), blocks(L_MERGED));
     assert!(robots.condense(&[0], vec!["x".to_string()]).is_err());
     assert!(robots.condense(&[0, 1, 2], vec!["x".to_string()]).is_err());
@@ -107,19 +107,19 @@ fn the_walk_of_the_thesis_takes_two_hops() {
         Route::To(owner) => table.destinations[owner as usize].clone(),
         Route::Hold => "nowhere".to_string(),
     };
-    let at_1 = table(&[("SIRe J", J_MERGED), ("SIRe K", K_MERGED), ("SIRe L", L_MERGED)]);
-    let at_26 = table(&[("SIRe G", G), ("SIRe H", H), ("SIRe I", I)]);
-    let at_20 = table(&[("SIR 19", SIR_19), ("SIR 20", "188/22 192-193/24 194/23"), ("SIR 21", SIR_21)]);
+    let at_1 = table(&[("group J", J_MERGED), ("group K", K_MERGED), ("group L", L_MERGED)]);
+    let at_26 = table(&[("group G", G), ("group H", H), ("group I", I)]);
+    let at_20 = table(&[("node 19", NODE_19), ("node 20", "188/22 192-193/24 194/23"), ("node 21", NODE_21)]);
     assert_eq!(
         (go(&at_1).as_str(), go(&at_26).as_str(), go(&at_20).as_str()),
-        ("SIRe L", "SIRe G", "SIR 20")
+        ("group L", "group G", "node 20")
     );
     // The blocks that matched on the way.
     for (table, owner, block) in [(&at_1, 2, "192/19"), (&at_26, 0, "192/21"), (&at_20, 1, "194/23")] {
         assert_eq!(table.by_block(ipb), Some(owner));
         assert!(blocks(block)[0].holds(ipb) && table.blocks.contains_key(&blocks(block)[0]));
     }
-    // As printed it would be SIRe K's.
+    // As printed it would be group K's.
     assert_eq!(at_1.by_block("193.136.95.224".parse().unwrap()), Some(1));
 }
 

@@ -16,7 +16,7 @@ pub struct Assignment {
     pub version: u64,
     pub members: BTreeSet<String>,
     pub owners: BTreeMap<Key, String>,
-    /// The generation of each thing's token: the version that made older tokens void. The owner under that very version
+    /// The generation of each thing's token: the version that revoked older tokens. The owner under that very version
     /// makes the token, once it is settled.
     pub generations: BTreeMap<Key, u64>,
 }
@@ -151,7 +151,7 @@ impl Coordinator {
         Ok(Lease { version, until: now + self.lease })
     }
 
-    /// Buries members whose lease has run out.
+    /// Drops members whose lease has run out, and assigns anew what they had; answers who they were.
     pub fn tick(&mut self, now: Timestamp, owner: impl Fn(Key, &BTreeSet<String>) -> String) -> Vec<String> {
         let dead: BTreeSet<String> = self
             .members

@@ -3,7 +3,7 @@
 //! Each thing that has an owner (a host, or an address with all its hosts) has one *token*. Only whoever holds the token,
 //! is named by the newest assignment he knows, and has a lease, may crawl it. A token changes hands in a *handover*,
 //! with the pending URLs and the visit history of the thing. Handovers are sent until they are acknowledged; a token counts
-//! its hops, so that a handover that comes twice is recognised. When a holder dies the coordinator makes the token void by
+//! its hops, so that a handover that comes twice is recognised. When a holder dies the coordinator revokes the token by
 //! raising its *generation*, and once nobody alive can hold the old one any more the new owner makes it anew.
 
 use super::coordinator::{Assignment, Lease};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Names a thing that has one owner: the fingerprint of a host or of an address.
 pub type Key = u64;
 
-/// The right to crawl something, unless it is void.
+/// The right to crawl something, unless it is revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     pub generation: u64,
@@ -100,7 +100,7 @@ impl Holder {
         self.made
     }
 
-    /// Takes a newer assignment: void tokens go, what belongs to others now is packed. Older ones are ignored.
+    /// Takes a newer assignment: revoked tokens are dropped, what belongs to others now is packed. Older ones are ignored.
     pub fn assign(&mut self, assignment: Assignment) {
         if assignment.version <= self.assignment.version {
             return;
@@ -114,7 +114,7 @@ impl Holder {
             self.outbox.values().filter(undeliverable).map(|handover| handover.number).collect();
         for number in lost {
             if let Some(handover) = self.outbox.remove(&number) {
-                // The token in it is void: a member's death raises the generation of what it had or was sent.
+                // The token in it is revoked: a member's death raises the generation of what it had or was sent.
                 self.state.entry(handover.key).or_default().add(handover.state);
                 self.settle(handover.key);
             }
@@ -128,7 +128,7 @@ impl Holder {
         }
     }
 
-    /// The coordinator says that everybody who may crawl knows this version: tokens that it made void may be made anew by
+    /// The coordinator says that everybody who may crawl knows this version: tokens that it revoked may be made anew by
     /// their owners.
     pub fn settled(&mut self, version: u64) {
         // Under any other version somebody else may be in charge.
@@ -218,7 +218,7 @@ impl Holder {
         self.outbox.remove(&number);
     }
 
-    /// Drops a void token; packs what belongs to somebody else.
+    /// Drops a revoked token; packs what belongs to somebody else.
     fn settle(&mut self, key: Key) {
         if let Some(token) = self.tokens.get(&key)
             && !self.is_valid(key, *token)

@@ -149,7 +149,7 @@ impl Member {
     /// This node leaves: call when its hand-overs are done.
     pub fn leave(&mut self) -> Vec<Sent> {
         let me = self.me.clone();
-        self.bury(&me)
+        self.mark_gone(&me)
     }
 
     /// Says that a node or group is dead; only for whoever watches leases.
@@ -160,10 +160,10 @@ impl Member {
         if !self.known.contains_key(name) {
             return Err(Error::NoEntity(name.to_string()));
         }
-        Ok(self.bury(name))
+        Ok(self.mark_gone(name))
     }
 
-    fn bury(&mut self, name: &str) -> Vec<Sent> {
+    fn mark_gone(&mut self, name: &str) -> Vec<Sent> {
         let Some(entity) = self.known.get_mut(name) else { return Vec::new() };
         entity.gone = true;
         entity.epoch += 1;

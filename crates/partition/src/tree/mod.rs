@@ -1,13 +1,12 @@
 //! The tree of agents [Exposto08 §3.2, §3.4, §3.5]: who is there, who knows whom, who may crawl what.
 //!
-//! The life of an agent here: a machine defines a *node* (SIR in the thesis), an agent or a
-//! partitioner; a *group* (SIRe) stands for agents of one
-//! network, or for other groups. The agent asks a member of a group to be added; it learns its ancestors and their
-//! children, and they learn of it ([`Member`]). Each level of the tree is split on its own ([`nested`]); tables of
+//! The life of an agent here: a machine defines a *node* (\[Exposto08\]'s SIR), an agent or a partitioner; a *group* (its
+//! SIRe) stands for agents of one network, or for other groups. The agent asks a member of a group to be added; it learns
+//! its ancestors and their children, and they learn of it ([`Member`]). Each level of the tree is split on its own ([`nested`]); tables of
 //! ancestors are condensed from those of their children, and a URL goes from representative to representative until it
 //! is at home ([`view`]). A [`Coordinator`] hands out leases and assignments; what changes hands is passed on as a
-//! token with all its pending URLs and visit history, in a [`Handover`] ([`Holder`]). When an agent leaves or fails its lease runs out,
-//! and only then somebody else may take over.
+//! token with all its pending URLs and visit history, in a [`Handover`] ([`Holder`]). When an agent leaves or fails its
+//! lease runs out, and only then somebody else may take over.
 //!
 //! INVARIANT: two members never may crawl the same thing at the same time, whatever is lost, doubled, late, or dead.
 //! INVARIANT: a member knows its ancestors and their children, no more: l(c−1)+1 entities in a tree of l levels with c

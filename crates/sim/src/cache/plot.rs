@@ -1,4 +1,4 @@
-//! The hottest node's load over time as a picture: one line per run.
+//! The hottest node's load over time as an SVG: one line per run.
 
 use super::report::CacheReport;
 use std::fmt::Write;

@@ -163,7 +163,7 @@ struct ServiceWorld<'a> {
 }
 
 /// When regular events happen next.
-struct Agenda {
+struct Deadlines {
     beat: f64,
     minute: f64,
     balance: f64,
@@ -187,7 +187,7 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> ServiceOutcom
     let strategy = RoutingStrategy::new(plan.kind, plan.nodes, plan.seed, tuning);
     let mut world = ServiceWorld::new(&plan, strategy);
     let round_every = world.copies.map_or(f64::INFINITY, |copies| copies.every.as_secs_f64());
-    let mut agenda = Agenda {
+    let mut deadlines = Deadlines {
         beat: BEAT,
         minute: 60.0,
         balance: balance_every,
@@ -198,26 +198,26 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> ServiceOutcom
     // Failed nodes are noticed later.
     let mut noticed: Vec<(f64, u16)> = Vec::new();
     for asked in stream {
-        while asked.at >= agenda.next {
-            if asked.at >= agenda.beat {
-                world.end_beat(agenda.beat);
-                agenda.beat += BEAT;
+        while asked.at >= deadlines.next {
+            if asked.at >= deadlines.beat {
+                world.end_beat(deadlines.beat);
+                deadlines.beat += BEAT;
             }
-            if asked.at >= agenda.minute {
-                world.end_minute(agenda.minute);
-                agenda.minute += 60.0;
+            if asked.at >= deadlines.minute {
+                world.end_minute(deadlines.minute);
+                deadlines.minute += 60.0;
             }
-            if asked.at >= agenda.balance {
+            if asked.at >= deadlines.balance {
                 world.balance();
-                agenda.balance += balance_every;
+                deadlines.balance += balance_every;
             }
-            if asked.at >= agenda.measure {
+            if asked.at >= deadlines.measure {
                 world.measure();
-                agenda.measure += balance_every;
+                deadlines.measure += balance_every;
             }
-            if asked.at >= agenda.round {
+            if asked.at >= deadlines.round {
                 world.protect();
-                agenda.round += round_every;
+                deadlines.round += round_every;
             }
             while changes.last().is_some_and(|(at, _)| asked.at >= *at) {
                 match changes.pop() {
@@ -240,10 +240,11 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> ServiceOutcom
             world.carry();
             let others =
                 changes.last().map(|(at, _)| *at).into_iter().chain(noticed.iter().map(|(at, _)| *at));
-            agenda.next = [agenda.beat, agenda.minute, agenda.balance, agenda.measure, agenda.round]
-                .into_iter()
-                .chain(others)
-                .fold(f64::INFINITY, f64::min);
+            deadlines.next =
+                [deadlines.beat, deadlines.minute, deadlines.balance, deadlines.measure, deadlines.round]
+                    .into_iter()
+                    .chain(others)
+                    .fold(f64::INFINITY, f64::min);
         }
         world.ask(&asked);
     }

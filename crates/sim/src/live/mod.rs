@@ -6,6 +6,7 @@
 pub mod steady;
 
 use crate::Error;
+use farol_base::Timestamp;
 use farol_synthetic::check::{CheckRules, Offence, check};
 use farol_synthetic::{LogSink, Rates, Server, WebConfig, serve, truth};
 use serde_json::Value;
@@ -31,17 +32,18 @@ pub struct LiveArgs {
     /// How the rates of pages lie about that mean.
     #[arg(long, value_enum, default_value_t = Rates::Studied)]
     pub change_rates: Rates,
-    /// How many times faster than ours the clock runs, of the Web and for revisits.
-    #[arg(long, default_value_t = 700.0)]
+    /// How many times faster than ours the Web's clock runs. The crawler's is ours, and it believes no page to change more
+    /// than once in two minutes: faster Webs than the default have pages that do.
+    #[arg(long, default_value_t = 30.0)]
     pub speedup: f64,
     /// Milliseconds between two requests to a host. What all hosts together bear should be well above the budget, or every rule
     /// asks for the same.
     #[arg(long, default_value_t = 50)]
     pub delay_millis: u64,
     /// Seconds of crawling before it is measured, and in which it is.
-    #[arg(long, default_value_t = 230)]
+    #[arg(long, default_value_t = 5400)]
     pub warm_up: u64,
-    #[arg(long, default_value_t = 40)]
+    #[arg(long, default_value_t = 900)]
     pub seconds: u64,
     /// Rules to compare. The first takes as many requests as it wants; each that follows gets as many as that.
     #[arg(long, value_delimiter = ',', default_value = "interval,optimal")]
@@ -64,7 +66,7 @@ pub struct Lived {
 /// Runs all rules and prints the table.
 pub fn run(args: &LiveArgs) -> Result<(), Error> {
     println!(
-        "{} pages on {} hosts, {} changes per page and day in the mean ({:?}), clock {} times as fast, {} ms between requests, measured for {} s after {} s\n",
+        "{} pages on {} hosts, {} changes per page and day in the mean ({:?}), its clock {} times as fast, {} ms between requests, measured for {} s after {} s\n",
         args.pages,
         args.hosts,
         args.change_rate,
@@ -79,11 +81,12 @@ pub fn run(args: &LiveArgs) -> Result<(), Error> {
     );
     println!("|---|---:|---:|---:|---:|---:|---:|");
     // Seconds between two visits of a page in the mean; the least there is, as long as no budget is known.
-    let mut mean = LEAST_SECS;
+    let least = (LEAST_SECS / args.speedup).max(1.0);
+    let mut mean = least;
     for rule in &args.rules {
         let lived = live(args, rule, mean)?;
-        if mean == LEAST_SECS {
-            mean = (lived.pages as f64 / lived.requests_per_second.max(1e-9) * args.speedup).max(LEAST_SECS);
+        if mean == least {
+            mean = (lived.pages as f64 / lived.requests_per_second.max(1e-9)).max(least);
         }
         println!(
             "| {rule} | {} | {:.3} | {:.3} | {:+.3} | {:.1} | {} |",
@@ -115,6 +118,8 @@ fn live(args: &LiveArgs, rule: &str, mean: f64) -> Result<Lived, Error> {
         change_rate: args.change_rate,
         change_rates: args.change_rates,
         clock_speedup: args.speedup,
+        // Dates of a clock that runs faster than ours mean nothing to a crawler, and those of the future are ignored.
+        start: FAR_FUTURE,
         ..config
     };
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -211,12 +216,17 @@ fn is_forgiven(offence: Offence) -> bool {
 /// The shortest interval between two visits of a page, in seconds of the Web's clock.
 const LEAST_SECS: f64 = 600.0;
 
-/// The crawler's settings, in accelerated time: visits of a page are `mean` seconds apart on average, if hosts bear it.
+/// When the Web's clock starts: the year 2100.
+const FAR_FUTURE: Timestamp = Timestamp::from_secs(4_102_444_800);
+
+/// The crawler's settings, in seconds of its own clock: visits of a page are `mean` apart on average, if hosts bear it.
 fn settings(rule: &str, speedup: f64, delay_millis: u64, mean: f64) -> String {
+    let span = |secs: f64| (secs / speedup).max(1.0);
+    let (least, first, longest) = (span(LEAST_SECS), span(3600.0), span(60.0 * 86_400.0));
     format!(
-        "[crawl]\nallow_private = true\nrevisit = \"{rule}\"\nrevisit_clock = {speedup:?}\nrevisit_mean = \"{mean:.0}s\"\n\
-         revisit_min = \"600s\"\nrevisit_first = \"1h\"\nrevisit_max = \"1440h\"\ndelay_rule = \"constant\"\n\
-         delay_min = \"{delay_millis}ms\"\n"
+        "[crawl]\nallow_private = true\nrevisit = \"{rule}\"\nrevisit_mean = \"{mean:.0}s\"\n\
+         revisit_min = \"{least:.0}s\"\nrevisit_first = \"{first:.0}s\"\nrevisit_max = \"{longest:.0}s\"\n\
+         delay_rule = \"constant\"\ndelay_min = \"{delay_millis}ms\"\n"
     )
 }
 

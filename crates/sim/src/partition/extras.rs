@@ -2,13 +2,13 @@
 //! round-trip times.
 
 use super::model::Flow;
+use super::probes::median_error;
 use super::strategies::{Strategy, Weights, assign, assign_again, grown_graph, placed_space};
 use super::web::Web;
 use super::{PartitionArgs, WebCounts, read_graph, said};
 use crate::Error;
 use farol_base::{CanonicalUrl, Random, Seeded};
-use farol_partition::rtt::Coordinates;
-use farol_partition::sample::{median, median_error};
+use farol_partition::rtt::{Coordinates, median};
 use farol_partition::split::{Balance, Change, Incremental, Loads, Multilevel, Problem};
 use farol_partition::table::{Builder, Placed, Router, Unknown, binary};
 use farol_partition::{Graph, Space};

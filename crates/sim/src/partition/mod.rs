@@ -11,6 +11,7 @@ mod input;
 mod model;
 mod plan;
 mod plot;
+mod probes;
 mod strategies;
 mod thesis;
 mod web;

@@ -59,11 +59,12 @@ pub fn run(args: &PartitionArgs) -> Result<(), Error> {
             };
             let plan = planner.plan(space.clone(), None).map_err(said)?;
             let measure = plan.measure();
+            let known = measure.rtt_mean.is_finite();
+            let rtt = if known { format!("{:.1}", measure.rtt_mean) } else { "–".to_string() };
             println!(
-                "| {} | {unit:?} | {sense:?} | {:.1} % | {:.1} | {:.3} | {} | {} | {} |",
+                "| {} | {unit:?} | {sense:?} | {:.1} % | {rtt} | {:.3} | {} | {} | {} |",
                 space.parts(),
                 100.0 * measure.exchange(),
-                measure.rtt_mean,
                 measure.overload,
                 plan.table.blocks.len(),
                 plan.table.hosts.len(),

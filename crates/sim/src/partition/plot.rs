@@ -1,4 +1,4 @@
-//! Curves over the number of agents as a picture, one panel per quantity.
+//! Curves over the number of agents as an SVG, one panel per quantity.
 
 use std::fmt::Write;
 
@@ -91,8 +91,8 @@ mod tests {
                 ("ours".to_string(), vec![(2.0, 0.1)]),
             ],
         };
-        let picture = svg(&[panel("a"), panel("b"), panel("c")]);
-        assert_eq!((picture.matches("<polyline").count(), picture.matches(">hash<").count()), (6, 3));
-        assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n") && !picture.contains("NaN"));
+        let drawing = svg(&[panel("a"), panel("b"), panel("c")]);
+        assert_eq!((drawing.matches("<polyline").count(), drawing.matches(">hash<").count()), (6, 3));
+        assert!(drawing.starts_with("<svg") && drawing.ends_with("</svg>\n") && !drawing.contains("NaN"));
     }
 }

@@ -3,10 +3,10 @@
 //! The lemma is about elements at equal intervals with random phases. With equal intervals per server they are as many
 //! as servers; where pages have instants of their own, as many as pages, and the lemma says little.
 
+use super::allocate::Allocation;
 use super::policies::{Policy, table};
 use super::repository::Repository;
 use super::theorems::excess_probability;
-use farol_frontier::revisit::allocate::Allocation;
 use farol_frontier::revisit::select::Timetable;
 
 /// Requests per window.
@@ -67,8 +67,8 @@ pub fn excess_at(n: f64, probability: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::revisit::allocate::polite;
     use crate::revisit::repository::RepositoryConfig;
-    use farol_frontier::revisit::allocate::polite;
 
     #[test]
     fn equal_intervals_stay_within_the_lemma() {

@@ -65,7 +65,7 @@ pub struct RevisitArgs {
     pub sample: usize,
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Writes freshness over time as a picture.
+    /// Writes freshness over time as an SVG.
     #[arg(long)]
     pub plot: Option<PathBuf>,
     /// Only finds the allocation and checks it.
@@ -104,8 +104,8 @@ pub fn run(args: &RevisitArgs) -> Result<(), crate::Error> {
         panels.push(panel);
     }
     if let Some(path) = &args.plot {
-        let picture = plot::svg(&panels, args.years);
-        std::fs::write(path, picture).map_err(crate::Error::file("write", path))?;
+        let drawing = plot::svg(&panels, args.years);
+        std::fs::write(path, drawing).map_err(crate::Error::file("write", path))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Freshness over time as a picture, after [Souza10 Fig. 5.8]: one panel per channel, one line per rule.
+//! Freshness over time as an SVG, after [Souza10 Fig. 5.8]: one panel per channel, one line per rule.
 
 use std::fmt::Write;
 
@@ -117,9 +117,9 @@ mod tests {
         let line = |name: &str| Line { name: name.to_string(), years: 6.0, values: vec![0.1, 0.3, 0.4] };
         let panel =
             Panel { title: "1 %".to_string(), bound: 0.45, lines: vec![line("MERGE"), line("RANDOM")] };
-        let picture = svg(&[panel.clone(), panel], 6.0);
-        assert_eq!(picture.matches("<polyline").count(), 4);
-        assert_eq!(picture.matches(">MERGE<").count(), 1);
-        assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n") && !picture.contains("NaN"));
+        let drawing = svg(&[panel.clone(), panel], 6.0);
+        assert_eq!(drawing.matches("<polyline").count(), 4);
+        assert_eq!(drawing.matches(">MERGE<").count(), 1);
+        assert!(drawing.starts_with("<svg") && drawing.ends_with("</svg>\n") && !drawing.contains("NaN"));
     }
 }

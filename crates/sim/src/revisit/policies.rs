@@ -1,12 +1,13 @@
 //! The rules of the table whose servers do not know of each other: each server is run alone, in any order.
 
+use super::allocate::{Allocation, Share};
 use super::measure::{Measured, Window, measure};
 use super::repository::Repository;
 use super::select::{Delayed, Drawn, Punctual};
 use farol_base::random::mix;
 use farol_base::{Random, Seeded};
 use farol_frontier::revisit::Spaced;
-use farol_frontier::revisit::allocate::{Allocation, Page, Share};
+use farol_frontier::revisit::allocate::Page;
 use farol_frontier::revisit::select::{Merge, Timetable, Visit};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,6 +1,6 @@
 //! The tables of the experiment.
 
-use super::allocate::{check, proportional, uniform, unpolite};
+use super::allocate::{Allocation, Among, check, polite, proportional, uniform, unpolite};
 use super::channel::{Windows, excess_at, watch};
 use super::ideal::{self, Answers};
 use super::intervals::{Intervals, Peer};
@@ -14,7 +14,7 @@ use super::world::{Chance, Crawler, crawl};
 use super::{RevisitArgs, YEAR, row};
 use crate::urls::meter::Watch;
 use farol_base::Seeded;
-use farol_frontier::revisit::allocate::{Allocation, Among, Error, polite};
+use farol_frontier::revisit::allocate::Error;
 use std::fmt::Write;
 use std::time::Instant;
 

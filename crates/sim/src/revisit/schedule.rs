@@ -15,7 +15,7 @@
 //! takes is the caller's: it gives the rest by [`Schedule::set_channel`].
 
 use super::select::{Punctual, VisitReason};
-use farol_frontier::revisit::allocate::{self, Error, Page, Server, Share, level_for};
+use farol_frontier::revisit::allocate::{self, Error, Page, Server, level_for};
 use farol_frontier::revisit::{Freshness, Heap};
 
 /// A server drifts when its pages ask for so much more or less than it was priced for.
@@ -199,8 +199,7 @@ impl Schedule {
             .collect();
         let best = allocate::polite(&servers, self.channel)?;
         (self.price, self.demand) = (best.price, 0.0);
-        for (s, (share, rate)) in best.shares.iter().zip(&best.rates).enumerate() {
-            let Share::Level(level) = share else { continue };
+        for (s, (level, rate)) in best.levels.iter().zip(&best.rates).enumerate() {
             let seat = &mut self.servers[s];
             seat.pages.set_price(level.low, *rate);
             (seat.demand, seat.priced) = (*rate, *rate);

@@ -1,7 +1,7 @@
-//! What a cycle brought, in memory: URLs by server, and after sorting each server's paths in order.
+//! What a cycle brought, in memory: URLs by host, and after sorting each host's paths in order.
 //!
 //! Step 3 of \[Henrique11\], which both [`super::mercator`] and [`super::central`] begin with.
-//! Sorting goes by server first and compares eight bytes of the path before it looks at texts, which is
+//! Sorting goes by host first and compares eight bytes of the path before it looks at texts, which is
 //! several times as fast as sorting whole URLs.
 
 use super::facts::Facts;
@@ -36,9 +36,9 @@ struct Item {
     visit: u32,
 }
 
-/// A server's part of a sorted batch.
+/// A host's part of a sorted batch.
 #[derive(Debug)]
-pub struct ServerPart<'a> {
+pub struct HostPart<'a> {
     pub host: &'a str,
     items: &'a [Item],
     batch: &'a Sorted,
@@ -46,17 +46,17 @@ pub struct ServerPart<'a> {
 
 /// One URL of a batch, with all its visits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Noted<'a> {
+pub struct BatchUrl<'a> {
     /// Path and query.
     pub path: &'a [u8],
     pub facts: Option<Facts>,
 }
 
-/// A batch in the order of servers and paths.
+/// A batch in the order of hosts and paths.
 #[derive(Debug)]
 pub struct Sorted {
     hosts: Vec<Box<str>>,
-    /// Where each server's items start, and after the last one where they end.
+    /// Where each host's items start, and after the last one where they end.
     starts: Vec<u32>,
     items: Vec<Item>,
     paths: Vec<u8>,
@@ -65,7 +65,7 @@ pub struct Sorted {
 
 impl Batch {
     /// Takes in a URL that was found, or visited.
-    pub fn note(&mut self, url: &CanonicalUrl, visit: Option<&Visit>) {
+    pub fn push(&mut self, url: &CanonicalUrl, visit: Option<&Visit>) {
         let host = url.host_str();
         let number = match self.numbers.get(host) {
             Some(number) => *number,
@@ -79,12 +79,12 @@ impl Batch {
         let mut head = [0; 8];
         let tail = &path[1..path.len().min(9)];
         head[..tail.len()].copy_from_slice(tail);
-        let note = visit.map_or(NO_VISIT, |visit| {
+        let visit = visit.map_or(NO_VISIT, |visit| {
             self.visits.push(Facts::of(visit));
             self.visits.len() as u32 - 1
         });
         let (at, len) = (self.paths.len() as u32, path.len() as u32);
-        self.items.push(Item { head: u64::from_be_bytes(head), host: number, at, len, visit: note });
+        self.items.push(Item { head: u64::from_be_bytes(head), host: number, at, len, visit });
         self.paths.extend_from_slice(path);
     }
 
@@ -105,7 +105,7 @@ impl Batch {
         for (rank, (_, number)) in hosts.iter().enumerate() {
             ranks[*number as usize] = rank as u32;
         }
-        // A counting sort by server, then each server's items by path.
+        // A counting sort by host, then each host's items by path.
         let mut starts = vec![0u32; hosts.len() + 1];
         for item in &batch.items {
             starts[ranks[item.host as usize] as usize + 1] += 1;
@@ -116,9 +116,9 @@ impl Batch {
         let mut next = starts.clone();
         let mut items = batch.items.clone();
         for item in &batch.items {
-            let place = &mut next[ranks[item.host as usize] as usize];
-            items[*place as usize] = *item;
-            *place += 1;
+            let slot = &mut next[ranks[item.host as usize] as usize];
+            items[*slot as usize] = *item;
+            *slot += 1;
         }
         drop(batch.items);
         let path = |item: &Item| &batch.paths[item.at as usize..(item.at + item.len) as usize];
@@ -135,9 +135,9 @@ impl Batch {
 }
 
 impl Sorted {
-    /// The servers, in order.
-    pub fn servers(&self) -> impl Iterator<Item = ServerPart<'_>> {
-        self.hosts.iter().zip(self.starts.windows(2)).map(|(host, part)| ServerPart {
+    /// The hosts, in order.
+    pub fn hosts(&self) -> impl Iterator<Item = HostPart<'_>> {
+        self.hosts.iter().zip(self.starts.windows(2)).map(|(host, part)| HostPart {
             host,
             items: &self.items[part[0] as usize..part[1] as usize],
             batch: self,
@@ -145,9 +145,9 @@ impl Sorted {
     }
 }
 
-impl<'a> ServerPart<'a> {
-    /// The server's URLs, in order, each once.
-    pub fn urls(&self) -> impl Iterator<Item = Noted<'a>> + use<'a> {
+impl<'a> HostPart<'a> {
+    /// The host's URLs, in order, each once.
+    pub fn urls(&self) -> impl Iterator<Item = BatchUrl<'a>> + use<'a> {
         let (mut rest, batch) = (self.items, self.batch);
         let path = move |item: &Item| &batch.paths[item.at as usize..(item.at + item.len) as usize];
         std::iter::from_fn(move || {
@@ -157,7 +157,7 @@ impl<'a> ServerPart<'a> {
             rest = others;
             let visits = group.iter().filter(|item| item.visit != NO_VISIT);
             let facts = visits.map(|item| batch.visits[item.visit as usize]).reduce(Facts::then);
-            Some(Noted { path: first, facts })
+            Some(BatchUrl { path: first, facts })
         })
     }
 }
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_and_paths_come_in_order_once() {
+    fn hosts_and_paths_come_in_order_once() {
         let mut batch = Batch::default();
         let mut load = super::super::load::Load::generated(super::super::load::LoadConfig {
             collected: 0,
@@ -202,16 +202,16 @@ mod tests {
             "http://b/",
         ];
         for text in texts {
-            batch.note(&CanonicalUrl::parse(text).unwrap(), None);
+            batch.push(&CanonicalUrl::parse(text).unwrap(), None);
         }
-        batch.note(&CanonicalUrl::parse("http://a.b/long/path/one").unwrap(), Some(&visit));
+        batch.push(&CanonicalUrl::parse("http://a.b/long/path/one").unwrap(), Some(&visit));
         let sorted = batch.sort();
         assert!(batch.is_empty());
         let mut lines = Vec::new();
-        for server in sorted.servers() {
-            for url in server.urls() {
+        for part in sorted.hosts() {
+            for url in part.urls() {
                 let path = String::from_utf8(url.path.to_vec()).unwrap();
-                lines.push(format!("{}{path} {}", server.host, url.facts.is_some()));
+                lines.push(format!("{}{path} {}", part.host, url.facts.is_some()));
             }
         }
         let want = [

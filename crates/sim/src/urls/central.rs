@@ -1,13 +1,13 @@
-//! One repository, servers in order, rewritten every cycle: what VEUNI's author gave up for VEUNI (his Programme 7).
+//! One repository, hosts in order, rewritten every cycle: what VEUNI's author gave up for VEUNI (his Programme 7).
 //!
-//! Two files: a directory with each server's name, counts and bytes, and the servers' paths, each server's sorted and
-//! front-coded. A cycle sorts what came by server, passes both files once and writes new ones; servers of which
-//! nothing came are copied as they are. URLs are *scheduled* by VEUNI's rules: the 1,000 shortest of a new server, and
+//! Two files: a directory with each host's name, counts and bytes, and the hosts' paths, each host's sorted and
+//! front-coded. A cycle sorts what came by host, passes both files once and writes new ones; hosts of which
+//! nothing came are copied as they are. URLs are *scheduled* by VEUNI's rules: the 1,000 shortest of a new host, and
 //! 1,000 more in order when fewer than 10 are left to collect. Scheduled URLs go to a queue, and are marked.
 //!
 //! Exact: texts are compared, not hashes. As [`super::drum`], it does not open again after the process ends.
 
-use super::batch::{Batch, Noted, ServerPart};
+use super::batch::{Batch, BatchUrl, HostPart};
 use super::facts::Tally;
 use super::front::FrontMerge;
 use super::queue::Queue;
@@ -35,9 +35,9 @@ pub struct Central {
     hosts: u64,
 }
 
-/// A server as the directory has it.
+/// A host as the directory has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Server {
+struct DirectoryRow {
     host: String,
     urls: u64,
     /// Bytes of its paths.
@@ -51,8 +51,8 @@ struct Server {
 /// One pass over directory and paths.
 struct Pass<'a> {
     old: Option<BufReader<File>>,
-    /// The directory's next server.
-    next: Option<Server>,
+    /// The directory's next host.
+    next: Option<DirectoryRow>,
     new: BufWriter<File>,
     paths: FrontMerge,
     queue: &'a mut Queue,
@@ -86,9 +86,9 @@ impl Central {
         };
         let new = |kind: &str| File::create(name(kind, self.generation + 1)).map_err(failed);
         let mut pass = Pass {
-            old: old("servers")?.map(|file| BufReader::with_capacity(BUFFER_BYTES, file)),
+            old: old("hosts")?.map(|file| BufReader::with_capacity(BUFFER_BYTES, file)),
             next: None,
-            new: BufWriter::with_capacity(BUFFER_BYTES, new("servers")?),
+            new: BufWriter::with_capacity(BUFFER_BYTES, new("hosts")?),
             paths: FrontMerge::new(old("paths")?, new("paths")?),
             queue: &mut self.queue,
             tally: &mut self.tally,
@@ -97,12 +97,12 @@ impl Central {
         };
         pass.read_server()?;
         let sorted = self.batch.sort();
-        for part in sorted.servers() {
-            pass.merge_server(&part)?;
+        for part in sorted.hosts() {
+            pass.merge_host(&part)?;
         }
         self.hosts = pass.end()?;
         if self.generation > 0 {
-            fs::remove_file(name("servers", self.generation)).map_err(failed)?;
+            fs::remove_file(name("hosts", self.generation)).map_err(failed)?;
             fs::remove_file(name("paths", self.generation)).map_err(failed)?;
         }
         self.generation += 1;
@@ -111,30 +111,31 @@ impl Central {
 }
 
 impl Pass<'_> {
-    fn merge_server(&mut self, part: &ServerPart<'_>) -> Result<(), Error> {
+    fn merge_host(&mut self, part: &HostPart<'_>) -> Result<(), Error> {
         while let Some(before) = self.next.take_if(|next| *next.host < *part.host) {
             self.paths.copy(before.bytes).map_err(failed)?;
-            self.write_server(&before)?;
+            self.write_row(&before)?;
             self.read_server()?;
         }
         let known = self.next.take_if(|next| *next.host == *part.host);
         let is_new = known.is_none();
-        let mut server = known.unwrap_or_else(|| Server { host: part.host.to_string(), ..Server::default() });
+        let mut row =
+            known.unwrap_or_else(|| DirectoryRow { host: part.host.to_string(), ..DirectoryRow::default() });
         let start = self.paths.bytes();
-        self.paths.begin(server.urls);
+        self.paths.begin(row.urls);
         if is_new {
-            self.insert_all(&mut server, part)?;
+            self.insert_all(&mut row, part)?;
         } else {
-            self.merge_paths(&mut server, part)?;
+            self.merge_paths(&mut row, part)?;
         }
-        server.bytes = self.paths.bytes() - start;
-        self.write_server(&server)?;
+        row.bytes = self.paths.bytes() - start;
+        self.write_row(&row)?;
         if is_new { Ok(()) } else { self.read_server() }
     }
 
-    fn merge_paths(&mut self, server: &mut Server, part: &ServerPart<'_>) -> Result<(), Error> {
+    fn merge_paths(&mut self, row: &mut DirectoryRow, part: &HostPart<'_>) -> Result<(), Error> {
         let collected = part.urls().filter(|url| url.facts.is_some()).count() as u64;
-        let is_short = server.left.saturating_sub(collected) < LEFT_MIN;
+        let is_short = row.left.saturating_sub(collected) < LEFT_MIN;
         self.paths.quota = if is_short { SCHEDULED } else { 0 };
         let quota_before = self.paths.quota;
         let (queue, text) = (&mut *self.queue, &mut self.text);
@@ -159,7 +160,7 @@ impl Pass<'_> {
                     let scheduled = facts.is_none() && self.paths.quota > 0;
                     self.paths.insert(url.path, scheduled, facts);
                     self.tally.moved(true, None, facts);
-                    server.urls += 1;
+                    row.urls += 1;
                     added += u64::from(facts.is_none());
                     if scheduled {
                         self.paths.quota -= 1;
@@ -171,28 +172,28 @@ impl Pass<'_> {
         }
         self.paths.finish(&mut schedule).map_err(failed)?;
         let promoted = (quota_before - self.paths.quota) as u64;
-        server.left = server.left + promoted - collected;
-        server.waiting = server.waiting + added - promoted - strays;
+        row.left = row.left + promoted - collected;
+        row.waiting = row.waiting + added - promoted - strays;
         Ok(())
     }
 
-    /// A server that was not known: its shortest paths are scheduled.
-    fn insert_all(&mut self, server: &mut Server, part: &ServerPart<'_>) -> Result<(), Error> {
+    /// A host that was not known: its shortest paths are scheduled.
+    fn insert_all(&mut self, row: &mut DirectoryRow, part: &HostPart<'_>) -> Result<(), Error> {
         let mut lengths: Vec<usize> =
             part.urls().filter(|url| url.facts.is_none()).map(|url| url.path.len()).collect();
         lengths.sort_unstable();
         let longest = lengths.get(SCHEDULED - 1).copied().unwrap_or(usize::MAX);
         // Of those as long as the longest only as many as fit.
         let mut ties = SCHEDULED - lengths.iter().take(SCHEDULED).filter(|len| **len < longest).count();
-        for Noted { path, facts } in part.urls() {
+        for BatchUrl { path, facts } in part.urls() {
             let fits = path.len() < longest || path.len() == longest && ties > 0;
             let scheduled = facts.is_none() && fits;
             ties -= usize::from(scheduled && path.len() == longest);
             self.paths.insert(path, scheduled, facts);
             self.tally.moved(true, None, facts);
-            server.urls += 1;
-            server.left += u64::from(scheduled);
-            server.waiting += u64::from(facts.is_none() && !scheduled);
+            row.urls += 1;
+            row.left += u64::from(scheduled);
+            row.waiting += u64::from(facts.is_none() && !scheduled);
             if scheduled {
                 self.text.clear();
                 self.text.extend_from_slice(part.host.as_bytes());
@@ -204,9 +205,9 @@ impl Pass<'_> {
     }
 
     fn end(mut self) -> Result<u64, Error> {
-        while let Some(server) = self.next.take() {
-            self.paths.copy(server.bytes).map_err(failed)?;
-            self.write_server(&server)?;
+        while let Some(row) = self.next.take() {
+            self.paths.copy(row.bytes).map_err(failed)?;
+            self.write_row(&row)?;
             self.read_server()?;
         }
         self.paths.close().map_err(failed)?;
@@ -214,7 +215,7 @@ impl Pass<'_> {
         Ok(self.hosts)
     }
 
-    /// Reads the directory's next server.
+    /// Reads the directory's next host.
     fn read_server(&mut self) -> Result<(), Error> {
         let Some(old) = &mut self.old else { return Ok(()) };
         let mut head = [0; 34];
@@ -230,19 +231,24 @@ impl Pass<'_> {
         let mut host = vec![0; usize::from(u16::from_le_bytes([head[0], head[1]]))];
         old.read_exact(&mut host).map_err(failed)?;
         let host = String::from_utf8(host).map_err(io::Error::other).map_err(failed)?;
-        self.next =
-            Some(Server { host, urls: number(2), bytes: number(10), left: number(18), waiting: number(26) });
+        self.next = Some(DirectoryRow {
+            host,
+            urls: number(2),
+            bytes: number(10),
+            left: number(18),
+            waiting: number(26),
+        });
         Ok(())
     }
 
-    fn write_server(&mut self, server: &Server) -> Result<(), Error> {
+    fn write_row(&mut self, row: &DirectoryRow) -> Result<(), Error> {
         self.hosts += 1;
         let mut write = || {
-            self.new.write_all(&(server.host.len() as u16).to_le_bytes())?;
-            for number in [server.urls, server.bytes, server.left, server.waiting] {
+            self.new.write_all(&(row.host.len() as u16).to_le_bytes())?;
+            for number in [row.urls, row.bytes, row.left, row.waiting] {
                 self.new.write_all(&number.to_le_bytes())?;
             }
-            self.new.write_all(server.host.as_bytes())
+            self.new.write_all(row.host.as_bytes())
         };
         write().map_err(failed)
     }
@@ -250,12 +256,12 @@ impl Pass<'_> {
 
 impl Verifier for Central {
     fn found(&mut self, found: &[Found]) -> Result<(), Error> {
-        found.iter().for_each(|found| self.batch.note(&found.url, None));
+        found.iter().for_each(|found| self.batch.push(&found.url, None));
         if self.batch.is_full() { self.merge() } else { Ok(()) }
     }
 
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error> {
-        self.batch.note(url, Some(visit));
+        self.batch.push(url, Some(visit));
         Ok(())
     }
 

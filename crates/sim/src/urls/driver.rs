@@ -82,8 +82,8 @@ pub struct Cycle {
 /// The end of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct End {
-    /// Until everything noted was in its place.
-    pub settle_seconds: f64,
+    /// Until everything written was merged.
+    pub compact_all_seconds: f64,
     pub known: u64,
     pub waiting: u64,
     pub collected: u64,
@@ -152,10 +152,10 @@ pub fn drive(
     }
     let watch = Watch::start();
     store.compact_all()?;
-    let settle_seconds = watch.lap().wall.as_secs_f64();
+    let compact_all_seconds = watch.lap().wall.as_secs_f64();
     let counts = store.counts();
     Ok(End {
-        settle_seconds,
+        compact_all_seconds,
         known: counts.known,
         waiting: counts.waiting,
         collected: counts.collected,

@@ -1,6 +1,6 @@
 //! DRUM \[Lee08\], with a plain sorted central file instead of a database.
 //!
-//! A URL is an 8-byte hash (key) and a text (aux). What is noted goes to one of eight bucket pairs on disk, chosen by
+//! A URL is an 8-byte hash (key) and a text (aux). What is written goes to one of eight bucket pairs on disk, chosen by
 //! the key's prefix: Q^H with keys and the facts of visits, Q^T with texts. A merge takes the buckets in order: loads and
 //! sorts a Q^H, walks the part of the central file Z where its keys belong, writes the new Z, and streams Q^T to let
 //! the texts of unique keys out, in the order in which they were found. All buckets are checked in one pass over Z.
@@ -37,7 +37,7 @@ const IS_VISIT: u32 = 1 << 31;
 pub enum MergeRule {
     /// At the end of each cycle.
     EveryFlush,
-    /// When a Q^H has this many bytes, or when nothing else is left to hand out. In memory a merge needs the bytes
+    /// When a Q^H has this many bytes, or when nothing else is left to give out. In memory a merge needs the bytes
     /// themselves and 16 for each 9 of them: 100 MB need 280 MB.
     BucketBytes(u64),
 }

@@ -194,7 +194,7 @@ impl ExactModel {
         self.wrong.take().map(|wrong| format!("{wrong}; {} such URLs in all", self.wrongs))
     }
 
-    /// Notes what the store hands out; each must have been found before, and be new.
+    /// Records what the store gives out; each must have been found before, and be new.
     fn take(&mut self, urls: &[CanonicalUrl]) {
         self.cycle += 1;
         for url in urls {

@@ -177,14 +177,14 @@ fn run_child(args: &UrlsArgs, kind: &StoreKind) -> Result<(), Error> {
 pub fn run_one(args: &ChildArgs, stores: &[StoreKind]) -> Result<(), Error> {
     let kind = find(stores, &args.store)?;
     let mut record = File::create(&args.record).map_err(Error::file("make", &args.record))?;
-    let mut note = |line: &DriverLine| {
+    let mut report = |line: &DriverLine| {
         let mut text = serde_json::to_string(line)
             .map_err(std::io::Error::other)
             .map_err(Error::file("write to", &args.record))?;
         text.push('\n');
         record.write_all(text.as_bytes()).map_err(Error::file("write to", &args.record))
     };
-    note(&DriverLine::Start(warm_up(kind.name, &args.run.load, args.run.input.len(), args.run.load()?)?))?;
+    report(&DriverLine::Start(warm_up(kind.name, &args.run.load, args.run.input.len(), args.run.load()?)?))?;
     fs::create_dir_all(&args.folder).map_err(Error::file("make", &args.folder))?;
     let mut store = (kind.open)(&args.folder)?;
     let mut load = args.run.load()?;
@@ -199,9 +199,9 @@ pub fn run_one(args: &ChildArgs, stores: &[StoreKind]) -> Result<(), Error> {
                 cycle.rss >> 20
             );
         }
-        note(&DriverLine::Cycle(cycle.clone()))
+        report(&DriverLine::Cycle(cycle.clone()))
     })?;
-    note(&DriverLine::End(end))
+    report(&DriverLine::End(end))
 }
 
 fn record_path(out: &Path, store: &str) -> PathBuf {

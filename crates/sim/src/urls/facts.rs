@@ -127,7 +127,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Notes that a URL became known, or that its facts changed.
+    /// Records that a URL became known, or that its facts changed.
     pub fn moved(&mut self, new: bool, old: Option<Facts>, now: Option<Facts>) {
         self.known += u64::from(new);
         self.visited += u64::from(old.is_none() && now.is_some());

@@ -22,7 +22,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Reads these files in turn, `per_cycle` URLs in each cycle.
+    /// Reads these files one after the other, `per_cycle` URLs in each cycle.
     pub fn open(files: &[PathBuf], per_cycle: u64) -> Result<Lines, Error> {
         let mut lines = Lines {
             files: files.iter().cloned().collect(),

@@ -173,7 +173,7 @@ impl Formula {
         }
     }
 
-    /// A new number or an old one, in turn, so that both kinds last until the cycle's end.
+    /// A new number or an old one, alternately, so that both kinds last until the cycle's end.
     fn next_number(&mut self, cycle: u64) -> u64 {
         let LoadConfig { new, repeats, .. } = self.config;
         let known = cycle * new + self.new;

@@ -2,7 +2,7 @@
 //!
 //! \[Najork01\], \[Shkapenyuk02\]. Each cycle sorts what came and rewrites the file in one pass; what was not
 //! in it is new, and goes to a queue. Texts are front-coded; the slash after the host name is written as a
-//! byte that sorts before all others, so that a host's URLs lie together in the order of servers and paths.
+//! byte that sorts before all others, so that a host's URLs lie together in the order of hosts and paths.
 //!
 //! Exact: texts are compared, not hashes. As [`super::drum`], it does not open again after the process ends.
 
@@ -57,12 +57,12 @@ impl Mercator {
         let (mut key, mut text) = (Vec::new(), Vec::new());
         let ignore = |_: &[u8]| Ok::<(), io::Error>(());
         let sorted = self.batch.sort();
-        for server in sorted.servers() {
+        for part in sorted.hosts() {
             key.clear();
-            key.extend_from_slice(server.host.as_bytes());
+            key.extend_from_slice(part.host.as_bytes());
             key.push(HOST_END);
             let host_end = key.len();
-            for url in server.urls() {
+            for url in part.urls() {
                 key.truncate(host_end);
                 key.extend_from_slice(&url.path[1..]);
                 let known = file.seek(&key, ignore).map_err(failed)?;
@@ -76,7 +76,7 @@ impl Mercator {
                         self.tally.moved(true, None, facts);
                         if facts.is_none() {
                             text.clear();
-                            text.extend_from_slice(server.host.as_bytes());
+                            text.extend_from_slice(part.host.as_bytes());
                             text.extend_from_slice(url.path);
                             self.queue.push(&text)?;
                         }
@@ -97,12 +97,12 @@ impl Mercator {
 
 impl Verifier for Mercator {
     fn found(&mut self, found: &[Found]) -> Result<(), Error> {
-        found.iter().for_each(|found| self.batch.note(&found.url, None));
+        found.iter().for_each(|found| self.batch.push(&found.url, None));
         if self.batch.is_full() { self.merge() } else { Ok(()) }
     }
 
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error> {
-        self.batch.note(url, Some(visit));
+        self.batch.push(url, Some(visit));
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 //!
 //! - [`drum`]: IRLbot's DRUM with a plain sorted central file;
 //! - [`mercator`]: one sorted file of URLs, merged with a batch;
-//! - [`central`]: one repository with servers in order, rewritten every cycle; what VEUNI's author gave up for VEUNI.
+//! - [`central`]: one repository with hosts in order, rewritten every cycle; what VEUNI's author gave up for VEUNI.
 //!
 //! They implement [`Verifier`](farol_store::urls::Verifier) and no more: not one of them opens again after a crash.
 

@@ -65,8 +65,8 @@ impl Run {
 
     /// URLs that a complete store knows at the end.
     fn known(&self) -> f64 {
-        let settled = self.end.as_ref().map(|end| end.known);
-        settled.or(self.cycles.last().map(|cycle| cycle.known)).unwrap_or(0).max(1) as f64
+        let merged = self.end.as_ref().map(|end| end.known);
+        merged.or(self.cycles.last().map(|cycle| cycle.known)).unwrap_or(0).max(1) as f64
     }
 }
 
@@ -212,7 +212,9 @@ impl UrlsReport {
         })?;
         each(f, "of it the caller's own, CPU s", 1, &|run| Some(run.total(|cycle| cycle.caller_seconds)))?;
         each(f, "slowest cycle, s", 2, &|run| run.cycles.iter().map(|c| c.seconds).max_by(f64::total_cmp))?;
-        each(f, "settling at the end, s", 2, &|run| run.end.as_ref().map(|end| end.settle_seconds))?;
+        each(f, "compacting everything at the end, s", 2, &|run| {
+            run.end.as_ref().map(|end| end.compact_all_seconds)
+        })?;
         each(f, "generator, s (not counted)", 1, &|run| Some(run.total(|cycle| cycle.generator_seconds)))?;
         for (name, of) in [
             ("last ten cycles / cycles 41 to 50", (|cycle| cycle.seconds) as Of),

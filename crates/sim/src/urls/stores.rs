@@ -36,7 +36,7 @@ pub const STORES: &[StoreKind] = &[
     },
     StoreKind {
         name: "central",
-        what: "one repository with servers in order, rewritten every cycle",
+        what: "one repository with hosts in order, rewritten every cycle",
         open: |folder| Ok(Box::new(Central::new(folder)?)),
     },
     StoreKind {

@@ -1,11 +1,11 @@
 //! The sequence of WARC files that pages are appended to.
 //!
-//! INVARIANT: [`Archive::end`] is the length of the last file, and everything before it is whole exchanges. A write that
-//! fails is cut back to it at once; where that does not work either, the archive refuses to go on until it is
-//! opened again, and opening cuts.
+//! INVARIANT: [`Archive::end`] is the length of the last file, and everything before it is whole exchanges. A
+//! write that fails is cut back to it at once; where that does not work either, the archive refuses to go on
+//! until it is opened again, and opening cuts.
 //!
-//! Only the last file can have a torn tail, because each file is synced before the next begins. Opening reads that
-//! file from the last checkpoint on, which is at most 16 MiB behind the last sync.
+//! Only the last file can have a torn tail, because each file is synced before the next begins. Opening reads
+//! that file from the last checkpoint on, which is at most 16 MiB behind the last sync.
 
 use super::checkpoint;
 use super::encode::{Encoded, Encoder};
@@ -24,8 +24,8 @@ const CHECKPOINT_BYTES: u64 = 16 << 20;
 /// How the archive's files are made.
 #[derive(Clone, Debug)]
 pub struct ArchiveOptions {
-    /// A batch that would make a file longer than this begins the next file. Default: 1 GiB, as the WARC standard
-    /// recommends.
+    /// A batch that would make a file longer than this begins the next file. Default: 1 GiB, as the WARC
+    /// standard recommends.
     pub file_bytes_max: u64,
     /// Name and version of this program, for `warcinfo`.
     pub software: String,
@@ -98,7 +98,8 @@ impl Archive {
     /// Writes exchanges, in one write, and answers with their positions.
     ///
     /// # Errors
-    /// All are written or none. After a full disk ([`Error::is_disk_full`]) the same batch can be tried again.
+    /// All are written or none. After a full disk ([`Error::is_disk_full`]) the same batch can be tried
+    /// again.
     pub fn append(&mut self, batch: &[Encoded]) -> Result<Vec<PagePosition>, Error> {
         if self.poisoned {
             return Err(Error::Poisoned { store: "the archive" });
@@ -142,7 +143,8 @@ impl Archive {
     /// Returns once everything appended so far would survive a power cut.
     ///
     /// # Errors
-    /// After a failed sync the archive refuses writes until it is opened again: what the machine dropped is not known.
+    /// After a failed sync the archive refuses writes until it is opened again: what the machine dropped is
+    /// not known.
     pub fn sync(&mut self) -> Result<(), Error> {
         if self.poisoned {
             return Err(Error::Poisoned { store: "the archive" });
@@ -168,8 +170,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Gives back the memory of what was written a while ago. A crawl writes tens of megabytes a second, reads hardly
-    /// any of it again, and would push everything else out of the machine's cache.
+    /// Gives back the memory of what was written a while ago. A crawl writes tens of megabytes a second,
+    /// reads hardly any of it again, and would push everything else out of the machine's cache.
     fn drop_cache(&self) {
         let Some(upto) = self.end.offset.checked_sub(CACHED_BYTES) else { return };
         self.disk.drop_cache(&file_name(self.end.file), upto);
@@ -214,8 +216,8 @@ impl Archive {
     }
 }
 
-/// Reads the last file from its checkpoint on, and cuts it after its last whole exchange. Damage before that one stays
-/// where it is; scans tell it and go on behind it.
+/// Reads the last file from its checkpoint on, and cuts it after its last whole exchange. Damage before that
+/// one stays where it is; scans tell it and go on behind it.
 fn recover(disk: &Arc<dyn Disk>, file: u32) -> Result<(PagePosition, Option<Cut>), Error> {
     let name = file_name(file);
     let file_bytes = len(&**disk, file)?;

@@ -1,11 +1,12 @@
 //! An exchange as WARC records.
 //!
-//! An exchange is written as up to three records, in this order: `metadata`, `request`, and `response` or `revisit`.
-//! The last one is always there and ends the exchange; the first two name it in `WARC-Concurrent-To`. So a reader knows
-//! where an exchange ends without looking beyond it, and one that was cut by a crash can be told.
+//! An exchange is written as up to three records, in this order: `metadata`, `request`, and `response` or
+//! `revisit`. The last one is always there and ends the exchange; the first two name it in
+//! `WARC-Concurrent-To`. So a reader knows where an exchange ends without looking beyond it, and one that was
+//! cut by a crash can be told.
 //!
-//! INVARIANT: header fields are one line each. Nothing that came from the Web is written into one without that
-//! being made sure.
+//! INVARIANT: header fields are one line each. Nothing that came from the Web is written into one without
+//! that being made sure.
 
 use super::gzip::Gzip;
 use super::{Exchange, PayloadDigest};
@@ -13,8 +14,8 @@ use farol_base::{Random, Timestamp, Truncated};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Longest body that is written; the rest is cut off, and the record says so. With its head, 48 MiB + 1 MiB stay below the
-/// 64 MiB that are read of a record.
+/// Longest body that is written; the rest is cut off, and the record says so. With its head, 48 MiB + 1 MiB
+/// stay below the 64 MiB that are read of a record.
 pub const BODY_BYTES_MAX: usize = 48 << 20;
 
 /// Longest head of a request or response, and longest block of metadata; the rest is cut off.

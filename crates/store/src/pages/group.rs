@@ -1,7 +1,7 @@
 //! Reads our own files: the records of one exchange, one after the other.
 //!
-//! An exchange ends with its `response` or `revisit` record, see [`super::encode`]. Whatever is not as we write it is
-//! damage; nothing is guessed here. For other people's files there is [`super::warc`].
+//! An exchange ends with its `response` or `revisit` record, see [`super::encode`]. Whatever is not as we
+//! write it is damage; nothing is guessed here. For other people's files there is [`super::warc`].
 
 use super::gzip::{Gunzip, OUR_HEADER, Step, Trouble};
 use super::warc::{Headers, RECORD_BYTES_MAX, http_status};
@@ -53,8 +53,9 @@ impl Groups {
     /// The next exchange; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Torn`] where the file ends inside the exchange, [`Error::Damaged`] where it is not as we write it. The
-    /// offset is that at which the exchange begins, and reading goes on nowhere until [`Groups::skip_damage`].
+    /// [`Error::Torn`] where the file ends inside the exchange, [`Error::Damaged`] where it is not as we
+    /// write it. The offset is that at which the exchange begins, and reading goes on nowhere until
+    /// [`Groups::skip_damage`].
     pub fn next(&mut self) -> Result<Option<Group>, Error> {
         let mut start = self.reader.position();
         let mut before = Before::default();

@@ -1,9 +1,9 @@
 //! One gzip member at a time, in both directions (RFC 1952).
 //!
-//! WARC puts each record in a member of its own, and a member's first byte is a record's position. The usual gzip readers
-//! hide where members begin; these two show it, and use their large tables again for the next member. Writing has a whole record
-//! at hand, which our own compressor (level 1) and libdeflate (the others) pack faster than any that must be ready for more;
-//! reading goes piece by piece.
+//! WARC puts each record in a member of its own, and a member's first byte is a record's position. The usual
+//! gzip readers hide where members begin; these two show it, and use their large tables again for the next
+//! member. Writing has a whole record at hand, which our own compressor (level 1) and libdeflate (the others)
+//! pack faster than any that must be ready for more; reading goes piece by piece.
 
 use super::deflate::Deflate;
 use flate2::{Decompress, FlushDecompress, Status};
@@ -121,7 +121,8 @@ impl Gunzip {
         self.inside = false;
     }
 
-    /// Reads on in a member, or begins the next: adds up to `want` bytes to `out`, or fewer where the input has a seam.
+    /// Reads on in a member, or begins the next: adds up to `want` bytes to `out`, or fewer where the input
+    /// has a seam.
     pub fn read(
         &mut self,
         input: &mut impl BufRead,
@@ -158,7 +159,8 @@ impl Gunzip {
         Ok(Step::MemberEnd)
     }
 
-    /// Fills `out` until it is full, the member ends, or one buffer of input is used up and something came out.
+    /// Fills `out` until it is full, the member ends, or one buffer of input is used up and something came
+    /// out.
     fn inflate(&mut self, input: &mut impl BufRead, out: &mut [u8]) -> Result<(usize, bool), Trouble> {
         let mut count = 0;
         loop {

@@ -1,9 +1,9 @@
 //! Fetched pages as WARC 1.1 files, which any WARC reader opens.
 //!
 //! What a visit brought is an [`Exchange`]. [`encode`] turns it into WARC records, one gzip member each;
-//! [`Archive::append`] writes them and answers with their position; [`ArchiveReader`] reads an exchange at a position,
-//! or all from a position on. What is peculiar to our files is written down in `docs/formats/warc.md`. Other
-//! people's WARC files, in all their variety, are read by [`warc`].
+//! [`Archive::append`] writes them and answers with their position; [`ArchiveReader`] reads an exchange at a
+//! position, or all from a position on. What is peculiar to our files is written down in
+//! `docs/formats/warc.md`. Other people's WARC files, in all their variety, are read by [`warc`].
 //!
 //! PROMISE: what [`Archive::append`] answered for survives the end of the process, and after
 //! [`Archive::sync`] a power cut. Files only grow; a torn tail is cut at opening, and reported.
@@ -22,6 +22,7 @@ mod crash;
 
 use bytes::Bytes;
 use farol_base::{CanonicalUrl, Timestamp, Truncated};
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -37,8 +38,8 @@ pub struct Exchange {
     pub fetched: Timestamp,
     /// The server's address.
     pub address: Option<IpAddr>,
-    /// Status of the response. It stands in `response_head`; when read back it is taken from there, 0 where that
-    /// does not say.
+    /// Status of the response. It stands in `response_head`; when read back it is taken from there, 0 where
+    /// that does not say.
     pub status: u16,
     /// Request line and headers up to the empty line; empty where it is not known.
     pub request_head: Vec<u8>,
@@ -53,9 +54,26 @@ pub struct Exchange {
     pub protocol: String,
     /// Where the body is one that the archive has already: a `revisit` record is written.
     pub revisit_of: Option<RevisitOf>,
-    /// What else is worth keeping (`via`, `hops`, `fetchTimeMs`, …), written as a `metadata` record. Line ends become
-    /// spaces, as do colons in names.
+    /// What else is worth keeping (`via`, `hops`, `fetchTimeMs`, …), written as a `metadata` record. Line
+    /// ends become spaces, as do colons in names.
     pub metadata: Vec<(String, String)>,
+}
+
+impl Exchange {
+    /// The value of the response's first header of this name, in any case of letters.
+    pub fn header(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.headers(name).next()
+    }
+
+    /// The values of all the response's headers of this name. What is not UTF-8 becomes U+FFFD.
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = Cow<'_, str>> {
+        let lines = self.response_head.split(|b| *b == b'\n').skip(1);
+        lines.filter_map(move |line| {
+            let colon = line.iter().position(|b| *b == b':')?;
+            let (key, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
+            key.eq_ignore_ascii_case(name.as_bytes()).then(|| String::from_utf8_lossy(value))
+        })
+    }
 }
 
 /// The earlier visit that a revisit repeats, of the same URL.
@@ -65,8 +83,8 @@ pub struct Exchange {
 pub struct RevisitOf {
     /// When the earlier copy was fetched.
     pub fetched: Timestamp,
-    /// Digest of its body. May be left out when writing: of a 304 because the body is not at hand, of any other because
-    /// it can be computed from the body that came again.
+    /// Digest of its body. May be left out when writing: of a 304 because the body is not at hand, of any
+    /// other because it can be computed from the body that came again.
     pub digest: Option<PayloadDigest>,
 }
 
@@ -126,6 +144,29 @@ impl fmt::Debug for PayloadDigest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_are_found_in_any_case_of_letters() {
+        let exchange = Exchange {
+            url: CanonicalUrl::parse("http://h/").unwrap(),
+            fetched: Timestamp::from_secs(1),
+            address: None,
+            status: 200,
+            request_head: b"GET / HTTP/1.1\r\nAccept: a\r\n\r\n".to_vec(),
+            response_head:
+                b"HTTP/1.1 200 a: b\r\nETag : \"x:y\" \r\nno colon\r\nX-Tag: 1\r\nx-tag:caf\xe9\r\n\r\n"
+                    .to_vec(),
+            body: Bytes::new(),
+            truncated: None,
+            protocol: "http/1.1".to_string(),
+            revisit_of: None,
+            metadata: Vec::new(),
+        };
+        assert_eq!(exchange.header("etag").as_deref(), Some("\"x:y\""));
+        assert_eq!(exchange.headers("X-TAG").collect::<Vec<_>>(), ["1", "caf\u{FFFD}"]);
+        assert_eq!(exchange.header("accept"), None, "of the request");
+        assert_eq!(exchange.header("HTTP/1.1 200 a"), None, "the status line");
+    }
 
     #[test]
     fn digests_are_read_as_others_write_them() {

@@ -1,6 +1,7 @@
 //! Reads the archive while it grows.
 //!
-//! A reader sees exactly what [`Archive::append`](super::Archive::append) has answered for, never half a write.
+//! A reader sees exactly what [`Archive::append`](super::Archive::append) has answered for, never half a
+//! write.
 
 use super::Exchange;
 use super::archive::{file_name, len, list};
@@ -89,8 +90,8 @@ impl ArchiveReader {
 
     /// Reads all exchanges from a position on, in the order in which they were appended.
     ///
-    /// Each comes with its own position and with that at which the next one begins. Damage is told once, and the scan goes
-    /// on behind it. When it has given `None`, it can be asked again after more was appended.
+    /// Each comes with its own position and with that at which the next one begins. Damage is told once, and
+    /// the scan goes on behind it. When it has given `None`, it can be asked again after more was appended.
     pub fn scan(&self, from: PagePosition) -> Scan {
         Scan { reader: self.clone(), at: from, groups: None, failed: false }
     }

@@ -3,11 +3,15 @@
 //! [`UrlStore`] is the question; each file here is one answer:
 //!
 //! - [`naive`]: plain maps and full scans, in memory only; the judge of all the others;
-//! - [`veuni`]: buckets of hosts on disk, merged one at a time; constant memory, flat cost.
+//! - [`veuni`]: buckets of hosts on disk, compacted one at a time; constant memory, flat cost.
 //!
 //! PROMISE: the answer is exact. A false "known" would lose a page for ever, a false "new" would fetch it
-//! twice. What was noted before a [`flush`](UrlStore::flush) that returned `Ok` survives the end of the
-//! process, at any moment; what was noted before a [`sync`](UrlStore::sync) survives a power cut.
+//! twice. What was written before a [`flush`](UrlStore::flush) that returned `Ok` survives the end of the
+//! process, at any moment; what was written before a [`sync`](UrlStore::sync) survives a power cut.
+//!
+//! A URL that was drawn is *in flight* until it is visited or released; a host that was handed to the caller
+//! is *leased* until it is released. Neither promises anything about requests: see *who is the authority* in
+//! `crates/frontier/src/lib.rs`.
 //!
 //! Does not know hosts' delays or robots.txt, and never reads the clock.
 
@@ -39,7 +43,7 @@ pub struct Found {
 pub struct Drawn {
     pub urls: Vec<Scheduled>,
     /// When the next draw from this host will give something: at once (`now`) where more was waiting than was
-    /// asked for, `None` where nothing waits. URLs that are out do not count.
+    /// asked for, `None` where nothing waits. URLs in flight do not count.
     pub next_due: Option<Timestamp>,
 }
 
@@ -53,51 +57,53 @@ pub enum Walk {
 /// Keeps each known URL once, and answers what to visit next on a host.
 ///
 /// Calls between two [`flush`](UrlStore::flush)es are one batch: after a crash all of it is there or none.
-/// That suits stores that merge in bulk. What a single call brings is never parted; a batch that has grown very large may be
-/// ended before the next call, as if by a flush.
+/// That suits stores that compact in bulk. What a single call brings is never split; a batch that has grown
+/// very large may be ended before the next call, as if by a flush.
 pub trait UrlStore: Send {
     /// Learns URLs. Those that are known already stay as they are, but for a smaller depth and a hint.
     fn found(&mut self, found: &[Found]) -> Result<(), Error>;
 
-    /// Notes a visit; a URL that was not known becomes known, at depth 0. The URL is no longer out.
+    /// Records a visit; a URL that was not known becomes known, at depth 0. The URL is no longer in flight.
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error>;
 
-    /// Takes URLs of a host to visit now: first those never visited, in the order that the store stands for, then
-    /// those that are due again, longest due first.
+    /// Takes URLs of a host to visit now: first those never visited, in the order that the store stands for,
+    /// then those that are due again, longest due first.
     ///
-    /// They are out, and no later draw gives them, until they are visited or released. Also holds the host, as
-    /// [`hosts_due`](UrlStore::hosts_due) does. Neither outlives the process: after opening again all are back.
+    /// They are in flight, and no later draw gives them, until they are visited or released. Also leases the
+    /// host, as [`hosts_due`](UrlStore::hosts_due) does. Neither outlives the process: after opening again
+    /// all are back.
     fn draw(&mut self, host: &Host, limit: usize, now: Timestamp) -> Result<Drawn, Error>;
 
     /// Gives drawn URLs back unvisited.
     fn release(&mut self, urls: &[CanonicalUrl]) -> Result<(), Error>;
 
-    /// Hosts with something to draw now that nobody holds, those that wait longest first; each is held from
-    /// now on. Takes time in proportion to the answer.
+    /// Hosts with something to draw now that are not leased, those that wait longest first; each is leased
+    /// from now on. Takes time in proportion to the answer.
     fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error>;
 
-    /// Held hosts that have something to draw now and had not when they were drawn from last: links that were found
-    /// meanwhile. Whoever holds them and waits for a later page need not wait. Each is named once; a store whose
-    /// [`draw`](UrlStore::draw) is never behind what was found has nothing to say here.
+    /// Leased hosts that have something to draw now and had not when they were drawn from last: links that
+    /// were found meanwhile. A caller that waits for a later page of theirs need not wait. Each is named
+    /// once; a store whose [`draw`](UrlStore::draw) is never behind what was found has nothing to say here.
     fn newly_ready(&mut self) -> Vec<Host> {
         Vec::new()
     }
 
-    /// Ends the hold on a host; it comes up again as soon as it has something to draw.
+    /// Ends the lease of a host; it comes up again as soon as it has something to draw.
     fn release_host(&mut self, host: &Host);
 
-    /// The earliest instant at which [`hosts_due`](UrlStore::hosts_due) may have an answer: [`Timestamp::EPOCH`]
-    /// where it has one already, `None` where all is held or nothing waits.
+    /// The earliest instant at which [`hosts_due`](UrlStore::hosts_due) may have an answer:
+    /// [`Timestamp::EPOCH`] where it has one already, `None` where all are leased or nothing waits.
     fn next_host_due(&mut self) -> Option<Timestamp>;
 
-    /// What is known of a URL; `None` where it is not known. Depth and due time of one that is out may be as they
-    /// were when it was drawn.
+    /// What is known of a URL; `None` where it is not known. Depth and due time of one in flight may be as
+    /// they were when it was drawn.
     fn get(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error>;
 
-    /// Whether the URL is surely known. "No" may be wrong: only [`get`](UrlStore::get) knows, and takes longer.
+    /// Whether the URL is surely known. "No" may be wrong: only [`get`](UrlStore::get) knows, and takes
+    /// longer.
     fn knows(&self, url: &CanonicalUrl) -> bool;
 
-    /// Forgets a host and all of its URLs, and says how many they were.
+    /// Deletes a host and all of its URLs, and returns how many they were.
     fn delete_host(&mut self, host: &Host) -> Result<u64, Error>;
 
     /// URLs of a host by state; `None` where the host is not known.
@@ -107,23 +113,23 @@ pub trait UrlStore: Send {
     /// skipping `first`.
     fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)>;
 
-    /// Sums over everything. A store that merges in bulk may be behind what was noted last, until
+    /// Sums over everything. A store that compacts in bulk may be behind what was written last, until
     /// [`compact_all`](UrlStore::compact_all).
     fn counts(&self) -> Counts;
 
     /// Goes through all known URLs, or only those that were visited, host by host, as of the last
-    /// [`compact_all`](UrlStore::compact_all) at least. A URL is told as its host and what follows.
+    /// [`compact_all`](UrlStore::compact_all) at least. A URL is given as its host and what follows.
     fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error>;
 
-    /// Waits until all that was noted is in its place, so that the next answers take it into account.
+    /// Waits until all that was written is compacted, so that the next answers take it into account.
     fn compact_all(&mut self) -> Result<(), Error>;
 
-    /// Waits for work that goes on beside the caller, if there is any, and says whether there was.
+    /// Waits for work that goes on beside the caller, if there is any, and returns whether there was.
     fn wait(&mut self) -> Result<bool, Error> {
         Ok(false)
     }
 
-    /// Says that what the store had lost was noted again.
+    /// Tells the store that what it had lost was written again.
     fn rebuilt(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -134,7 +140,7 @@ pub trait UrlStore: Send {
     /// Moves the watermark, together with the rest of the batch.
     fn mark(&mut self, upto: PagePosition) -> Result<(), Error>;
 
-    /// Ends the batch: once this returns `Ok`, all that was noted survives the end of the process.
+    /// Ends the batch: once this returns `Ok`, all that was written survives the end of the process.
     ///
     /// # Errors
     /// Where the disk is full ([`Error::is_disk_full`]) the batch stays pending, and a later flush that finds

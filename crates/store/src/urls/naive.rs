@@ -32,7 +32,8 @@ impl Naive {
         Naive::default()
     }
 
-    /// Lets go of every host and takes every drawn URL back, as opening again does.
+    /// Releases every host and every drawn URL, as opening again does.
+    #[cfg(test)]
     pub fn reopen(&mut self) {
         self.leased.clear();
         self.urls.values_mut().for_each(|entry| entry.in_flight = false);
@@ -55,7 +56,7 @@ impl Naive {
         self.urls.entry(url.clone()).or_default()
     }
 
-    /// Instants at which the URLs of a host that are not out can be drawn.
+    /// Instants at which the URLs of a host that are not in flight can be drawn.
     fn dues(&self, host: &Host) -> impl Iterator<Item = Timestamp> {
         self.urls
             .iter()

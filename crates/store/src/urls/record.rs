@@ -3,7 +3,7 @@
 use farol_base::{ContentHash, PagePosition, Timestamp};
 use std::time::Duration;
 
-/// What whoever plans visits wants to remember of a page; the store does not read it. All zero = nothing.
+/// What the revisit planner remembers of a page; the store does not read it. All zero = nothing.
 pub type Memo = [u8; 8];
 
 /// How a visit ended.
@@ -19,7 +19,7 @@ pub enum VisitOutcome {
     Gone,
     /// It was not asked for: robots.txt forbids it, or it is out of scope.
     Refused,
-    /// Nothing useful came back: no connection, a timeout, a host error.
+    /// Nothing useful came back: no connection, a timeout, an error of the server.
     Failed,
 }
 
@@ -197,7 +197,7 @@ pub struct Counts {
     pub collected: u64,
     /// Never visited so far, drawn or not.
     pub waiting: u64,
-    /// URLs noted whose place is not settled yet: they may be new or known.
+    /// URLs that were written and are not compacted yet: they may be new or known.
     pub unmerged: u64,
     pub bytes_on_disk: u64,
 }

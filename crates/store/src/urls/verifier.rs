@@ -1,6 +1,6 @@
 //! The least that a crawl in cycles asks of a store: which URLs are new, and what to collect next.
 //!
-//! Every [`UrlStore`] answers it. So can simpler structures that know nothing of hosts' turns, which makes it the
+//! Every [`UrlStore`] answers it. So can simpler structures that know nothing of leases, which makes it the
 //! ground on which stores are compared.
 
 use super::{Counts, Found, UrlStore, Visit};
@@ -10,21 +10,21 @@ use farol_base::{CanonicalUrl, Timestamp};
 /// URLs that one host gives to a cycle.
 const PER_HOST: usize = 1000;
 
-/// Tells new URLs from known ones, and hands out what to collect.
+/// Tells new URLs from known ones, and gives out what to collect.
 pub trait Verifier: Send {
     /// Learns URLs, known or new.
     fn found(&mut self, found: &[Found]) -> Result<(), Error>;
 
-    /// Notes a visit; a URL that was not known becomes known.
+    /// Records a visit; a URL that was not known becomes known.
     fn visited(&mut self, url: &CanonicalUrl, visit: &Visit) -> Result<(), Error>;
 
     /// Takes URLs to collect now, each once: what was taken is not given again before it was visited.
     fn take(&mut self, limit: usize, now: Timestamp) -> Result<Vec<CanonicalUrl>, Error>;
 
-    /// Ends a batch: what was noted survives the end of the process.
+    /// Ends a batch: what was written survives the end of the process.
     fn flush(&mut self) -> Result<(), Error>;
 
-    /// Waits until all that was noted is in its place; [`counts`](Verifier::counts) is exact then.
+    /// Waits until all that was written is merged; [`counts`](Verifier::counts) is exact then.
     fn compact_all(&mut self) -> Result<(), Error>;
 
     fn counts(&self) -> Counts;

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// Answers written down in one go.
 const BATCH_MAX: usize = 256;
-/// With so many visits under way, answers are gathered rather than waited for.
+/// From this many visits under way on, answers are gathered rather than waited for.
 const BUSY: usize = 32;
 /// How long they are gathered.
 const GATHER: Duration = Duration::from_millis(1);
@@ -115,7 +115,7 @@ impl Core {
     fn gather(&mut self, wait: Duration, state: &mut LoopState) -> Result<Vec<Visited>> {
         let mut batch = Vec::new();
         let mut next = if self.in_flight >= BUSY {
-            // So much is under way that something will have come: being woken for each answer would cost more
+            // With this much under way something will have come: being woken for each answer would cost more
             // than the answer's own work.
             std::thread::sleep(wait.min(GATHER));
             self.events.try_recv().ok()
@@ -334,7 +334,7 @@ impl Core {
             return Ok(NAP_MAX);
         }
         self.bring_hosts()?;
-        // Between two looks at what came back, so many visits are sent out at most.
+        // Bounds the visits sent out before events are looked at again.
         for _ in 0..4 * BATCH_MAX {
             let now = SystemClock.now();
             match self.frontier.poll(now) {

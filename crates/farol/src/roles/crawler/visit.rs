@@ -3,7 +3,7 @@
 //! Runs on the crawler's runtime, many at a time. It decides nothing: what the answer means for the crawl is
 //! decided by the core, which gets everything ready to be written.
 
-use crate::archive::interpret::{Interpreted, Interpreter, PageOutcome, header};
+use crate::archive::interpret::{Interpreted, Interpreter, PageOutcome};
 use farol_base::random::mix;
 use farol_base::{Clock, PagePosition, Seeded, SystemClock, Timestamp};
 use farol_fetch::{FetchError, Fetcher, Request, Response};
@@ -101,8 +101,7 @@ impl Visitor {
         let Task::Page(page) = lease.task() else { unreachable!("only pages come here") };
         // A copy that cannot be read is no reason not to visit: the page is then fetched anew.
         let kept = previous.and_then(|at| self.archive.read(at).ok()).filter(|kept| kept.url == page.url);
-        let kept_header =
-            |name| kept.as_ref().and_then(|kept| header(&kept.response_head, name)).map(String::from);
+        let kept_header = |name| kept.as_ref().and_then(|kept| kept.header(name)).map(String::from);
         let request = Request {
             url: page.url.clone(),
             etag: kept_header("etag"),
@@ -180,8 +179,9 @@ fn connected(response: &Response) -> Option<(IpAddr, Duration)> {
     Some((response.address.ip(), response.connect?))
 }
 
-/// The exchange as it is archived. The fetcher has parsed the head already; it is parsed again from these bytes when the
-/// answer is interpreted, so that a page read live and the same page read again from the archive come out the same.
+/// The exchange as it is archived. Of the head, the fetcher reads what fetching needs and passes on the bytes; they are
+/// parsed when the answer is interpreted, so that a page read live and the same page read again from the archive come
+/// out the same.
 fn exchange_of(url: &farol_base::CanonicalUrl, response: Response, fetched: Timestamp) -> Exchange {
     Exchange {
         url: url.clone(),

@@ -4,7 +4,6 @@ mod result_cache;
 
 pub use result_cache::ResultCache;
 
-use crate::archive::interpret::{header, headers};
 use crate::clicks::ClickCounts;
 use crate::config::Config;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
@@ -51,7 +50,7 @@ pub struct LiveEngine {
 }
 
 /// The pages' settings, from the config.
-pub fn settings(config: &Config, crawls: bool) -> Settings {
+pub fn settings(config: &Config, admin_token: String, crawls: bool) -> Settings {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_string());
     Settings {
         name: config.identity.name.clone(),
@@ -59,7 +58,8 @@ pub fn settings(config: &Config, crawls: bool) -> Settings {
         contact: config.identity.contact.clone(),
         user_agent: config.user_agent(),
         public_url: text(&config.identity.public_url),
-        admin_token: text(&config.serve.admin_token),
+        names: config.serve.names.clone(),
+        admin_token: Some(admin_token),
         rate_per_minute: config.serve.rate_per_minute,
         trust_forwarded: config.serve.trust_forwarded,
         results_per_page: config.serve.results_per_page,
@@ -136,7 +136,7 @@ impl Engine for LiveEngine {
         let document = self.index.searcher().document(url).map_err(|error| trouble(error.to_string()))?;
         let Some(document) = document else { return Ok(None) };
         let exchange = self.archive.read(document.position).map_err(|error| trouble(error.to_string()))?;
-        Ok(Some(copy_of(exchange, &self.config.crawl.agent)))
+        Ok(Some(copy_of(&exchange, &self.config.crawl.agent)))
     }
 
     fn status(&self) -> Status {
@@ -316,9 +316,9 @@ fn row(line: &HostLine) -> HostRow {
 }
 
 /// What is shown of an archived page, and whether it may be.
-fn copy_of(exchange: Exchange, agent: &str) -> StoredCopy {
-    let content_type = header(&exchange.response_head, "content-type").unwrap_or_default();
-    let tags = headers(&exchange.response_head, "x-robots-tag");
+fn copy_of(exchange: &Exchange, agent: &str) -> StoredCopy {
+    let content_type = exchange.header("content-type").unwrap_or_default();
+    let tags: Vec<_> = exchange.headers("x-robots-tag").collect();
     let tags: Vec<&str> = tags.iter().map(|tag| tag.as_ref()).collect();
     let parsed = farol_parse::page(&PageInput {
         url: &exchange.url,
@@ -329,12 +329,12 @@ fn copy_of(exchange: Exchange, agent: &str) -> StoredCopy {
         wants: Wants::LinksOnly,
     });
     StoredCopy {
+        url: exchange.url.clone(),
         fetched: exchange.fetched,
         content_type: content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
         charset: Some(parsed.charset.to_string()),
         archive: !parsed.noarchive,
         body: exchange.body.to_vec(),
-        url: exchange.url,
     }
 }
 
@@ -346,7 +346,7 @@ mod tests {
     fn every_header_and_the_page_itself_may_forbid_a_stored_copy() {
         let check = |fields: &str, body: &'static str, want: bool| {
             let copy = copy_of(
-                Exchange {
+                &Exchange {
                     url: CanonicalUrl::parse("http://a.org/").unwrap(),
                     fetched: Timestamp::from_secs(1),
                     address: None,

@@ -4,8 +4,8 @@
 //! frequencies with the greatest freshness; the product runs it. What it is compared with (uniform, proportional, and the
 //! bound without politeness), and the check of its optimality, are in `crates/sim/src/revisit/allocate`.
 //!
-//! A server is a slice of pages, so that 14.5 million pages cost 12 bytes each here. The answer is one [`Share`] per
-//! server, a formula from which [`Share::frequency`] gives the frequency of a page.
+//! A server is a slice of pages, so that 14.5 million pages cost 12 bytes each here. The answer is one [`Level`] per
+//! server, a formula from which [`Level::frequency`] gives the frequency of a page.
 //!
 //! Does not say when a page is visited; see [`super::select`]. Does not use threads: 14.5 million pages take seconds.
 
@@ -37,23 +37,13 @@ pub struct Server<'a> {
     pub pages: &'a [Page],
 }
 
-/// The part of the channel that falls to the pages of one server.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Share {
-    /// Each page as often as makes one more visit worth the same.
-    Level(Level),
-    /// Each active page equally often: a yardstick.
-    Equal(f64),
-    /// Each page so many visits per change: a yardstick.
-    PerChange(f64),
-}
-
 /// Frequencies of all pages.
 #[derive(Clone, Debug)]
 pub struct Allocation {
     /// What one more visit per second of channel would be worth, in weighted freshness; 0 where there is too much.
     pub price: f64,
-    pub shares: Vec<Share>,
+    /// What one more visit is worth on each server.
+    pub levels: Vec<Level>,
     /// Visits per second of each server.
     pub rates: Vec<f64>,
 }
@@ -105,58 +95,6 @@ impl Page {
     /// How long after a visit the next is worth `level`; infinite where it never is.
     pub fn interval_at(&self, level: f64) -> f64 {
         if self.weight > 0.0 { self.change.interval_at(level / self.weight()) } else { f64::INFINITY }
-    }
-}
-
-impl Share {
-    /// Visits per second of a page.
-    pub fn frequency(&self, page: &Page) -> f64 {
-        match self {
-            Share::Level(level) => level.frequency(page),
-            Share::Equal(each) => {
-                if page.is_active() {
-                    *each
-                } else {
-                    0.0
-                }
-            }
-            Share::PerChange(visits) => {
-                if page.is_active() {
-                    visits * page.change.rate()
-                } else {
-                    0.0
-                }
-            }
-        }
-    }
-}
-
-impl Allocation {
-    /// Weighted freshness if every page were visited at equal intervals, per unit of weight: for [`polite()`] the
-    /// POLITE bound. `None` counts pages that never change as well.
-    pub fn bound(&self, servers: &[Server<'_>], among: Among) -> f64 {
-        let (mut fresh, mut weight) = (0.0, 0.0);
-        for (server, share) in servers.iter().zip(&self.shares) {
-            for page in server.pages.iter().filter(|page| among.counts(page)) {
-                fresh += page.weight() * page.change.freshness(share.frequency(page));
-                weight += page.weight();
-            }
-        }
-        if weight > 0.0 { fresh / weight } else { 0.0 }
-    }
-}
-
-/// Which pages a freshness is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Among {
-    All,
-    /// Those that change at all; the others are always fresh and flatter every policy.
-    Changing,
-}
-
-impl Among {
-    pub fn counts(self, page: &Page) -> bool {
-        self == Among::All || page.change.rate() > 0.0
     }
 }
 

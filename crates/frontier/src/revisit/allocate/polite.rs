@@ -8,7 +8,7 @@
 //! five over those of saturated servers for their levels. Nothing is stored per page.
 
 use super::level::{self, Demand, SAMPLE, Search};
-use super::{Allocation, Error, Level, Server, Share, level_for, useful, validate};
+use super::{Allocation, Error, Level, Server, level_for, useful, validate};
 
 /// Allocates `channel` visits per second.
 ///
@@ -28,10 +28,10 @@ pub fn polite(servers: &[Server<'_>], channel: f64) -> Result<Allocation, Error>
         channel if channel >= bearable => (Level::exactly(0.0), vec![f64::INFINITY; servers.len()]),
         channel => price(servers, &active, channel),
     };
-    let mut allocation = Allocation { price: price.low, shares: Vec::new(), rates: Vec::new() };
+    let mut allocation = Allocation { price: price.low, levels: Vec::new(), rates: Vec::new() };
     for (s, server) in servers.iter().enumerate() {
         if !active[s] {
-            allocation.shares.push(Share::Level(Level::exactly(f64::INFINITY)));
+            allocation.levels.push(Level::exactly(f64::INFINITY));
             allocation.rates.push(0.0);
             continue;
         }
@@ -40,7 +40,7 @@ pub fn polite(servers: &[Server<'_>], channel: f64) -> Result<Allocation, Error>
         if rate > cap(s) * (1.0 + 1e-10) {
             (level, rate) = (level_for(server.pages, cap(s)), cap(s));
         }
-        allocation.shares.push(Share::Level(level));
+        allocation.levels.push(level);
         allocation.rates.push(rate);
     }
     Ok(allocation)

@@ -50,7 +50,7 @@ fn the_fast_solver_equals_the_slow_one() {
         let channel = (random.unit() * 4.0 - 2.0).exp();
         let fast = polite(&servers, channel).unwrap();
         let slow = slow::solve(&servers, channel);
-        let got = worth(&servers, |s, p| fast.shares[s].frequency(&servers[s].pages[p]));
+        let got = worth(&servers, |s, p| fast.levels[s].frequency(&servers[s].pages[p]));
         let want = worth(&servers, |s, p| slow[s][p]);
         assert!((got - want).abs() < 1e-6 * want.max(1e-9), "seed {seed}: {got} and {want}");
     }
@@ -74,16 +74,16 @@ fn bad_input_is_told_and_odd_input_is_answered() {
     // A server with one active page gets all that it bears, and channel beyond the maximum is left.
     for channel in [10.0, f64::INFINITY] {
         let all = polite(&one(1.0), channel).unwrap();
-        assert!((all.shares[0].frequency(&pages[0]) - 1.0).abs() < 1e-9);
-        assert_eq!((all.shares[0].frequency(&pages[1]), all.shares[0].frequency(&pages[2])), (0.0, 0.0));
+        assert!((all.levels[0].frequency(&pages[0]) - 1.0).abs() < 1e-9);
+        assert_eq!((all.levels[0].frequency(&pages[1]), all.levels[0].frequency(&pages[2])), (0.0, 0.0));
         assert_eq!((all.price, all.rates[0]), (0.0, 1.0));
     }
     // No delay: the channel alone limits. No channel: nothing.
     let free = polite(&one(0.0), 3.0).unwrap();
-    assert!((free.shares[0].frequency(&pages[0]) - 3.0).abs() < 1e-9);
-    assert_eq!(polite(&one(1.0), 0.0).unwrap().shares[0].frequency(&pages[0]), 0.0);
+    assert!((free.levels[0].frequency(&pages[0]) - 3.0).abs() < 1e-9);
+    assert_eq!(polite(&one(1.0), 0.0).unwrap().levels[0].frequency(&pages[0]), 0.0);
     // Nothing to visit at all.
-    assert!(polite(&[], 1.0).unwrap().shares.is_empty());
+    assert!(polite(&[], 1.0).unwrap().levels.is_empty());
     let idle = [page(0.0, 1.0)];
     assert_eq!(polite(&[Server { delay: 1.0, pages: &idle }], 1.0).unwrap().rates, [0.0]);
 }

@@ -1,4 +1,4 @@
-//! What servers say about changes: Last-Modified, ETag, sitemaps, feeds.
+//! What servers say about changes: Last-Modified and ETag.
 //!
 //! Signals are believed where they agree with what was seen. Many servers date every answer with the time of the
 //! answer, and some never change a date: both are found out by the visit itself.
@@ -33,36 +33,6 @@ pub fn last_modified(
     }
 }
 
-/// Whether a sitemap's lastmod or a feed's entry says that our copy is no longer true: it names an instant after the
-/// visit, and not one in the future.
-pub fn says_stale(now: f64, visited: f64, named: f64) -> bool {
-    named > visited && named <= now
-}
-
-/// How far a source of signals has been right, so that one that cries wolf is not heard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trust {
-    right: u16,
-    wrong: u16,
-}
-
-impl Trust {
-    /// A page was visited because of a signal: had it changed?
-    pub fn learn(&mut self, changed: bool) {
-        let count = if changed { &mut self.right } else { &mut self.wrong };
-        *count += 1;
-        if *count >= 200 {
-            // Old ones fade.
-            (self.right, self.wrong) = (self.right / 2, self.wrong / 2);
-        }
-    }
-
-    /// Believed until it has been wrong more often than right, after four signals at least.
-    pub fn is_believed(self) -> bool {
-        self.right + self.wrong < 4 || self.right >= self.wrong
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,17 +54,5 @@ mod tests {
         check(Some(5_000.0), Some(9_999.0), true, Some(Observed::Changed));
         check(Some(5_000.0), Some(8_000.0), false, Some(Observed::Unchanged)); // A new date on the same text.
         check(Some(5_000.0), None, false, Some(Observed::Unchanged));
-    }
-
-    #[test]
-    fn a_source_that_cries_wolf_is_not_heard() {
-        let mut trust = Trust::default();
-        (0..3).for_each(|_| trust.learn(false));
-        assert!(trust.is_believed());
-        trust.learn(false);
-        assert!(!trust.is_believed());
-        (0..500).for_each(|_| trust.learn(true));
-        assert!(trust.is_believed());
-        assert!(says_stale(10.0, 5.0, 7.0) && !says_stale(10.0, 5.0, 4.0) && !says_stale(10.0, 5.0, 11.0));
     }
 }

@@ -8,7 +8,7 @@
 //! allocation. A page keeps its due time until its next visit: nobody's phase is reset.
 //!
 //! Memory: some 250 bytes per host, nothing per page; 8 bytes per page with its record ([`PageBelief`]).
-//! INVARIANT: what a memo says of its page is in the sums, once, as visited at the record's last visit.
+//! INVARIANT: what a page belief says of its page is in the sums, once, as visited at the record's last visit.
 //!
 //! Times are seconds of one clock. Does not know URLs, nor hosts but by their hash.
 
@@ -18,7 +18,7 @@ mod sums;
 pub use page_belief::{PageBelief, Quantised};
 
 use super::Freshness;
-use super::allocate::{self, Error, Server, Share};
+use super::allocate::{self, Error, Server};
 use super::estimate::{Belief, Evidence, Observed, Prior};
 use farol_base::HostHash;
 use std::collections::HashMap;
@@ -85,7 +85,7 @@ pub struct Seen {
 /// What follows from a visit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Planned {
-    pub memo: PageBelief,
+    pub page_belief: PageBelief,
     pub due: f64,
 }
 
@@ -123,21 +123,21 @@ impl RevisitPlanner {
     }
 
     /// Takes in a page as its record has it, when a crawler begins.
-    pub fn recall(&mut self, host: HostHash, delay: f64, memo: &PageBelief, last: f64, now: f64) {
-        self.put(host, delay, memo.entry, last, now);
+    pub fn recall(&mut self, host: HostHash, delay: f64, page_belief: &PageBelief, last: f64, now: f64) {
+        self.put(host, delay, page_belief.entry, last, now);
         let plan = self.host(host, delay);
         let pages = plan.sums.pages() as u32;
-        plan.prior.nudge(&Evidence::default(), &memo.evidence, pages);
-        self.prior.nudge(&Evidence::default(), &memo.evidence, self.whole.pages() as u32);
+        plan.prior.nudge(&Evidence::default(), &page_belief.evidence, pages);
+        self.prior.nudge(&Evidence::default(), &page_belief.evidence, self.whole.pages() as u32);
     }
 
     /// A page was visited and is there: says when it is worth another visit, and what to remember.
     pub fn visited(&mut self, seen: &Seen) -> Planned {
         let Seen { host, delay, now, due, before, observed, weight } = *seen;
         self.moved += 1;
-        let mut evidence = before.map_or_else(Evidence::default, |(memo, _)| memo.evidence);
-        if let Some((memo, last)) = before {
-            self.take(host, memo.entry, last, now);
+        let mut evidence = before.map_or_else(Evidence::default, |(page_belief, _)| page_belief.evidence);
+        if let Some((page_belief, last)) = before {
+            self.take(host, page_belief.entry, last, now);
         }
         let price = self.price_of(host);
         let plan = self.host(host, delay);
@@ -155,18 +155,18 @@ impl RevisitPlanner {
         }
         let belief = self.belief(host, &evidence);
         let worth = worth_of(price, weight);
-        let memo = PageBelief { evidence, entry: Quantised::of(belief.change(worth), weight) };
-        self.put(host, delay, memo.entry, now, now);
+        let page_belief = PageBelief { evidence, entry: Quantised::of(belief.change(worth), weight) };
+        self.put(host, delay, page_belief.entry, now, now);
         // Visits that come late in the mean are asked for sooner, so that the channel is used as planned.
         let interval = self.interval(&belief, worth);
         let sooner = interval - late.min(interval / 2.0);
-        Planned { memo, due: now + sooner.max(self.rules.least) }
+        Planned { page_belief, due: now + sooner.max(self.rules.least) }
     }
 
     /// A page is gone, or could not be had: it is no longer counted. Says what to remember.
-    pub fn lost(&mut self, host: HostHash, memo: PageBelief, last: f64, now: f64) -> PageBelief {
-        self.take(host, memo.entry, last, now);
-        PageBelief { entry: Quantised::default(), ..memo }
+    pub fn lost(&mut self, host: HostHash, page_belief: PageBelief, last: f64, now: f64) -> PageBelief {
+        self.take(host, page_belief.entry, last, now);
+        PageBelief { entry: Quantised::default(), ..page_belief }
     }
 
     /// Forgets a host.
@@ -208,8 +208,8 @@ impl RevisitPlanner {
             plan.prior.follow(&self.prior_then, &self.prior, plan.sums.pages() as u32);
         }
         self.prior_then = self.prior.clone();
-        for ((host, _, _), share) in kinds.iter().zip(&best.shares) {
-            if let (Some(plan), Share::Level(level)) = (self.hosts.get_mut(host), share) {
+        for ((host, _, _), level) in kinds.iter().zip(&best.levels) {
+            if let Some(plan) = self.hosts.get_mut(host) {
                 // A host without a page that visits could help has no price of its own: its next page may be one.
                 let is_its_own = level.low > best.price * 1.000_001 && level.low.is_finite();
                 plan.price = is_its_own.then_some(level.low);
@@ -230,9 +230,9 @@ impl RevisitPlanner {
     }
 
     /// Why a page is visited when it is.
-    pub fn explain(&self, host: HostHash, memo: &PageBelief, last: f64, now: f64) -> Reason {
-        let belief = self.belief(host, &memo.evidence);
-        let (price, entry) = (self.price_of(host), memo.entry);
+    pub fn explain(&self, host: HostHash, page_belief: &PageBelief, last: f64, now: f64) -> Reason {
+        let belief = self.belief(host, &page_belief.evidence);
+        let (price, entry) = (self.price_of(host), page_belief.entry);
         let weight = entry.weight();
         let change = entry.page().change;
         Reason {
@@ -243,7 +243,7 @@ impl RevisitPlanner {
             price,
             saturated: self.hosts.get(&host).is_some_and(|plan| plan.price.is_some()),
             interval: self.interval(&belief, worth_of(price, weight)),
-            changes: f64::from(memo.evidence.changes),
+            changes: f64::from(page_belief.evidence.changes),
         }
     }
 

@@ -94,9 +94,9 @@ mod tests {
         for (rate, hope, weight) in [(1e-8, 1.0, 1.0), (3e-4, 0.4, 7.0), (2.0, 0.0, 0.3)] {
             let change = Change::believed(rate, hope).unwrap();
             let evidence = Evidence { changes: 12.4, interval: 90_000.0, unchanged: 3e7 };
-            let memo = PageBelief { evidence, entry: Quantised::of(change, weight) };
-            let back = PageBelief::from_bytes(memo.to_bytes());
-            assert_eq!(back.entry, memo.entry);
+            let belief = PageBelief { evidence, entry: Quantised::of(change, weight) };
+            let back = PageBelief::from_bytes(belief.to_bytes());
+            assert_eq!(back.entry, belief.entry);
             near(back.entry.rate(), rate, 0.1);
             near(back.entry.weight(), weight, 0.05);
             assert!((back.entry.hope() - hope).abs() < 0.003);
@@ -104,7 +104,7 @@ mod tests {
             near(f64::from(back.evidence.unchanged), 3e7, 0.001);
             assert_eq!(back.evidence.changes, 12.4);
             // Writing it again changes nothing more.
-            assert_eq!(back.to_bytes(), memo.to_bytes());
+            assert_eq!(back.to_bytes(), belief.to_bytes());
         }
         let none = PageBelief::from_bytes([0; 8]);
         assert!(none.evidence.is_none() && none.entry.weight() == 0.0 && none.to_bytes() == [0; 8]);

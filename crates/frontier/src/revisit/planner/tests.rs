@@ -124,7 +124,7 @@ fn planned_late(pages: usize, hosts: u64, delay: f64, days: f64, late: f64) -> (
 }
 
 fn planned(world: World, rules: PlannerConfig, delay: f64, days: f64, late: f64) -> (Run, RevisitPlanner) {
-    let mut memos: Vec<Option<PageBelief>> = vec![None; world.pages.len()];
+    let mut beliefs: Vec<Option<PageBelief>> = vec![None; world.pages.len()];
     let planner = std::cell::RefCell::new(RevisitPlanner::new(rules));
     let run = world.run(
         days,
@@ -135,7 +135,7 @@ fn planned(world: World, rules: PlannerConfig, delay: f64, days: f64, late: f64)
             }
             let observed =
                 changed.map(|changed| if changed { Observed::Changed } else { Observed::Unchanged });
-            let before = memos[number].map(|memo| (memo, page.last));
+            let before = beliefs[number].map(|page_belief| (page_belief, page.last));
             let due = before.map(|_| now - late);
             let planned = planner.visited(&Seen {
                 host: HostHash(page.host),
@@ -147,7 +147,7 @@ fn planned(world: World, rules: PlannerConfig, delay: f64, days: f64, late: f64)
                 weight: 1.0,
             });
             // As it would come back from a disk.
-            memos[number] = Some(PageBelief::from_bytes(planned.memo.to_bytes()));
+            beliefs[number] = Some(PageBelief::from_bytes(planned.page_belief.to_bytes()));
             planned.due + late
         },
         &mut |now| {
@@ -207,8 +207,9 @@ fn the_first_pages_of_a_crawl_are_visited_again_like_others() {
     let days = (first.due - DAY) / DAY;
     assert!(days < 16.0, "{days} days, twice the mean");
     // A host all of whose pages are given up, or never change: the next one may be otherwise.
-    let memo = PageBelief { entry: Quantised::of(super::super::Change::NEVER, 1.0), ..first.memo };
-    planner.recall(HostHash(2), 1.0, &memo, DAY, DAY);
+    let page_belief =
+        PageBelief { entry: Quantised::of(super::super::Change::NEVER, 1.0), ..first.page_belief };
+    planner.recall(HostHash(2), 1.0, &page_belief, DAY, DAY);
     planner.rebalance(0).unwrap();
     let next = planner.visited(&Seen { host: HostHash(2), ..seen });
     assert!((next.due - DAY) / DAY < 50.0, "{} days", (next.due - DAY) / DAY);
@@ -268,15 +269,17 @@ fn what_records_say_makes_the_same_planner() {
             observed: Some(Observed::ChangedAgo(1e5)),
             weight: 2.0,
         };
-        records.push((host, planner.visited(&seen).memo, now));
+        records.push((host, planner.visited(&seen).page_belief, now));
     }
     let mut again = RevisitPlanner::new(RULES);
-    records.iter().for_each(|(host, memo, last)| again.recall(*host, 1.0, memo, *last, 20_000.0));
+    records
+        .iter()
+        .for_each(|(host, page_belief, last)| again.recall(*host, 1.0, page_belief, *last, 20_000.0));
     let (a, b) = (planner.freshness(30_000.0), again.freshness(30_000.0));
     assert_eq!(a.0, b.0);
     assert!((a.1.fresh - b.1.fresh).abs() < 1e-6 * a.1.fresh && (a.1.age - b.1.age).abs() < 1e-3 * a.1.age);
-    let (host, memo, last) = records[7];
-    let gone = again.lost(host, memo, last, 30_000.0);
+    let (host, page_belief, last) = records[7];
+    let gone = again.lost(host, page_belief, last, 30_000.0);
     assert_eq!((again.freshness(0.0).0, gone.entry), (199, Quantised::default()));
     // What is not counted cannot be taken out twice.
     again.lost(host, gone, last, 30_000.0);
@@ -300,7 +303,7 @@ fn odd_worlds_have_answers() {
         weight: 0.0,
     };
     let planned = planner.visited(&seen);
-    assert!((HOUR..=100.0 * DAY).contains(&(planned.due - 10.0)) && planned.memo.entry.weight == 0);
+    assert!((HOUR..=100.0 * DAY).contains(&(planned.due - 10.0)) && planned.page_belief.entry.weight == 0);
     let planned = planner.visited(&Seen { weight: f64::NAN, ..seen });
     assert!((HOUR..=100.0 * DAY).contains(&(planned.due - 10.0)), "{planned:?}");
     planner.rebalance(u64::MAX).unwrap();

@@ -3,7 +3,8 @@
 //! The problem is concave, so an allocation that meets them is optimal, however it was found. All residues are
 //! relative: 0 is perfect.
 
-use farol_frontier::revisit::allocate::{Allocation, Page, Server};
+use super::Allocation;
+use farol_frontier::revisit::allocate::{Page, Server};
 
 /// How far an allocation is from meeting each condition, the worst page or server counting.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

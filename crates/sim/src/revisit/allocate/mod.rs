@@ -1,6 +1,7 @@
 //! Allocations that the optimal polite one is compared with, and the check of its optimality. One file each.
 //!
-//! [`unpolite()`] is the bound without politeness; [`uniform()`] and [`proportional()`] are yardsticks, polite too.
+//! [`polite()`] is the product's; [`unpolite()`] is the bound without politeness; [`uniform()`] and [`proportional()`] are
+//! yardsticks, polite too. All of them answer with an [`Allocation`], so that they can be run and measured alike.
 
 mod check;
 mod proportional;
@@ -12,7 +13,81 @@ pub use proportional::proportional;
 pub use uniform::uniform;
 pub use unpolite::unpolite;
 
-use farol_frontier::revisit::allocate::Server;
+use farol_frontier::revisit::allocate::{self, Error, Level, Page, Server};
+
+/// The part of the channel that falls to the pages of one server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Share {
+    /// Each page as often as makes one more visit worth the same.
+    Level(Level),
+    /// Each active page equally often.
+    Equal(f64),
+    /// Each page so many visits per change.
+    PerChange(f64),
+}
+
+impl Share {
+    /// Visits per second of a page.
+    pub fn frequency(&self, page: &Page) -> f64 {
+        match self {
+            Share::Level(level) => level.frequency(page),
+            Share::Equal(each) if page.is_active() => *each,
+            Share::PerChange(visits) if page.is_active() => visits * page.change.rate(),
+            Share::Equal(_) | Share::PerChange(_) => 0.0,
+        }
+    }
+}
+
+/// Frequencies of all pages, by whatever rule.
+#[derive(Clone, Debug)]
+pub struct Allocation {
+    /// What one more visit per second of channel would be worth, in weighted freshness; 0 where there is too much, and
+    /// for rules that have no price.
+    pub price: f64,
+    pub shares: Vec<Share>,
+    /// Visits per second of each server.
+    pub rates: Vec<f64>,
+}
+
+impl Allocation {
+    /// Weighted freshness if every page were visited at equal intervals, per unit of weight: for [`polite()`] the
+    /// POLITE bound.
+    pub fn bound(&self, servers: &[Server<'_>], among: Among) -> f64 {
+        let (mut fresh, mut weight) = (0.0, 0.0);
+        for (server, share) in servers.iter().zip(&self.shares) {
+            for page in server.pages.iter().filter(|page| among.counts(page)) {
+                fresh += page.weight() * page.change.freshness(share.frequency(page));
+                weight += page.weight();
+            }
+        }
+        if weight > 0.0 { fresh / weight } else { 0.0 }
+    }
+}
+
+/// Which pages a freshness is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    All,
+    /// Those that change at all; the others are always fresh and flatter every policy.
+    Changing,
+}
+
+impl Among {
+    pub fn counts(self, page: &Page) -> bool {
+        self == Among::All || page.change.rate() > 0.0
+    }
+}
+
+/// OPT_POLITE, as the product allocates.
+///
+/// # Errors
+///
+/// See [`Error`].
+pub fn polite(servers: &[Server<'_>], channel: f64) -> Result<Allocation, Error> {
+    let best = allocate::polite(servers, channel)?;
+    let shares = best.levels.into_iter().map(Share::Level).collect();
+    Ok(Allocation { price: best.price, shares, rates: best.rates })
+}
 
 /// Fills a channel in fixed proportions: the greatest k with `Σ min(cap_s, k·share_s) ≤ channel`, for each server as
 /// its own k. Servers whose cap binds get less.

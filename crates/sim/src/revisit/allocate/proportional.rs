@@ -3,8 +3,8 @@
 //! It looks right and is worse than [`super::uniform()`]: most visits go to pages that have changed again by
 //! the time anybody looks \[Cho03b\].
 
-use super::fill;
-use farol_frontier::revisit::allocate::{Allocation, Error, Page, Server, Share, validate};
+use super::{Allocation, Share, fill};
+use farol_frontier::revisit::allocate::{Error, Page, Server, validate};
 
 /// Allocates `channel` visits per second in proportion to rates of change; servers that bear less get less.
 ///

@@ -3,7 +3,6 @@
 use super::*;
 use farol_base::{Random, Seeded};
 use farol_frontier::revisit::Change;
-use farol_frontier::revisit::allocate::{Among, Error, Page, polite};
 
 fn page(rate: f64, weight: f32) -> Page {
     Page { change: Change::known(rate).unwrap(), weight }

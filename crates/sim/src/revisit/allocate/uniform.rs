@@ -1,7 +1,7 @@
 //! Every page that changes is visited equally often, as far as its server bears it. A yardstick.
 
-use super::fill;
-use farol_frontier::revisit::allocate::{Allocation, Error, Page, Server, Share, validate};
+use super::{Allocation, Share, fill};
+use farol_frontier::revisit::allocate::{Error, Page, Server, validate};
 
 /// Allocates `channel` visits per second, the same to each active page; servers that bear less get less.
 ///

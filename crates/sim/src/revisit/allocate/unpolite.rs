@@ -1,6 +1,7 @@
 //! The UNPOLITE bound: the greatest freshness under the channel alone, as if servers bore any number of requests.
 
-use farol_frontier::revisit::allocate::{Allocation, Error, Server, polite, validate};
+use super::{Allocation, polite};
+use farol_frontier::revisit::allocate::{Error, Server, validate};
 
 /// Allocates `channel` visits per second without regard for delays.
 ///

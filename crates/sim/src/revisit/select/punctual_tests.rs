@@ -3,7 +3,7 @@
 use super::*;
 use farol_base::{Random, Seeded};
 use farol_frontier::revisit::Spaced;
-use farol_frontier::revisit::allocate::{Server, Share, polite};
+use farol_frontier::revisit::allocate::{Server, polite};
 use farol_frontier::revisit::select::Merge;
 
 fn page(rate: f64, weight: f32) -> Page {
@@ -17,8 +17,8 @@ fn pages(random: &mut Seeded, count: usize) -> Vec<Page> {
 /// A server alone in the world, given `load` of what it bears.
 fn server(pages: &[Page], delay: f64, load: f64) -> (Punctual, Vec<f64>) {
     let best = polite(&[Server { delay, pages }], load / delay).unwrap();
-    let Share::Level(level) = best.shares[0] else { panic!() };
-    let frequencies = pages.iter().map(|page| best.shares[0].frequency(page)).collect();
+    let level = best.levels[0];
+    let frequencies = pages.iter().map(|page| best.levels[0].frequency(page)).collect();
     (Punctual::with_pages(pages.to_vec(), delay, level.low, best.rates[0], 0.3), frequencies)
 }
 

@@ -1,4 +1,5 @@
-//! Blocks with codes of their own: which symbols there are, what a code costs, how it is written (RFC 1951, section 3.2.7).
+//! Blocks with codes of their own: which symbols there are, what a code costs, how it is written (RFC 1951,
+//! section 3.2.7).
 //!
 //! Does not look for repetitions; see [`super`].
 
@@ -8,8 +9,8 @@ use std::array;
 /// The symbol that ends a block.
 const END: usize = 256;
 
-/// Longest code of a literal or length. With this, a length (14 + 5 bits), a distance (15 + 13 bits) and the 7 bits that wait for
-/// their byte make 54 and fit in a word.
+/// Longest code of a literal or length. With this, a length (14 + 5 bits), a distance (15 + 13 bits) and the
+/// 7 bits that wait for their byte make 54 and fit in a word.
 const LITLEN_BITS_MAX: usize = 14;
 const DISTANCE_BITS_MAX: usize = 15;
 const RUN_BITS_MAX: usize = 7;
@@ -104,9 +105,11 @@ pub struct Codes {
     distance: [u8; 32],
     /// What stands between the block's first three bits and its symbols.
     told: Bits,
-    /// Code of a token's first part, then its length from bit 24 on; a repetition's code has the bits in it that tell its length.
+    /// Code of a token's first part, then its length from bit 24 on; a repetition's code has the bits in it
+    /// that tell its length.
     first: [u32; 512],
-    /// Code of a distance, its length from bit 16 on, and from bit 24 on its length with the bits that follow it.
+    /// Code of a distance, its length from bit 16 on, and from bit 24 on its length with the bits that follow
+    /// it.
     second: [u32; 32],
     end: Code,
 }
@@ -137,8 +140,8 @@ impl Codes {
         Codes { litlen, distance, told, first, second, end: lit[END] }
     }
 
-    /// Codes for texts like the one that was counted, in which every one of these literals and all lengths and distances
-    /// may occur too.
+    /// Codes for texts like the one that was counted, in which every one of these literals and all lengths
+    /// and distances may occur too.
     pub fn common(counts: &SymbolCounts, literals: impl Iterator<Item = u8>) -> Codes {
         let mut counts = counts.clone();
         for literal in literals {

@@ -1,12 +1,13 @@
 //! Deflate for whole records, quickly (RFC 1951).
 //!
-//! A crawler packs each page once, with all of it at hand, and most archives are never read again: this compressor
-//! gives a little of the size (4 % on pages of text) for a good part of the time that general ones take. It remembers one place for
-//! each hash of five bytes, takes a repetition as soon as it sees one, and writes blocks with codes of their own. A repetition
-//! of four bytes saves nothing in text, as its distance takes the room of about four letters.
+//! A crawler packs each page once, with all of it at hand, and most archives are never read again: this
+//! compressor gives a little of the size (4 % on pages of text) for a good part of the time that general ones
+//! take. It remembers one place for each hash of five bytes, takes a repetition as soon as it sees one, and
+//! writes blocks with codes of their own. A repetition of four bytes saves nothing in text, as its distance
+//! takes the room of about four letters.
 //!
-//! Small records are nearly the same again and again: they share codes that were made from a typical one, so that making
-//! them costs nothing.
+//! Small records are nearly the same again and again: they share codes that were made from a typical one, so
+//! that making them costs nothing.
 //!
 //! INVARIANT: what is written depends on the bytes alone, not on what was packed before.
 
@@ -25,7 +26,8 @@ const DISTANCE_MAX: usize = 32 << 10;
 /// Bytes of a block: text of this length has codes of its own that fit it. 64 Ki tokens × 4 bytes = 256 KiB.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Places that are remembered: 2^14 × 2 bytes = 32 KiB, and fewer for small records, as they must be forgotten each time.
+/// Places that are remembered: 2^14 × 2 bytes = 32 KiB, and fewer for small records, as they must be
+/// forgotten each time.
 const PLACES_LOG: u32 = 14;
 const PLACES_SMALL_LOG: u32 = 10;
 
@@ -43,7 +45,8 @@ const TYPICAL: &str = "WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <urn:uu
 
 /// Compresses records, one at a time.
 pub struct Deflate {
-    /// Where bytes with this hash were seen last, modulo 2^16. What is remembered is a hint: it is compared before it is used.
+    /// Where bytes with this hash were seen last, modulo 2^16. What is remembered is a hint: it is compared
+    /// before it is used.
     places: Box<[u16; 1 << PLACES_LOG]>,
     tokens: Box<[Token; BLOCK_BYTES]>,
     /// Codes for small records.

@@ -15,10 +15,11 @@ pub struct Code {
     pub len: u32,
 }
 
-/// Lengths of the best code for symbols that occur so often, none longer than `len_max`; 0 for what does not occur.
+/// Lengths of the best code for symbols that occur so often, none longer than `len_max`; 0 for what does not
+/// occur.
 ///
-/// Readers want at least two symbols in a code: where fewer occur, the first ones are given a code as well. Counts stay
-/// below 2^23, as a block has less than 2^17 symbols.
+/// Readers want at least two symbols in a code: where fewer occur, the first ones are given a code as well.
+/// Counts stay below 2^23, as a block has less than 2^17 symbols.
 pub fn lengths<const N: usize>(counts: &[u32; N], len_max: usize) -> [u8; N] {
     const { assert!(N <= SYMBOLS_MAX) };
     let mut keys = [0u32; SYMBOLS_MAX];
@@ -50,8 +51,8 @@ pub fn lengths<const N: usize>(counts: &[u32; N], len_max: usize) -> [u8; N] {
     lens
 }
 
-/// Turns counts in rising order into the lengths of their codes, in place: Moffat and Katajainen's algorithm
-/// ("In-place calculation of minimum-redundancy codes", 1995). A node's parent is written where its count was.
+/// Turns counts in rising order into the lengths of their codes, in place: the algorithm of
+/// \[Moffat95\]. A node's parent is written where its count was.
 fn code_lengths(tree: &mut [u32]) {
     let many = tree.len();
     tree[0] += tree[1];

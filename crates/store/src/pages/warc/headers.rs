@@ -15,8 +15,8 @@ const FIELDS_MAX: usize = 1000;
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// Reads lines, and is content with any: ends of `\r\n` or `\n`, folded lines, bytes that are not UTF-8. Lines without a
-    /// colon are left out.
+    /// Reads lines, and is content with any: ends of `\r\n` or `\n`, folded lines, bytes that are not UTF-8.
+    /// Lines without a colon are left out.
     pub fn parse(bytes: &[u8]) -> Headers {
         let mut fields: Vec<(String, String)> = Vec::new();
         for line in bytes.split(|byte| *byte == b'\n') {

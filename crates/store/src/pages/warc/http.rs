@@ -1,7 +1,8 @@
 //! An HTTP response as it was recorded: taken apart, its encodings undone.
 //!
-//! Recorders differ: some keep the body as it went over the wire, some decode it and leave the header, some change both.
-//! Hence each encoding is undone only where the bytes really have it; otherwise they are left as they are.
+//! Recorders differ: some keep the body as it went over the wire, some decode it and leave the header, some
+//! change both. Hence each encoding is undone only where the bytes really have it; otherwise they are left as
+//! they are.
 
 use super::{Headers, RECORD_BYTES_MAX};
 use bytes::Bytes;
@@ -58,8 +59,8 @@ pub fn http_response(block: &Bytes) -> Option<HttpResponse> {
     Some(HttpResponse { status, headers, recorded, entity, body, is_cut })
 }
 
-/// The status that a response's first line tells: `HTTP/1.1 200 OK`, also without reason, with odd spaces, or with the
-/// version twice.
+/// The status that a response's first line tells: `HTTP/1.1 200 OK`, also without reason, with odd spaces, or
+/// with the version twice.
 pub fn http_status(head: &[u8]) -> Option<u16> {
     let line = &head[..memchr::memchr(b'\n', &head[..head.len().min(1024)]).unwrap_or(head.len().min(1024))];
     let line = std::str::from_utf8(line.get(..line.len().min(32))?).unwrap_or_else(|error| {
@@ -120,7 +121,8 @@ fn chunk_size(line: &[u8]) -> Option<usize> {
     usize::from_str_radix(digits, 16).ok()
 }
 
-/// Undoes a content coding; `None` where the bytes do not have it or it is not known. Answers also whether the end is missing.
+/// Undoes a content coding; `None` where the bytes do not have it or it is not known. Answers also whether
+/// the end is missing.
 fn decode(coding: &str, body: &[u8]) -> Option<(Vec<u8>, bool)> {
     match coding {
         "gzip" | "x-gzip" if body.starts_with(&[0x1f, 0x8b]) => {

@@ -8,8 +8,9 @@ use farol_base::{CanonicalUrl, Timestamp, Truncated};
 /// Header fields that no longer fit once the encodings are undone; kept under another name.
 const REPLACED: [&str; 3] = ["Transfer-Encoding", "Content-Encoding", "Content-Length"];
 
-/// The exchange that a record holds: a `response` over HTTP, or a `resource` with an HTTP address, which counts as a
-/// response of status 200. `None` for all other records, and where the address is not one that can be crawled.
+/// The exchange that a record holds: a `response` over HTTP, or a `resource` with an HTTP address, which
+/// counts as a response of status 200. `None` for all other records, and where the address is not one that
+/// can be crawled.
 ///
 /// The record's id is kept as metadata `import-record-id`.
 ///

@@ -1,6 +1,7 @@
 //! Takes the compression off a WARC file, whatever it is, and finds its way again after damage.
 //!
-//! INVARIANT: the raw input is only ever read forward, so all work is linear in what is read and decompressed.
+//! INVARIANT: the raw input is only ever read forward, so all work is linear in what is read and
+//! decompressed.
 
 use crate::pages::gzip::{Gunzip, Step, Trouble};
 use std::io::{self, BufRead, Read};
@@ -89,8 +90,8 @@ impl<R: BufRead> Input<R> {
         Ok(self.buffer().starts_with(text))
     }
 
-    /// Where everything so far was consumed in the middle of a compressed part: reads on, to its end if that is next, so
-    /// that its checksum is compared.
+    /// Where everything so far was consumed in the middle of a compressed part: reads on, to its end if that
+    /// is next, so that its checksum is compared.
     pub fn settle(&mut self) -> Result<(), Break> {
         while self.buffer().is_empty() && self.is_inside() {
             self.more()?;
@@ -106,7 +107,8 @@ impl<R: BufRead> Input<R> {
         }
     }
 
-    /// Drops what is in the buffer and goes to where a compressed part seems to begin; false where there is none.
+    /// Drops what is in the buffer and goes to where a compressed part seems to begin; false where there is
+    /// none.
     pub fn skip_damage(&mut self) -> io::Result<bool> {
         self.buffer.clear();
         self.used = 0;

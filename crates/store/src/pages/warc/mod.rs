@@ -1,12 +1,13 @@
 //! Other people's WARC files, read with patience.
 //!
-//! [`Records`] goes through any of them: versions 0.17 to 1.1; a gzip member per record, one gzip stream for the whole
-//! file, zstd frames with or without a dictionary, or plain; from Common Crawl, Heritrix, wget, warcio or a browser. What
-//! cannot be read is skipped with a [`Complaint`], and reading goes on at the next record that can. [`http_response`] takes
-//! apart what a record holds, and [`to_exchange`] makes it one of our own.
+//! [`Records`] goes through any of them: versions 0.17 to 1.1; a gzip member per record, one gzip stream for
+//! the whole file, zstd frames with or without a dictionary, or plain; from Common Crawl, Heritrix, wget,
+//! warcio or a browser. What cannot be read is skipped with a [`Complaint`], and reading goes on at the next
+//! record that can. [`http_response`] takes apart what a record holds, and [`to_exchange`] makes it one of
+//! our own.
 //!
-//! PROMISE: no input panics or loops; time grows with the size of what is decompressed. A record takes 64 MiB of memory at
-//! most, while its codings are undone three times as much.
+//! PROMISE: no input panics or loops; time grows with the size of what is decompressed. A record takes 64 MiB
+//! of memory at most, while its codings are undone three times as much.
 //!
 //! What becomes an exchange is compared with its digests first. Does not read ARC files.
 

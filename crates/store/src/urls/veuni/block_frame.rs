@@ -1,10 +1,10 @@
 //! Compressed blocks of a file, each with its lengths and checksum.
 //!
 //! ```text
-//! u32 raw length | u32 stored length | u32 crc of what is stored | stored bytes (zstd frames, one behind the other)
+//! u32 raw length | u32 stored length | u32 crc of what is stored | stored bytes (zstd frames, one after the other)
 //! ```
-//! Bytes of different kinds are compressed apart: each frame has the code that suits its bytes, and names do not pay for
-//! fingerprints that stand beside them. Together they are a tenth smaller.
+//! Bytes of different kinds are compressed apart: each frame has the code that suits its bytes, and names do
+//! not pay for fingerprints beside them. Together they are a tenth smaller.
 //!
 //! A block whose checksum does not fit is named with its file and offset; nothing else of the file suffers.
 
@@ -18,11 +18,11 @@ use zstd::zstd_safe::CParameter;
 pub const HEAD_BYTES: usize = 12;
 /// Largest block that is believed when reading. Writers stop at a fraction of it.
 pub const RAW_BYTES_MAX: usize = 16 << 20;
-/// zstd's level: fast, and within a tenth of the next level's size on front-coded paths. Faster ones save nothing here,
-/// for what they leave larger is written, read and expanded.
+/// zstd's level: fast, and within a tenth of the next level's size on front-coded paths. Faster ones save
+/// nothing here, for what they leave larger is written, read and decompressed.
 const LEVEL: i32 = 1;
-/// Shortest repetition that is looked for. Words of paths are short: with zstd's own choice of 6 for blocks of this size
-/// paths are a twentieth larger, and done but a fortieth sooner.
+/// Shortest repetition that is looked for. Words of paths are short: with zstd's own choice of 6 for blocks
+/// of this size paths are a twentieth larger, and done but a fortieth sooner.
 const MATCH_BYTES: u32 = 5;
 
 thread_local! {
@@ -32,14 +32,14 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Appends a block: all parts, one behind the other. Each is compressed for itself.
+/// Appends a block: all parts, one after the other. Each is compressed for itself.
 pub fn write_block(out: &mut Vec<u8>, parts: &[&[u8]]) -> Result<(), Error> {
     let raw_bytes: usize = parts.iter().map(|part| part.len()).sum();
     debug_assert!(raw_bytes <= RAW_BYTES_MAX);
     let head_at = out.len();
     out.extend_from_slice(&[0; HEAD_BYTES]);
     for part in parts.iter().filter(|part| !part.is_empty()) {
-        compress(out, part).map_err(Error::io("compress", "a piece of the URL store"))?;
+        compress(out, part).map_err(Error::io("compress", "a block of the URL store"))?;
     }
     let stored = &out[head_at + HEAD_BYTES..];
     let head = [raw_bytes as u32, stored.len() as u32, crc32fast::hash(stored)].map(u32::to_le_bytes);
@@ -117,23 +117,23 @@ impl FrameReader {
             self.bytes(offset, HEAD_BYTES)?.try_into().map_err(|_| self.damaged(offset, "a short head"))?;
         let (raw_bytes, stored_bytes) = lengths(&head);
         if raw_bytes > RAW_BYTES_MAX || stored_bytes > zstd::zstd_safe::compress_bound(RAW_BYTES_MAX) {
-            return Err(self.damaged(offset, "a length that no piece has"));
+            return Err(self.damaged(offset, "a length that no block has"));
         }
         let stored = self.bytes(offset + HEAD_BYTES as u64, stored_bytes)?;
         if crc32fast::hash(stored).to_le_bytes() != head[8..] {
             return Err(self.damaged(offset, "its checksum does not fit"));
         }
         raw.resize(raw_bytes, 0);
-        let expanded = DECOMPRESSOR.with_borrow_mut(|context| {
+        let decompressed = DECOMPRESSOR.with_borrow_mut(|context| {
             if context.is_none() {
                 *context = Some(zstd::bulk::Decompressor::new()?);
             }
             let context = context.as_mut().ok_or_else(|| std::io::Error::other("no decompressor"))?;
             context.decompress_to_buffer(stored, &mut raw[..])
         });
-        match expanded {
+        match decompressed {
             Ok(count) if count == raw_bytes => Ok(offset + (HEAD_BYTES + stored_bytes) as u64),
-            _ => Err(self.damaged(offset, "it cannot be expanded")),
+            _ => Err(self.damaged(offset, "it cannot be decompressed")),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Which bucket a host belongs to: every URL that comes in asks.
+//! Which bucket a host belongs to: fence pointers, looked up for every URL that is written.
 //!
-//! Hashes are spread evenly, so their first bits lead to the bucket or to one shortly before it. Halving the list of
-//! buckets instead costs a wrong guess of the processor at each step.
+//! Hashes are spread evenly, so their first bits lead to the bucket or to one shortly before it. A binary
+//! search would mispredict a branch at each step.
 
 use farol_base::HostHash;
 
-/// 4,096 numbers × 4 bytes = 16 KiB, within the processor's nearest cache.
+/// 4,096 numbers × 4 bytes = 16 KiB, within L1.
 const BITS: u32 = 12;
 
 #[derive(Debug, Default)]
@@ -20,8 +20,8 @@ impl BucketIndex {
     /// Takes where buckets begin, in their order.
     pub fn new(starts: impl Iterator<Item = HostHash>) -> BucketIndex {
         let starts: Vec<HostHash> = starts.collect();
-        let block_of = |bits: u64| starts.partition_point(|start| start.0 <= bits << (u64::BITS - BITS)) - 1;
-        let first = (0..1 << BITS).map(|bits| block_of(bits) as u32).collect();
+        let bucket_of = |bits: u64| starts.partition_point(|start| start.0 <= bits << (u64::BITS - BITS)) - 1;
+        let first = (0..1 << BITS).map(|bits| bucket_of(bits) as u32).collect();
         BucketIndex { starts, first }
     }
 
@@ -42,7 +42,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_server_belongs_to_the_last_block_that_begins_before_it(
+        fn a_host_belongs_to_the_last_bucket_that_begins_before_it(
             mut starts in proptest::collection::vec(prop_oneof![any::<u64>(), 0u64..9000, (0u64..5000).prop_map(|bits| bits << 52)], 0..40),
             hashes in proptest::collection::vec(any::<u64>(), 0..40),
         ) {

@@ -1,6 +1,7 @@
 //! Numbers and texts as bytes, and what is known of a visited URL.
 //!
-//! Reading never trusts a length or a value: whatever does not fit is a [`DecodeError`], and the bytes count as damaged.
+//! Reading never trusts a length or a value: whatever does not fit is a [`DecodeError`], and the bytes count
+//! as damaged.
 
 use crate::urls::{Memo, Record, State, Visit, VisitOutcome};
 use farol_base::codec::{DecodeError, Decoder, put_instant, put_varint};
@@ -48,7 +49,7 @@ pub fn state_of(byte: u8) -> Result<State, DecodeError> {
     })
 }
 
-/// Writes what the visits of a URL left behind; its state and depth stand elsewhere.
+/// Writes what the visits of a URL left behind; its state and depth are stored elsewhere.
 ///
 /// The times come first, so that [`due_of`] need not read the rest.
 pub fn put_visits(out: &mut Vec<u8>, record: &Record) {
@@ -134,7 +135,7 @@ fn put_due(out: &mut Vec<u8>, due: Timestamp, last_visit: Timestamp) {
     let wait = due.as_millis().wrapping_sub(last_visit.as_millis());
     match (due, wait) {
         (Timestamp::NEVER, _) => put_varint(out, 0),
-        // One of all times does not fit, the millisecond before a last visit: it is told a millisecond earlier.
+        // One of all times does not fit, the millisecond before a last visit: it is stored as a millisecond earlier.
         (_, u64::MAX) => put_varint(out, u64::MAX),
         (_, wait) => put_varint(out, wait + 1),
     }

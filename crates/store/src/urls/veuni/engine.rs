@@ -1,8 +1,8 @@
 //! The storage half of the store: WAL, memtables, level-0 runs, buckets and their compaction.
 //!
-//! Knows which URLs are known, and nothing of leases, of hosts that are due, or of URLs in flight. Those are the matter of
-//! [`dispatch`](super::dispatch), which reads bucket files, asks for compactions, and is told through [`BucketListener`]
-//! when a bucket is replaced.
+//! Knows which URLs are known, and nothing of leases, of hosts that are due, or of URLs in flight. Those are
+//! the matter of [`dispatch`](super::dispatch), which reads bucket files, asks for compactions, and is told
+//! through [`BucketListener`] when a bucket is replaced.
 
 use super::bucket::Bucket;
 use super::bucket_index::BucketIndex;
@@ -21,17 +21,17 @@ use farol_base::{CanonicalUrl, HostHash, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-/// URLs that are checked at a time. They are scattered in memory, so all are prefetched before the first is read: 192 bytes
-/// for each of them fit into L1.
+/// URLs that are checked at a time. They are scattered in memory, so all are prefetched before the first is
+/// read: 192 bytes for each of them fit into L1.
 const CHECKED_AT_A_TIME: usize = 128;
-/// A batch that grows beyond this is written before the next call adds to it, while it is still in the processor's
+/// A batch that grows beyond this is written before the next call adds to it, while it is still in the CPU's
 /// cache: some 7,000 URLs.
 const BATCH_BYTES_MAX: usize = 512 << 10;
 
 /// Hears of buckets that are no longer what they were.
 pub trait BucketListener {
-    /// A compaction replaced a bucket by `parts`, in the order of their hashes; the first keeps its number. Returns the
-    /// parts (by their index) that could not be read.
+    /// A compaction replaced a bucket by `parts`, in the order of their hashes; the first keeps its number.
+    /// Returns the parts (by their index) that could not be read.
     fn replaced(&mut self, number: u32, parts: &[Bucket]) -> Vec<(usize, Error)>;
 
     /// A file of the bucket is damaged.
@@ -56,14 +56,14 @@ pub struct Engine {
     pub(super) seen_cache: SeenCache,
     pub(super) workers: Workers,
     pub(super) obsolete_files: ObsoleteFiles,
-    /// The latest time that the caller told.
+    /// The latest time that the caller reported.
     pub(super) now: Timestamp,
     /// Why the last background job failed, until the next may be tried.
     pub(super) last_error: Option<Error>,
 }
 
 impl Engine {
-    /// Takes notice of the caller's time.
+    /// Learns the caller's time.
     pub fn tell_time(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
     }
@@ -115,7 +115,8 @@ impl Engine {
         if self.wal.batch.len() >= BATCH_BYTES_MAX { self.flush(listener) } else { Ok(()) }
     }
 
-    /// Adds URLs to the WAL's batch and to their memtables, unless the seen cache has them; hints go to `on_hint` too.
+    /// Adds URLs to the WAL's batch and to their memtables, unless the seen cache has them; hints go to
+    /// `on_hint` too.
     pub fn found(&mut self, found: &[Found], mut on_hint: impl FnMut(&CanonicalUrl, Timestamp)) {
         let seqno = self.wal.next_seqno;
         for found in found.chunks(CHECKED_AT_A_TIME) {
@@ -166,7 +167,7 @@ impl Engine {
         self.seen_cache.clear();
     }
 
-    /// Whether the URL was written lately. "No" means nothing.
+    /// Whether the URL was written recently. "No" means nothing.
     pub fn was_seen(&self, url: &CanonicalUrl) -> bool {
         self.seen_cache.contains(self.seen_cache.fingerprint(url.as_str()))
     }

@@ -7,8 +7,8 @@
 //! block 6 0 8000000000000000 file
 //! crc 1c291ca3
 //! ```
-//! Per bucket: number, generation, first hash, and whether it has a file yet; `rebuild` behind that says that it was
-//! emptied and is not filled again yet. Buckets stand in the order of their hashes.
+//! Per bucket: number, generation, first hash, and whether it has a file yet; `rebuild` after that says that
+//! it was emptied and is not filled again yet. Buckets are in the order of their hashes.
 
 use crate::Error;
 use farol_base::HostHash;

@@ -1,41 +1,46 @@
-//! VEUNI: a disk-based URL-seen sieve, organised as a range-partitioned, single-level LSM: WAL, per-bucket memtables, sorted
-//! runs, whole-bucket compaction.
+//! VEUNI: a disk-based URL-seen sieve, organised as a range-partitioned, single-level LSM: WAL, per-bucket
+//! memtables, sorted runs, whole-bucket compaction.
 //!
-//! After W. F. Henrique, "Verificação de unicidade de URLs em coletores de páginas Web" (UFMG, 2011), and beyond it. Hosts
-//! are range-partitioned by the hash of their names into *buckets* (DRUM's word). Everything known of a bucket's hosts is in
-//! one immutable, sorted file; there are no levels but L0, where sorted runs of deltas gather per bucket. A write is blind:
-//! nobody asks whether a URL is known. Compaction merges a bucket's file, runs and memtable into a new file and so settles
-//! it, exactly, by the URL's text. A bucket that outgrows its bounds is split by its own compaction, and no other bucket is
-//! touched. So the cost per URL is constant, however many are known.
+//! After W. F. Henrique, "Verificação de unicidade de URLs em coletores de páginas Web" (UFMG, 2011), and
+//! beyond it. Hosts are range-partitioned by the hash of their names into *buckets* (DRUM's word). Everything
+//! known of a bucket's hosts is in one immutable, sorted file; there are no levels but L0, where sorted runs
+//! of deltas gather per bucket. A write is blind: nobody asks whether a URL is known. Compaction merges a
+//! bucket's file, runs and memtable into a new file and so settles it, exactly, by the URL's text. A bucket
+//! that outgrows its bounds is split by its own compaction, and no other bucket is touched. So the cost per
+//! URL is constant, however many are known.
 //!
 //! ```text
-//!  found, visited                                                             hosts_due, draw
-//!        │                                                                          ▲
-//!        ▼                                                                ┌─────────┴─────────┐
-//!   seen cache ── hit: dropped                                            │    Dispatcher     │  active buckets, leased
-//!        │ miss                                                           │    (dispatch/)    │  hosts, URLs in flight,
-//!        ├────────────► WAL, one batch per flush                          └─────────┬─────────┘  due queue
-//!        ▼                                                                          │ reads immutable files,
-//!   memtable of the host's bucket ── full: flush ──► L0 runs of the bucket          │ asks for compactions
-//!        │                                                │                         │
-//!        └──────────────── compaction ◄───────────────────┘                         │
-//!                       (the bucket's file too)                                     │
-//!                               └──────► new bucket file, or several by a split ────┘
+//!  found, visited                                                         hosts_due, draw
+//!        │                                                                       ▲
+//!        ▼                                                            ┌──────────┴──────────┐
+//!   seen cache ── hit: dropped                                        │ dispatcher:         │
+//!        │ miss                                                       │ active buckets,     │
+//!        ├────────────► WAL, one batch per flush                      │ leased hosts,       │
+//!        ▼                                                            │ URLs in flight,     │
+//!   memtable of the host's bucket ── full: flush ──► level-0 runs     │ due queue           │
+//!        │                                                │           └──────────┬──────────┘
+//!        └──────────────── compaction ◄───────────────────┘                      │ reads immutable files,
+//!                       (the bucket's file too)                                  │ asks for compactions
+//!                               └──────► new bucket file, or several by a split ─┘
 //! ```
 //!
-//! Two halves, owned by [`Veuni`]. The engine is everything on the left: it knows URLs, and nothing of leases or
-//! turns. The dispatcher is on the right: of each host up to [`VeuniOptions::prescheduled`] URLs are stored together, and
-//! active buckets give these out by policy (`host_order`, `url_order`). When the active buckets run dry it activates the
-//! next, and asks for its compaction first where deltas are pending, so the work is done when its fruit is needed. A page that
-//! is due again within the hour of its visit waits in a queue in memory, not for a compaction.
+//! Two halves, owned by [`Veuni`]. The engine is everything on the left: it knows URLs, and nothing of leases
+//! or of what is due. The dispatcher is on the right: of each host up to [`VeuniOptions::prescheduled`] URLs
+//! are stored together, and drawn while the bucket is active, by policy (`host_order`, `url_order`). When the
+//! active buckets run dry it activates the next, and asks for its compaction first where deltas are pending,
+//! so the work is done when its fruit is needed. A page that is due again within the hour of its visit waits
+//! in a queue in memory, not for a compaction.
 //!
-//! PROMISE: as [`UrlStore`]; what was written comes up after the flush that follows. A damaged file is named, and only
-//! its bucket's hosts stand still. A full disk in the middle of a compaction leaves the old file as it is.
-//! INVARIANT: bucket file + L0 runs + WAL batches beyond `flushed_seqno` = everything written, at any moment of a crash.
+//! PROMISE: as [`UrlStore`]; what was written comes up after the flush that follows. A damaged file is named,
+//! and only its bucket's hosts stand still. A full disk in the middle of a compaction leaves the old file as
+//! it is.
+//! INVARIANT: bucket file + L0 runs + WAL batches beyond `flushed_seqno` = everything written, at any moment
+//! of a crash.
 //!
 //! Memory: memtables ([`VeuniOptions::memtable_bytes`], at most half as much again where flushes lag behind),
-//! [`VeuniOptions::seen_cache_bytes`], URLs in flight, the due queue (23 MB at most), the hosts of active buckets, 8 bytes per
-//! two thousand URLs and 16 bytes per 64 hosts. The paths of a host are never in memory at once.
+//! [`VeuniOptions::seen_cache_bytes`], URLs in flight, the due queue (23 MB at most), the hosts of active
+//! buckets, 8 bytes per two thousand URLs and 16 bytes per 64 hosts. The paths of a host are never in memory
+//! at once.
 
 mod block_frame;
 mod bucket;
@@ -75,7 +80,7 @@ pub use dispatch::{host_order, url_order};
 pub struct VeuniOptions {
     /// Memory of all memtables. Default: 64 MiB, some 800,000 URLs.
     pub memtable_bytes: u64,
-    /// Memory for recognising URLs that were written lately. Default: 64 MiB, some 7 million URLs.
+    /// Memory for recognising URLs that were written recently. Default: 64 MiB, some 7 million URLs.
     pub seen_cache_bytes: u64,
     /// A bucket larger than this is split, in a small store sooner. Default: 32 MiB, some 2 million URLs.
     pub bucket_bytes: u64,
@@ -83,15 +88,15 @@ pub struct VeuniOptions {
     pub bucket_hosts: u64,
     /// URLs of a host that may be drawn between two compactions. Default: 1,000, as in \[Henrique11\].
     pub prescheduled: usize,
-    /// L0 runs, with what memtables will add to them, may be this large for each byte of bucket files before buckets are
-    /// compacted to shrink them. Default: 0.75.
+    /// L0 runs, with what memtables will add to them, may be this large for each byte of bucket files before
+    /// buckets are compacted to shrink them. Default: 0.75.
     pub level0_share: f64,
     /// L0 runs may always be this large together. Default: 128 MiB.
     pub level0_min: u64,
     /// Buckets that are active at a time; of smaller ones as many more. Default: 4.
     pub active_buckets_max: usize,
-    /// Background threads; of several, one only flushes. 0 = all work is done by the caller, which is what tests want.
-    /// Default: 1.
+    /// Background threads; of several, one only flushes. 0 = all work is done by the caller, which is what
+    /// tests want. Default: 1.
     pub threads: usize,
     pub url_order: Arc<dyn UrlOrder>,
     pub host_order: Arc<dyn HostOrder>,
@@ -122,8 +127,8 @@ pub struct Veuni {
     dispatcher: Dispatcher,
 }
 
-/// Prefetches scattered byte strings by loading their first, middle and last byte. One load pulls in a 64-byte line, so
-/// three cover most URLs; a data-dependent number of loads would mispredict.
+/// Prefetches scattered byte strings by loading their first, middle and last byte. One load pulls in a
+/// 64-byte line, so three cover most URLs; a data-dependent number of loads would mispredict.
 fn prefetch<'a>(texts: impl Iterator<Item = &'a [u8]>) {
     let byte = |text: &[u8], at: usize| text.get(at).copied().unwrap_or(0);
     let three =
@@ -145,8 +150,8 @@ fn path_text(path: &[u8]) -> &str {
 impl Veuni {
     /// Opens the store of a folder, or begins one.
     ///
-    /// Answers also with the tail of the WAL that was cut off, where a crash had left one. A bucket that cannot be read
-    /// does not keep the store from opening; [`Veuni::damage`] tells of it.
+    /// Answers also with the tail of the WAL that was cut off, where a crash had left one. A bucket that
+    /// cannot be read does not keep the store from opening; [`Veuni::damage`] reports it.
     ///
     /// # Errors
     /// Where the manifest or the WAL cannot be read, are not ours, or are damaged anywhere but at the end.
@@ -161,13 +166,14 @@ impl Veuni {
         self.engine.damage()
     }
 
-    /// Reads every file, and says what is damaged.
+    /// Reads every file, and returns what is damaged.
     pub fn check(&mut self) -> Vec<Damage> {
         self.engine.check()
     }
 
-    /// Empties buckets whose files are damaged; answers with their ranges of host hashes ([`farol_base::HostHash`]), whose
-    /// URLs the caller must now write again, and then say so ([`UrlStore::rebuilt`]).
+    /// Empties buckets whose files are damaged; answers with their ranges of host hashes
+    /// ([`farol_base::HostHash`]), whose URLs the caller must now write again, and then say so
+    /// ([`UrlStore::rebuilt`]).
     pub fn empty_damaged(&mut self) -> Result<Vec<RangeInclusive<u64>>, Error> {
         self.engine.empty_damaged(&mut self.dispatcher)
     }

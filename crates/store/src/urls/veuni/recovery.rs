@@ -20,7 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 impl Engine {
-    /// Opens a folder: reads the manifest, opens the files that it lists, deletes others, and replays the WAL.
+    /// Opens a folder: reads the manifest, opens the files that it lists, deletes others, and replays the
+    /// WAL.
     pub fn open(disk: Arc<dyn Disk>, options: VeuniOptions) -> Result<(Engine, Option<Cut>), Error> {
         let (listed, next_number) = manifest::read(&*disk)?;
         let chunk_pool = ChunkPool::with_limit(memtable_bytes_max(options.memtable_bytes));

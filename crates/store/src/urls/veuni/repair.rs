@@ -1,7 +1,7 @@
 //! Empties damaged buckets, so that they can be filled again from the archive.
 //!
-//! Deltas of such a bucket that are not damaged stay, but for visits that the archive has: replaying the archive brings
-//! those again, and each must count once.
+//! Deltas of such a bucket that are not damaged stay, but for visits that the archive has: replaying the
+//! archive brings those again, and each must count once.
 
 use super::bucket::Bucket;
 use super::compaction::delta::HostDelta;

@@ -1,4 +1,4 @@
-//! Reads the URLs of a bucket, from any place on.
+//! Reads the URLs of a bucket, from any position on.
 
 use super::entry::BlockReader;
 use super::{BucketFile, EntryAddr, EntryError, EntryRange, UrlEntry};
@@ -7,7 +7,7 @@ use crate::urls::veuni::block_frame::FrameReader;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Stands before a URL of a bucket. Keeps one block in memory, whatever the size of the host.
+/// A position before a URL of a bucket. Keeps one block in memory, whatever the size of the host.
 #[derive(Debug)]
 pub struct Cursor {
     bucket: Arc<BucketFile>,
@@ -27,7 +27,7 @@ impl Cursor {
         self.block = None;
         let offset = match self.bucket.blocks.get(block as usize) {
             Some(offset) if (block as usize) < self.bucket.blocks() => *offset,
-            _ => return Err(self.bucket.damaged(0, "its directory names a piece that is not there")),
+            _ => return Err(self.bucket.damaged(0, "its directory names a block that is not there")),
         };
         self.frame_reader.read(offset, &mut self.raw)?;
         self.reader.open(&mut self.raw).map_err(|what| self.bucket.damaged(offset, what))?;
@@ -35,18 +35,18 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes to the first URL of a group.
-    pub fn seek(&mut self, spot: EntryAddr) -> Result<(), Error> {
-        if self.block != Some(spot.block) {
-            self.load(spot.block)?;
+    /// Goes to the first URL of a range.
+    pub fn seek(&mut self, addr: EntryAddr) -> Result<(), Error> {
+        if self.block != Some(addr.block) {
+            self.load(addr.block)?;
         }
-        if self.reader.index() > spot.index {
+        if self.reader.index() > addr.index {
             self.reader.rewind();
-            if self.reader.index() > spot.index {
-                self.load(spot.block)?;
+            if self.reader.index() > addr.index {
+                self.load(addr.block)?;
             }
         }
-        while self.reader.index() < spot.index {
+        while self.reader.index() < addr.index {
             self.step()?;
         }
         self.reader.mark();
@@ -75,18 +75,18 @@ impl Cursor {
     /// Reads the next URL.
     ///
     /// # Errors
-    /// Where there is none: whoever calls knows from the directory how many there are.
+    /// Where there is none: the caller knows from the directory how many there are.
     pub fn advance(&mut self) -> Result<UrlEntry<'_>, Error> {
         if !self.step()? {
             self.load(self.block.map_or(0, |block| block + 1))?;
             if !self.step()? {
-                return Err(self.bucket.damaged(0, "a piece without URLs"));
+                return Err(self.bucket.damaged(0, "a block without URLs"));
             }
         }
         Ok(self.reader.entry())
     }
 
-    /// Looks a path up in a group: first the block, by halving, then the URL in it.
+    /// Looks a path up in a range: first the block, by binary search, then the URL in it.
     pub fn find(&mut self, range: &EntryRange, path: &[u8]) -> Result<Option<UrlEntry<'_>>, Error> {
         if range.len == 0 {
             return Ok(None);

@@ -1,6 +1,7 @@
-//! URLs of a bucket, as they stand in one block of its file.
+//! URLs of a bucket, as they are stored in one block of its file.
 //!
-//! A block holds consecutive URLs, of one host or of many. Like stands with like, which is what compresses:
+//! A block holds consecutive URLs, of one host or of many. Stored in columns, like with like, which is what
+//! compresses:
 //!
 //! ```text
 //! number of URLs
@@ -118,7 +119,7 @@ impl BlockBuilder {
     }
 }
 
-/// Where reading stands in each column.
+/// The position in each column.
 #[derive(Clone, Copy, Debug, Default)]
 struct ColumnOffsets {
     index: u32,
@@ -138,7 +139,7 @@ pub struct BlockReader {
     states: usize,
     depths: Range<usize>,
     at: ColumnOffsets,
-    /// A place before a host's first URL, to come back to.
+    /// A position before a host's first URL, to come back to.
     marked: ColumnOffsets,
     path: Vec<u8>,
     depth: u16,
@@ -186,7 +187,7 @@ impl BlockReader {
         self.at.index
     }
 
-    /// Notes this place, before a host's first URL, as the one to which [`rewind`](Self::rewind) goes.
+    /// Remembers this position, before a host's first URL, as the one to which [`rewind`](Self::rewind) goes.
     pub fn mark(&mut self) {
         self.marked = self.at;
     }

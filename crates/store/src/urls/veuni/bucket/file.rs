@@ -86,7 +86,7 @@ impl BucketFile {
 
     /// What the directory says of a host, and its number in it.
     pub fn host_meta(&self, hash: HostHash, host: &str) -> Result<Option<(u32, HostMeta)>, Error> {
-        // Hosts of one hash may stand on both sides of a page's border.
+        // Hosts of one hash may be on both sides of a page's border.
         let first = self.pages.partition_point(|(start, _)| *start < hash).saturating_sub(1);
         let mut frame_reader = FrameReader::new(self.disk.clone(), &self.file, 8 << 10);
         for number in first..self.pages.len() {
@@ -150,7 +150,7 @@ fn read_header(file: &str, header: &[u8; HEADER_BYTES]) -> Result<BucketId, Erro
         return Err(Error::Damaged {
             file: file.to_string(),
             offset: 0,
-            what: "it does not begin as a block does".to_string(),
+            what: "it does not begin as a bucket does".to_string(),
         });
     }
     let mut bytes = Decoder::of(&header[8..]);
@@ -186,7 +186,7 @@ fn read_footer(raw: &[u8]) -> Result<BucketFooter, DecodeError> {
     let mut at = HEADER_BYTES as u64;
     let mut blocks = vec![at];
     for _ in 1..count {
-        at = at.checked_add(bytes.varint()?).ok_or("a piece beyond the end")?;
+        at = at.checked_add(bytes.varint()?).ok_or("a block beyond the end")?;
         blocks.push(at);
     }
     let count: usize = bytes.varint_as()?;

@@ -1,7 +1,7 @@
 //! A bucket: the hosts of one range of hashes, each with its known URLs, in one file that is never changed.
 //!
-//! A host's URLs stand in two groups, both sorted by path: *remaining* and *pre-scheduled* (what may be handed
-//! out now). Drawn byte by byte in `docs/formats/urls.md`:
+//! A host's URLs are in two ranges, both sorted by path: *remaining* and *pre-scheduled* (what may be drawn
+//! now). Drawn byte by byte in `docs/formats/urls.md`:
 //!
 //! ```text
 //! header | blocks of URLs … | pages of the directory … | footer | trailer
@@ -31,7 +31,7 @@ pub use writer::BucketWriter;
 const MAGIC: &[u8; 8] = b"FAROLBLK";
 const END_MAGIC: &[u8; 8] = b"FAROLEND";
 const VERSION: u32 = 1;
-/// Magic, version, number, generation, first hash, log position, checksum of these.
+/// Magic, version, number, generation, first hash, sequence number, checksum of these.
 const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 8 + 8 + 4;
 /// Offset of the footer, its checksum, magic.
 const TRAILER_BYTES: usize = 8 + 4 + 8;
@@ -46,7 +46,7 @@ pub struct BucketId {
     pub generation: u64,
     /// Smallest hash of a host that belongs here.
     pub from: HostHash,
-    /// Batches of the log up to this one are in it.
+    /// Batches of the WAL up to this one are in it.
     pub flushed_seqno: u64,
 }
 
@@ -56,7 +56,7 @@ impl BucketId {
     }
 }
 
-/// A place among the URLs of a bucket.
+/// Where a URL of a bucket is: block, and index in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryAddr {
     pub block: u32,
@@ -76,11 +76,11 @@ pub struct HostMeta {
     pub visited: u64,
 }
 
-/// A group of a host's URLs.
+/// A range of a host's URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryRange {
     pub at: EntryAddr,
-    /// Behind the last of them.
+    /// After the last of them.
     pub end: EntryAddr,
     pub len: u64,
     /// Never visited.
@@ -122,7 +122,7 @@ impl EntryRange {
         let at = EntryAddr { block: bytes.varint_as()?, index: bytes.varint_as()? };
         let blocks: u32 = bytes.varint_as()?;
         let end = EntryAddr {
-            block: at.block.checked_add(blocks).ok_or("a piece beyond the end")?,
+            block: at.block.checked_add(blocks).ok_or("a block beyond the end")?,
             index: bytes.varint_as()?,
         };
         if end <= at {
@@ -131,7 +131,7 @@ impl EntryRange {
         Ok(EntryRange { at, end, len, waiting: bytes.varint()?, due: bytes.instant()? })
     }
 
-    /// When the first of them can be handed out.
+    /// When the first of them can be drawn.
     pub fn ready(&self) -> Timestamp {
         if self.waiting > 0 { Timestamp::EPOCH } else { self.due }
     }
@@ -215,7 +215,7 @@ pub struct BucketTotals {
     pub known: u64,
     pub collected: u64,
     pub waiting: u64,
-    /// When the first pre-scheduled URL can be handed out, and the first remaining one.
+    /// When the first pre-scheduled URL can be drawn, and the first remaining one.
     pub prescheduled_ready: Timestamp,
     pub remaining_ready: Timestamp,
 }

@@ -48,8 +48,8 @@ pub enum BucketContent {
 
 /// What the background threads do to a bucket; a sealed memtable is on its way into a file.
 ///
-/// INVARIANT: a sealed memtable stays here until its job has ended, for its entries are in no file before, and the WAL
-/// keeps them only as long as some memtable has them.
+/// INVARIANT: a sealed memtable stays here until its job has ended, for its entries are in no file before,
+/// and the WAL keeps them only as long as some memtable has them.
 #[derive(Debug)]
 pub enum BucketState {
     Idle,
@@ -90,7 +90,7 @@ impl Backoff {
 
 /// The hosts of one range of hashes.
 ///
-/// Damage stands beside [`BucketState`], not in it: a bucket whose file is damaged still flushes its memtable.
+/// Damage is beside [`BucketState`], not in it: a bucket whose file is damaged still flushes its memtable.
 #[derive(Debug)]
 pub struct Bucket {
     pub number: u32,

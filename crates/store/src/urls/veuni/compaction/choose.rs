@@ -1,4 +1,5 @@
-//! What to flush, compact or activate next, and when a writer must wait: pure functions of what the buckets hold.
+//! What to flush, compact or activate next, and when a writer must wait: pure functions of what the buckets
+//! hold.
 //!
 //! Each takes what it goes by and returns its choice; [`scheduler`](super::scheduler) and
 //! [`dispatch`](crate::urls::veuni::dispatch) carry it out.
@@ -12,12 +13,13 @@ const EARLY_ENTRIES_MIN: u64 = 64 << 10;
 const MEMTABLE_PER_RUN: u64 = 4;
 /// Once the backlog exceeds its limit by this part of it, several buckets are compacted at once.
 const BEHIND_SHARE: u64 = 16;
-/// The deltas of one host may always take this much memory when they are merged, however small the memtables are.
+/// The deltas of one host may always take this much memory when they are merged, however small the memtables
+/// are.
 const ONE_HOST_MIN: u64 = 1 << 20;
 /// They may always take this part of the memtables' memory.
 const ONE_HOST_SHARE: u64 = 4;
-/// A bucket whose hosts have all run dry is left alone for this many times its last compaction: compactions that the
-/// crawl asks for take a quarter of one thread's time at most.
+/// A bucket whose hosts have all run dry is left alone for this many times its last compaction: compactions
+/// that the crawl asks for take a quarter of one thread's time at most.
 const COMPACTION_BACKOFF_DRY: u32 = 3;
 /// As above, while some of its hosts still have something.
 const COMPACTION_BACKOFF: u32 = 8;
@@ -67,8 +69,8 @@ pub fn memtable_bytes_max(memtable_bytes: u64) -> u64 {
     memtable_bytes * 3 / 2
 }
 
-/// A bucket that has next to nothing beside its memtable: a crawl that has just begun will soon ask for it, and less than
-/// half as much is rewritten as came in.
+/// A bucket that has next to nothing beside its memtable: a crawl that has just begun is about to ask for it,
+/// and less than half as much is rewritten as was written.
 pub fn early(loads: impl Iterator<Item = BucketLoad>) -> Option<usize> {
     let is_due = |load: BucketLoad| {
         load.entries >= EARLY_ENTRIES_MIN
@@ -80,8 +82,8 @@ pub fn early(loads: impl Iterator<Item = BucketLoad>) -> Option<usize> {
     loads.map(is_due).position(|is_due| is_due)
 }
 
-/// Where more is pending than may be, the bucket whose level-0 runs are largest beside its file; of equal ones the last.
-/// One compaction at a time where that suffices.
+/// Where more is pending than may be, the bucket whose level-0 runs are largest beside its file; of equal
+/// ones the last. One compaction at a time where that suffices.
 pub fn largest_level0(
     loads: impl Iterator<Item = BucketLoad> + Clone,
     limits: &PendingLimits,
@@ -129,15 +131,15 @@ pub enum FlushChoice {
     Hold,
 }
 
-/// Compacts where the memtable is much for its bucket, or where the runs have so much for one host that a compaction
-/// could not hold it: the deltas of one host are in memory at once.
+/// Compacts where the memtable is much for its bucket, or where the runs have so much for one host that a
+/// compaction could not hold it: the deltas of one host are in memory at once.
 pub fn flush_or_compact(
     load: &BucketLoad,
     largest_host: u64,
     memtable_bytes: u64,
     is_level0_damaged: bool,
 ) -> FlushChoice {
-    // A compaction for the sake of memory should not rewrite far more than came in; but memory has an end.
+    // A compaction for the sake of memory should not rewrite far more than was written; but memory has an end.
     let one_host_max = load.bytes.clamp(memtable_bytes / ONE_HOST_SHARE, memtable_bytes).max(ONE_HOST_MIN);
     let is_much = load.entries * 2 >= load.known || largest_host >= one_host_max;
     match (load.is_damaged, is_level0_damaged) {
@@ -147,7 +149,7 @@ pub fn flush_or_compact(
     }
 }
 
-/// How the crawl stands to a bucket that it would have compacted.
+/// What the crawl has leased when it asks for a compaction.
 #[derive(Clone, Copy, Debug)]
 pub struct CrawlDemand {
     /// Whether any host of any bucket is leased: with none there is nothing better to do.
@@ -156,7 +158,8 @@ pub struct CrawlDemand {
     pub bucket_leased: bool,
 }
 
-/// Whether a bucket may be compacted because the crawl asks for it, `since` its last compaction, which `took` so long.
+/// Whether a bucket may be compacted because the crawl asks for it, `since` its last compaction, which `took`
+/// so long.
 pub fn may_compact(
     demand: CrawlDemand,
     has_threads: bool,

@@ -1,4 +1,4 @@
-//! What came in for one host, put together from the runs and the memtable that have something for it.
+//! The deltas of one host, gathered from the runs and the memtable that have something for it.
 //!
 //! All of it is in memory at once, until the host is merged: some 32 bytes and the path for each.
 
@@ -7,13 +7,13 @@ use crate::urls::veuni::run::{HAS_DEPTH, HAS_EVENTS, RunBlock, TOMBSTONE, VISIT_
 use farol_base::codec::{DecodeError, Decoder};
 use std::ops::Range;
 
-/// What came in for one host, from one run or more, in their order.
+/// The deltas of one host, from one run or more, in their order.
 #[derive(Debug, Default)]
 pub struct HostDelta {
     texts: Vec<u8>,
     slots: Vec<DeltaSlot>,
     events: Vec<Event>,
-    /// What the bucket has of the host is void.
+    /// What the bucket has of the host is deleted.
     pub tombstone: bool,
 }
 
@@ -78,14 +78,14 @@ impl HostDelta {
     pub fn sort(&mut self) {
         let texts = &self.texts;
         let path = |slot: &DeltaSlot| &texts[slot.start as usize..(slot.start + slot.len) as usize];
-        // Texts stand in the order in which they came. As in a memtable: large numbers first, then what is equal in them.
+        // Texts are in the order in which they came. As in a memtable: large numbers first, then what is equal in them.
         self.slots.sort_unstable_by_key(|slot| u128::from(slot.head) << 64 | u128::from(slot.start));
         for same in self.slots.chunk_by_mut(|a, b| a.head == b.head).filter(|same| same.len() > 1) {
             same.sort_by(|a, b| path(a).cmp(path(b)));
         }
     }
 
-    /// What came before, and what the bucket has, is void.
+    /// Deletes what came before, and what the bucket has.
     pub fn set_tombstone(&mut self) {
         self.clear();
         self.tombstone = true;
@@ -130,7 +130,7 @@ impl HostDelta {
             self.set_tombstone();
         }
         let RunBlock { raw, coding, own, flags, depths, events, .. } = block;
-        let column = |place: &Range<usize>| Decoder::of(&raw[place.clone()]);
+        let column = |range: &Range<usize>| Decoder::of(&raw[range.clone()]);
         let (mut coding_left, mut own_left, mut flags_left) = (column(coding), column(own), column(flags));
         let (mut depths_left, mut events_left) = (column(depths), column(events));
         let mut path_start = self.texts.len();

@@ -1,4 +1,5 @@
-//! URLs of a host in memory, in the order of their paths: one text behind the other, without memory of its own for each.
+//! URLs of a host in memory, in the order of their paths: one text after the other, without an allocation for
+//! each.
 
 use crate::urls::veuni::bucket::UrlEntry;
 
@@ -29,7 +30,7 @@ impl EntryBuf {
         self.entries.len()
     }
 
-    /// Adds a URL; `visited` since it was handed out.
+    /// Adds a URL; `visited` since it was drawn.
     pub fn push(&mut self, entry: &UrlEntry<'_>, visited: bool) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(entry.path);
@@ -49,7 +50,7 @@ impl EntryBuf {
         }
     }
 
-    /// Whether it was visited since it was handed out.
+    /// Whether it was visited since it was drawn.
     pub fn is_visited(&self, at: usize) -> bool {
         self.entries[at].visited
     }

@@ -11,12 +11,12 @@ use std::cmp::Ordering;
 /// Takes each URL that comes out of a join.
 type EmitEntry<'a> = &'a mut dyn FnMut(&UrlEntry<'_>) -> Result<(), EntryError>;
 
-/// A range of stored URLs with its cursor, the URLs of the other range, which are in memory, and the deltas, of which
-/// some (`taken`) were applied to the latter.
+/// A range of stored URLs with its cursor, the URLs of the other range, which are in memory, and the deltas,
+/// of which some (`taken`) were applied to the latter.
 pub type MergeSources<'a> = (&'a mut Option<Cursor>, &'a EntryRange, &'a EntryBuf, &'a HostDelta, &'a [bool]);
 
-/// Emits all URLs of a host in the order of their paths, each once; with each, whether it is one of those in memory and
-/// was not visited.
+/// Emits all URLs of a host in the order of their paths, each once; with each, whether it is one of those in
+/// memory and was not visited.
 pub fn merge_ordered(
     (cursor, range, loaded, delta, taken): MergeSources<'_>,
     visits: &mut Vec<u8>,
@@ -33,8 +33,8 @@ pub fn merge_ordered(
     (before..loaded.len()).try_for_each(|at| emit(&loaded.get(at), !loaded.is_visited(at)))
 }
 
-/// Emits a range of a host's stored URLs joined with those deltas that are not `taken`, in the order of their paths, each
-/// URL once.
+/// Emits a range of a host's stored URLs joined with those deltas that are not `taken`, in the order of their
+/// paths, each URL once.
 pub fn merge_join(
     cursor: &mut Option<Cursor>,
     range: &EntryRange,

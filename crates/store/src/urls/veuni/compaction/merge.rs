@@ -1,8 +1,9 @@
-//! Compaction of one bucket: its old file, its level-0 runs and its sealed memtable are merged into a new file, or several.
+//! Compaction of one bucket: its old file, its level-0 runs and its sealed memtable are merged into a new
+//! file, or several.
 //!
-//! Everything streams. In memory at once are, of one host, its deltas, its pre-scheduled URLs and one block of its
-//! remaining ones: a host with a hundred million URLs needs no more than another. A bucket that would grow too large is
-//! split between hosts.
+//! Everything streams. In memory at once are, of one host, its deltas, its pre-scheduled URLs and one block
+//! of its remaining ones: a host with a hundred million URLs needs no more than another. A bucket that would
+//! grow too large is split between hosts.
 
 use super::join::{apply, merge_join, merge_ordered};
 use super::split_writer::SplitWriter;
@@ -61,8 +62,8 @@ pub fn compact(job: Compaction) -> Result<Vec<Arc<BucketFile>>, Error> {
 /// Merges host by host.
 struct Merger {
     job: Compaction,
-    /// Two cursors, so that most blocks are decompressed once: one for the remaining URLs of large hosts, one for
-    /// everything else.
+    /// Two cursors, so that most blocks are decompressed once: one for the remaining URLs of large hosts, one
+    /// for everything else.
     remaining: Option<Cursor>,
     others: Option<Cursor>,
     scratch: Scratch,
@@ -85,8 +86,8 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Deltas that take more memory than this are not kept: some 200,000 URLs of one host. `loaded` and `chosen` never have
-/// more than are pre-scheduled.
+/// Deltas that take more memory than this are not kept: some 200,000 URLs of one host. `loaded` and `chosen`
+/// never have more than are pre-scheduled.
 const SCRATCH_BYTES: usize = 16 << 20;
 
 impl Merger {
@@ -285,7 +286,7 @@ fn key_of(job: &Compaction, entry: &UrlEntry<'_>, new_host: bool) -> Result<Opti
     Ok(entry_key(&*job.policy, entry, job.now, new_host)?)
 }
 
-/// An error of a join, with the place of the block that was read last.
+/// An error of a join, with the offset of the block that was read last.
 fn located(cursor: &Option<Cursor>, error: EntryError) -> Error {
     match cursor {
         Some(cursor) => cursor.locate(error),

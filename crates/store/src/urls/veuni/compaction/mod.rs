@@ -1,4 +1,5 @@
-//! Compaction: merges a bucket's file, its level-0 runs and its memtable into a new file of the bucket, off the caller's path.
+//! Compaction: merges a bucket's file, its level-0 runs and its memtable into a new file of the bucket, off
+//! the caller's path.
 
 pub mod choose;
 pub mod delta;

@@ -1,7 +1,8 @@
-//! Removes files that nobody needs any more, on a thread of its own: giving a large file's room back takes the system
-//! tens of milliseconds, and whoever finds URLs need not wait for it.
+//! Deletes obsolete files on a thread of its own: unlinking a large file takes the system tens of
+//! milliseconds, and the caller need not wait for it.
 //!
-//! What is left because the process ended, or because removing failed, is removed when the store is opened again.
+//! What is left because the process ended, or because deleting failed, is deleted when the store is opened
+//! again.
 
 use farol_base::disk::Disk;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::thread::JoinHandle;
 enum DeleteRequest {
     /// Removes `file` once `successor`, which takes its place, would survive a power cut.
     Delete { file: String, successor: Option<String> },
-    /// Says when everything before is done.
+    /// Reports when everything before is done.
     Notify(Sender<()>),
 }
 
@@ -24,7 +25,7 @@ pub struct ObsoleteFiles {
 }
 
 impl ObsoleteFiles {
-    /// Without a thread files are removed by whoever asks.
+    /// Without a thread files are deleted by the caller.
     pub fn new(disk: Arc<dyn Disk>, with_thread: bool) -> ObsoleteFiles {
         let (requests, orders) = channel();
         let work = {
@@ -41,7 +42,7 @@ impl ObsoleteFiles {
                 }
             }
         };
-        let spawn = || std::thread::Builder::new().name("urls-broom".to_string()).spawn(work).ok();
+        let spawn = || std::thread::Builder::new().name("urls-delete".to_string()).spawn(work).ok();
         let thread = if with_thread { spawn() } else { None };
         ObsoleteFiles { disk, requests: thread.is_some().then_some(requests), thread }
     }

@@ -1,5 +1,5 @@
-//! Starts the background work that is due, and takes in what was done: memtables are flushed to level-0 runs, and buckets
-//! are compacted.
+//! Starts the background work that is due, and takes in what was done: memtables are flushed to level-0 runs,
+//! and buckets are compacted.
 //!
 //! Runs at every flush. Nothing is moved that the WAL does not have, so a batch never arrives in part.
 
@@ -25,7 +25,8 @@ const INLINE_BYTES: u64 = 256 << 10;
 const FREED_SHARE: u64 = 8;
 /// When the pool has less than this part of the memtables' memory, as much is pre-faulted.
 const PREFAULT_SHARE: u64 = 16;
-/// A small store is kept in this many buckets at least, so that several are compacted at once and none takes long.
+/// A small store is kept in this many buckets at least, so that several are compacted at once and none takes
+/// long.
 const BUCKETS_MIN: u64 = 16;
 /// But no bucket is split for that below this size.
 const SMALL_BUCKET_BYTES: u64 = 2 << 20;
@@ -68,10 +69,10 @@ impl Engine {
 
     /// Lets jobs be tried again, a while after one failed.
     fn clear_error(&mut self) {
-        let failed_lately = |bucket: &Bucket| {
+        let failed_recently = |bucket: &Bucket| {
             bucket.backoff.took == BACKOFF_AFTER_ERROR && bucket.backoff.since.elapsed() < bucket.backoff.took
         };
-        if self.last_error.is_some() && !self.buckets.iter().any(failed_lately) {
+        if self.last_error.is_some() && !self.buckets.iter().any(failed_recently) {
             self.last_error = None;
         }
     }
@@ -156,8 +157,8 @@ impl Engine {
         self.on_read_failed(at, error, listener);
     }
 
-    /// A bucket could not be read, by a job or by the dispatcher. Where it is damaged its hosts stand still; a job that
-    /// is under way goes on, and keeps its memtable.
+    /// A bucket could not be read, by a job or by the dispatcher. Where it is damaged its hosts stand still;
+    /// a job that is under way goes on, and keeps its memtable.
     pub fn on_read_failed(&mut self, at: usize, error: Error, listener: &mut dyn BucketListener) {
         let bucket = &mut self.buckets[at];
         bucket.backoff = Backoff::from_now(BACKOFF_AFTER_ERROR);
@@ -227,8 +228,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Flushes memtables until there is room again, those with the oldest entries first: each bucket so gathers a long
-    /// run, and the WAL stays short.
+    /// Flushes memtables until there is room again, those with the oldest entries first: each bucket so
+    /// gathers a long run, and the WAL stays short.
     fn flush_memtables(&mut self, listener: &mut dyn BucketListener) {
         let ready = |bucket: &&Bucket| !bucket.is_busy() && !bucket.memtable.is_empty();
         let mut oldest: Vec<(u64, u32)> = (self.buckets.iter().filter(ready))

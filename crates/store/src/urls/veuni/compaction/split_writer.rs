@@ -1,4 +1,4 @@
-//! Writes what a compaction puts out: one bucket file, or several where one would grow too large.
+//! Writes the output of a compaction: one bucket file, or several where one would grow too large.
 
 use super::merge::Compaction;
 use crate::Error;

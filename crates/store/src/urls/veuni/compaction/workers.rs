@@ -1,7 +1,8 @@
-//! Work off the caller's path: threads that write level-0 runs, and threads that merge.
+//! Background threads: some flush memtables to level-0 runs, some compact.
 //!
-//! Writing empties memory, and whoever brings URLs waits when memory is full. A merge takes seconds. So where there are
-//! several threads one of them only writes, and goes before those that merge; where there is one, it writes first.
+//! A flush frees memory, and writes stall when memory is full. A compaction takes seconds. So where there are
+//! several threads one of them only flushes, at a higher priority than those that compact; where there is
+//! one, it flushes first.
 
 use crate::urls::veuni::compaction::scheduler::JobDone;
 use farol_base::sync::{Mutex, wait};
@@ -15,10 +16,10 @@ type Work = Box<dyn FnOnce() -> JobDone + Send>;
 
 /// What there is to do.
 pub enum Job {
-    /// Empties memory into a level-0 file.
+    /// Writes a memtable to a level-0 run.
     Flush(Work),
     Compact(Work),
-    /// A merge that takes a few milliseconds: done at once.
+    /// A compaction that takes a few milliseconds: done at once.
     CompactInline(Work),
 }
 
@@ -31,7 +32,7 @@ enum Worker {
 }
 
 impl Worker {
-    /// How far the thread steps back behind whoever finds URLs and asks for them, in the system's measure.
+    /// How much lower the thread's priority is than the caller's (`nice`).
     fn niceness(self) -> i32 {
         match self {
             Worker::Flushes => 10,
@@ -82,9 +83,9 @@ pub struct Workers {
     done: Receiver<JobDone>,
     finish: Sender<JobDone>,
     threads: Vec<JoinHandle<()>>,
-    /// Threads that merge.
+    /// Threads that compact.
     compactors: usize,
-    /// Given and not yet taken back; and of them, merges.
+    /// Jobs that were started and not taken back; and of them, compactions.
     pub running: usize,
     compacting: usize,
 }
@@ -96,7 +97,7 @@ impl fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// With no threads every job is done by whoever gives it.
+    /// With no threads every job is done by the caller.
     pub fn new(threads: usize) -> Workers {
         let (finish, done) = channel();
         let queue = Arc::new(JobQueue::default());
@@ -118,7 +119,7 @@ impl Workers {
             };
             std::thread::Builder::new().name(format!("urls-{number}")).spawn(work)
         };
-        // Without all of them, whoever calls does the work: no kind of job may be left without a thread.
+        // Without all of them the caller does the work: no kind of job may be left without a thread.
         let started: Result<Vec<JoinHandle<()>>, _> = (0..threads).map(work).collect();
         let threads = started.unwrap_or_else(|_| {
             queue.change(|queue| queue.is_closed = true);
@@ -132,17 +133,17 @@ impl Workers {
         !self.threads.is_empty()
     }
 
-    /// Whether a merge is under way.
+    /// Whether a compaction is under way.
     pub fn is_compacting(&self) -> bool {
         self.compacting > 0
     }
 
-    /// Whether a merge that is given now would begin at once.
+    /// Whether a compaction that is started now would begin at once.
     pub fn has_idle_compactor(&self) -> bool {
         self.compacting < self.compactors
     }
 
-    /// Whether another merge may be given: one may wait for those that are under way.
+    /// Whether another compaction may be started: one may wait for those that are under way.
     pub fn can_queue_compaction(&self) -> bool {
         self.compacting <= self.compactors
     }
@@ -200,7 +201,7 @@ mod tests {
         Job::Flush(Box::new(move || JobDone::Flushed { number, flushed_seqno: 0, result: Err(failed()) }))
     }
 
-    /// A merge that tells when it begins, and ends when it is told to.
+    /// A compaction that reports when it begins, and ends when it is told to.
     fn compact(number: u32) -> (Receiver<()>, Sender<()>, Job) {
         let ((begin, begun), (end, told)) = (channel(), channel());
         let work = move || {
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_does_not_wait_for_merges() {
+    fn a_flush_does_not_wait_for_compactions() {
         let mut jobs = Workers::new(3);
         let ends: Vec<Sender<()>> = (1..=3)
             .map(|number| {
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_alone_writes_first_and_leaves_nothing_undone() {
+    fn one_thread_alone_flushes_first_and_leaves_nothing_undone() {
         let mut jobs = Workers::new(1);
         let (begun, end, first) = compact(1);
         jobs.start(first);
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn without_threads_whoever_gives_a_job_does_it() {
+    fn without_threads_the_caller_does_the_jobs() {
         let mut jobs = Workers::new(0);
         assert!(!jobs.has_threads() && jobs.can_queue_compaction() && !jobs.has_idle_compactor());
         let (_, end, first) = compact(1);

@@ -90,7 +90,7 @@ impl Dispatcher {
                 let Some(meta) = self.unless_damaged(engine, at, meta)?.flatten() else { continue };
                 let Ok(host) = Host::parse(&meta.host) else { continue };
                 if self.is_leased(&host) {
-                    // It comes up again when it is released; meanwhile the caller is told.
+                    // It comes up again when it is released; meanwhile `newly_ready` names it.
                     self.newly_ready.insert(host);
                     continue;
                 }
@@ -173,8 +173,8 @@ impl Dispatcher {
         }
     }
 
-    /// Activates, round robin, the next bucket that has something to draw, or has one compacted for it; `true` where one
-    /// was activated.
+    /// Activates, round robin, the next bucket that has something to draw, or has one compacted for it;
+    /// `true` where one was activated.
     fn activate_next(&mut self, engine: &mut Engine, now: Timestamp) -> bool {
         if !engine.is_flushed() {
             return false;
@@ -212,7 +212,7 @@ impl Dispatcher {
                     if bucket.is_busy() {
                         continue;
                     }
-                    // Where it could not be compacted, what went wrong is told at the next flush.
+                    // Where it could not be compacted, the next flush returns what went wrong.
                     return !bucket.has_pending() && self.active(number).is_some();
                 }
                 Activation::Compact | Activation::Nothing => {}

@@ -1,8 +1,8 @@
 //! An active bucket: a snapshot of its file, its hosts that have something to draw, and how far each has got.
 //!
-//! Memory: 24 bytes per host that waits, some 300 bytes per host that was asked, up to 64 URLs for each that is leased (or
-//! as many as are asked for at a time), and the pre-scheduled URLs of one host. All of it is made anew when the bucket is
-//! compacted.
+//! Memory: 24 bytes per host that waits, some 300 bytes per host that was asked, up to 64 URLs for each that
+//! is leased (or as many as are asked for at a time), and the pre-scheduled URLs of one host. All of it is
+//! made anew when the bucket is compacted.
 
 use super::host_cursor::HostCursor;
 use super::host_order::{HostFacts, HostOrder};
@@ -28,8 +28,8 @@ pub struct ActiveBucket {
     /// Hosts that are not leased, by when they have something to draw.
     pub queue: BinaryHeap<QueuedHost>,
     pub cursors: HashMap<Box<str>, HostCursor, SeededHasher>,
-    /// URLs that may be stored as pre-scheduled and are not to be drawn from there: visited without having been drawn
-    /// while the bucket is active, or drawn before that and released.
+    /// URLs that may be stored as pre-scheduled and are not to be drawn from there: visited without having
+    /// been drawn while the bucket is active, or drawn before that and released.
     pub skipped: HashSet<CanonicalUrl, SeededHasher>,
     /// The page of the directory that was read last.
     page: Option<(u32, Vec<HostMeta>)>,
@@ -115,7 +115,8 @@ impl ActiveBucket {
         Ok(true)
     }
 
-    /// When the next URL of a host can be drawn; `usable` says which of its paths can, `count` how many are wanted.
+    /// When the next URL of a host can be drawn; `usable` says which of its paths can, `count` how many are
+    /// wanted.
     pub fn ready(
         &mut self,
         host: &str,

@@ -89,7 +89,8 @@ impl Dispatcher {
         self.active(number).map_or(Ok(false), |active| active.find_host(hash, host))
     }
 
-    /// Takes the page of a host that comes first, of its batch and those in memory; with the bucket that it is from.
+    /// Takes the page of a host that comes first, of its batch and those in memory; with the bucket that it
+    /// is from.
     fn take_first(
         &mut self,
         version: BucketVersion,
@@ -122,7 +123,7 @@ impl Dispatcher {
         }
     }
 
-    /// A URL was visited: it is no longer in flight, and waits in memory where it is due again soon.
+    /// A URL was visited: it is no longer in flight, and waits in the due queue where it fits.
     pub fn visited(&mut self, engine: &Engine, url: &CanonicalUrl, visit: &Visit) {
         let (host, path) = split(url);
         let drawn = self.in_flight.remove(url);
@@ -143,7 +144,7 @@ impl Dispatcher {
         }
     }
 
-    /// A drawn URL was given back unvisited.
+    /// A drawn URL is released unvisited.
     pub fn release(&mut self, engine: &Engine, url: &CanonicalUrl) {
         let Some(drawn) = self.in_flight.remove(url) else { return };
         let (host, path) = split(url);

@@ -1,14 +1,16 @@
-//! Pages that are due again soon after a visit, kept in memory until then.
+//! Due queue: pages that are due again within the hour of their visit, in memory until then.
 //!
-//! What a visit says reaches a page's bucket with the bucket's next merge, which may be minutes away; until then the bucket
-//! cannot hand the page out. A page that is visited every few minutes would always be late. So a page that was handed
-//! out, visited, and is due within the hour waits here, with its record.
+//! A visit reaches its page's bucket with the bucket's next compaction, which may be minutes away; until then
+//! the page cannot be drawn from the bucket. A page that is visited every few minutes would always be late.
+//! So a page that was drawn, visited, and is due within the hour waits here, with its record.
 //!
-//! INVARIANT: a page that stands here is not out, and its record has all of its visits. No turn hands it out: what a
-//! bucket says of it may be older, and is never newer. It leaves when it is drawn, or forgotten with its host.
+//! INVARIANT: a page in the queue is not in flight, and its record has all of its visits. It is not drawn
+//! from an active bucket: what a bucket has of it may be older, and is never newer. It leaves when it is
+//! drawn, or deleted with its host.
 //!
-//! Memory: 65,536 pages × some 350 bytes (record 128, path 60, two places in tables) = 23 MB at most, whatever the store
-//! knows. Where there is no room a page waits for its bucket's merge. Nothing here is written: the log has the visits.
+//! Memory: 65,536 pages × some 350 bytes (record 128, path 60, two table slots) = 23 MB at most, whatever the
+//! store knows. Where there is no room a page waits for its bucket's compaction. Nothing here is written: the
+//! WAL has the visits.
 
 use crate::urls::{Record, Visit};
 use farol_base::Timestamp;
@@ -16,17 +18,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pages that are due later than this after their visit wait for a merge: their buckets will have had one.
+/// Pages that are due later than this after their visit wait for a compaction: their buckets will have had
+/// one.
 const WITHIN: Duration = Duration::from_secs(3600);
 const PAGES_MAX: usize = 65_536;
 /// One host does not take all of the room: as many as may be pre-scheduled.
 const PAGES_PER_HOST_MAX: usize = 1000;
 
-/// Pages that are due soon, by host.
+/// Pages by host.
 #[derive(Debug, Default)]
 pub struct DueQueue {
     hosts: HashMap<Arc<str>, HostDueQueue>,
-    /// Hosts that nobody holds, by when their first page is due.
+    /// Hosts that are not leased, by when their first page is due.
     waiting: BTreeSet<(Timestamp, Arc<str>)>,
     len: usize,
 }
@@ -37,7 +40,7 @@ pub struct HostDueQueue {
     records: HashMap<Arc<str>, Record>,
     order: BTreeSet<(Timestamp, Arc<str>)>,
     is_leased: bool,
-    /// Its place among the hosts that wait.
+    /// Its key among the hosts that wait.
     waits: Option<Timestamp>,
 }
 
@@ -67,7 +70,7 @@ impl DueQueue {
         self.hosts.get(host)
     }
 
-    /// Takes in a page that was visited and [is due soon](is_soon), where there is room; says whether it did.
+    /// Inserts a page that was visited and [`fits`], where there is room; returns whether it did.
     pub fn try_insert(&mut self, host: &str, path: &str, record: Record, is_leased: bool) -> bool {
         let of_host = self.hosts.get(host).map_or(0, |pages| pages.records.len());
         let has_room = self.len < PAGES_MAX && of_host < PAGES_PER_HOST_MAX;
@@ -77,7 +80,7 @@ impl DueQueue {
         has_room
     }
 
-    /// Takes in a page, or takes one back that was drawn.
+    /// Inserts a page, or one that was drawn and is released.
     pub fn insert(&mut self, host: &str, path: &str, record: Record, is_leased: bool) {
         let path: Arc<str> = path.into();
         let pages = match self.hosts.get_mut(host) {
@@ -91,7 +94,7 @@ impl DueQueue {
         self.requeue(host);
     }
 
-    /// Takes a page out.
+    /// Removes a page.
     pub fn take(&mut self, host: &str, path: &str) -> Option<Record> {
         let record = self.hosts.get_mut(host)?.take(path)?;
         self.len -= 1;
@@ -111,7 +114,7 @@ impl DueQueue {
         self.hosts.get(host)?.next()
     }
 
-    /// Somebody says that a page changed: it may be due earlier.
+    /// A hint that a page changed: it may be due earlier.
     pub fn hint(&mut self, host: &str, path: &str, hint: Timestamp) {
         let moved = self.hosts.get(host).and_then(|pages| pages.records.get(path));
         if let Some(record) = moved.filter(|record| record.is_moved_by(hint)) {
@@ -120,7 +123,7 @@ impl DueQueue {
         }
     }
 
-    /// Notes that somebody holds a host, or that nobody does any more.
+    /// Marks a host as leased or not.
     pub fn set_leased(&mut self, host: &str, is_leased: bool) {
         if let Some(pages) = self.hosts.get_mut(host) {
             pages.is_leased = is_leased;
@@ -128,7 +131,7 @@ impl DueQueue {
         }
     }
 
-    /// The next host with something due that nobody holds; counts as held from now on.
+    /// The next host with something due that is not leased; counts as leased from now on.
     pub fn next_host(&mut self, now: Timestamp) -> Option<Arc<str>> {
         let (_, host) = self.waiting.first().filter(|(due, _)| *due <= now)?.clone();
         self.set_leased(&host, true);
@@ -149,7 +152,7 @@ impl DueQueue {
         }
     }
 
-    /// Moves a host to its place among those that wait; one without pages goes.
+    /// Updates a host's key among those that wait; one without pages is removed.
     fn requeue(&mut self, host: &str) {
         let Some((host, pages)) = self.hosts.get_key_value(host) else { return };
         let (host, before) = (host.clone(), pages.waits);
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_wait_by_their_first_page_and_only_while_nobody_holds_them() {
+    fn hosts_wait_by_their_first_page_and_only_while_they_are_not_leased() {
         let mut due_queue = DueQueue::default();
         try_insert(&mut due_queue, "h", "/a", at(30));
         try_insert(&mut due_queue, "g", "/a", at(40));

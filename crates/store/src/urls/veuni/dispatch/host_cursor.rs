@@ -75,7 +75,8 @@ impl HostCursor {
         }
     }
 
-    /// When the host's next URL can be drawn; `usable` says which of its paths can, `count` how many are wanted.
+    /// When the host's next URL can be drawn; `usable` says which of its paths can, `count` how many are
+    /// wanted.
     pub fn ready(
         &mut self,
         (cursor, top_k): (&mut Cursor, &mut TopK),
@@ -109,7 +110,8 @@ impl HostCursor {
         Some(taken)
     }
 
-    /// Drops the batch, which is materialised again when it is needed; returns when there is something to draw.
+    /// Drops the batch, which is materialised again when it is needed; returns when there is something to
+    /// draw.
     pub fn suspend(&mut self) -> Option<Timestamp> {
         let next = match self.batch.front() {
             _ if !self.released.is_empty() => Some(Timestamp::EPOCH),
@@ -124,8 +126,8 @@ impl HostCursor {
         next
     }
 
-    /// Materialises the next batch: of the URLs beyond the last those with the smallest keys, up to `count` that are due,
-    /// or [`BATCH_URLS`], and a few that are due later. Scans the whole range.
+    /// Materialises the next batch: of the URLs beyond the last those with the smallest keys, up to `count`
+    /// that are due, or [`BATCH_URLS`], and a few that are due later. Scans the whole range.
     fn fill(
         &mut self,
         cursor: &mut Cursor,

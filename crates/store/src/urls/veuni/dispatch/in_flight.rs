@@ -1,8 +1,9 @@
 //! URLs that were drawn and are neither visited nor released, with what was known of them.
 //!
-//! Who visits one asks what it was like before; the answer is here, without a read from disk. A URL is known by a 128-bit
-//! fingerprint under a per-process random seed, so that its text need not be kept a second time: two that share one will
-//! not be met. Bounded by what the frontier holds: some 90 bytes per URL, and 130 more where it was visited before.
+//! Who visits one asks what it was like before; the answer is here, without a read from disk. A URL is known
+//! by a 128-bit fingerprint under a per-process random seed, so that its text need not be kept a second time:
+//! two that share one will not be met. Bounded by what the frontier holds: some 90 bytes per URL, and 130
+//! more where it was visited before.
 
 use crate::urls::record::CompactRecord;
 use farol_base::fingerprint::{keyed128, random_key};
@@ -42,7 +43,7 @@ impl InFlight {
 
     fn find(&self, url: &str) -> Option<&InFlightUrl> {
         let fingerprint = self.fingerprint(url);
-        self.urls.find(fingerprint as u64, |out| out.fingerprint == fingerprint)
+        self.urls.find(fingerprint as u64, |url| url.fingerprint == fingerprint)
     }
 
     pub fn get(&self, url: &CanonicalUrl) -> Option<&InFlightUrl> {
@@ -53,13 +54,13 @@ impl InFlight {
         self.find(url).is_some()
     }
 
-    /// Notes that a URL is out; says whether it was not before.
+    /// Adds a URL; returns whether it was not in flight before.
     pub fn insert(&mut self, url: &CanonicalUrl, known: CompactRecord, from: Option<BucketVersion>) -> bool {
         let fingerprint = self.fingerprint(url.as_str());
         match self.urls.entry(
             fingerprint as u64,
-            |out| out.fingerprint == fingerprint,
-            |out| out.fingerprint as u64,
+            |url| url.fingerprint == fingerprint,
+            |url| url.fingerprint as u64,
         ) {
             Entry::Occupied(_) => false,
             Entry::Vacant(vacant) => {
@@ -73,7 +74,7 @@ impl InFlight {
     pub fn remove(&mut self, url: &CanonicalUrl) -> Option<InFlightUrl> {
         let fingerprint = self.fingerprint(url.as_str());
         self.urls
-            .find_entry(fingerprint as u64, |out| out.fingerprint == fingerprint)
+            .find_entry(fingerprint as u64, |url| url.fingerprint == fingerprint)
             .ok()
             .map(|entry| entry.remove().0)
     }
@@ -81,7 +82,7 @@ impl InFlight {
     /// Drops the URLs of a host.
     pub fn delete_host(&mut self, host: &str) {
         let host = HostHash::of(host);
-        self.urls.retain(|out| out.host != host);
+        self.urls.retain(|url| url.host != host);
     }
 }
 
@@ -90,18 +91,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_out_once_until_it_comes_back_or_its_host_is_forgotten() {
+    fn a_url_is_in_flight_once_until_it_is_removed_or_its_host_is_deleted() {
         let url = |text: &str| CanonicalUrl::parse(text).unwrap();
-        let (mut out, a, b, other) =
+        let (mut in_flight, a, b, other) =
             (InFlight::default(), url("http://h/a"), url("http://h/b"), url("http://g/a"));
         for url in [&a, &b, &other] {
-            assert!(!out.contains(url.as_str()));
-            assert!(out.insert(url, CompactRecord::found_at(3), Some((1, 2))));
-            assert!(!out.insert(url, CompactRecord::found_at(9), None));
+            assert!(!in_flight.contains(url.as_str()));
+            assert!(in_flight.insert(url, CompactRecord::found_at(3), Some((1, 2))));
+            assert!(!in_flight.insert(url, CompactRecord::found_at(9), None));
         }
-        assert_eq!(out.get(&a).map(|out| (out.known.depth(), out.from)), Some((3, Some((1, 2)))));
-        assert!(out.remove(&a).is_some() && out.remove(&a).is_none() && out.contains("http://h/b"));
-        out.delete_host("http://h");
-        assert!(out.get(&b).is_none() && out.contains("http://g/a"));
+        assert_eq!(
+            in_flight.get(&a).map(|in_flight| (in_flight.known.depth(), in_flight.from)),
+            Some((3, Some((1, 2))))
+        );
+        assert!(
+            in_flight.remove(&a).is_some()
+                && in_flight.remove(&a).is_none()
+                && in_flight.contains("http://h/b")
+        );
+        in_flight.delete_host("http://h");
+        assert!(in_flight.get(&b).is_none() && in_flight.contains("http://g/a"));
     }
 }

@@ -1,19 +1,16 @@
 //! Dispatch: which hosts may be asked now, and for which of their URLs. The half of the store above the
 //! [`engine`](super::engine).
 //!
-//! A bucket is *active* while its hosts are dispatched: an [`ActiveBucket`] holds a snapshot of its file (files are
-//! immutable) and how far each host has got. When the active buckets run dry the next is activated, after a compaction
-//! where it has deltas without which it would give wrong answers.
+//! A bucket is *active* while its hosts are dispatched: an [`ActiveBucket`] holds a snapshot of its file
+//! (files are immutable) and how far each host has got. When the active buckets run dry the next is
+//! activated, after a compaction where it has deltas without which it would give wrong answers.
 //!
-//! INVARIANT: a URL is drawn at most once until it is visited or released, whatever compactions and splits happen
-//! meanwhile: [`InFlight`] holds those that are out, and an active bucket skips what was visited behind its back.
+//! INVARIANT: a URL is drawn at most once until it is visited or released, whatever compactions and splits
+//! happen meanwhile: [`InFlight`] has those, and an active bucket skips what was visited since its snapshot.
 //!
-//! **Who makes sure that a host is asked by one request at a time?** Three places hold a host back, and the frontier's
-//! lease (`farol_frontier`) is the authority: only it knows delays, addresses and robots.txt, and nothing is requested
-//! without one. The leases here (`leased_hosts`) only keep a host that the frontier has from being offered to it again,
-//! and tell a lease apart from a host that waits; they promise nothing about requests. The permit in `fetch`'s pool of
-//! connections is the last line: it bounds connections per host for whoever calls `fetch` without a frontier, and for
-//! redirects that lead to a host nobody leased.
+//! Leased hosts (`leased_hosts`) are those that the caller has: they are not offered again until it releases
+//! them. That promises nothing about requests; the authority on these is the frontier's lease, see
+//! `crates/frontier/src/lib.rs`.
 
 mod activate;
 pub mod active;
@@ -37,7 +34,7 @@ use in_flight::InFlight;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-/// Hands out hosts and their URLs.
+/// Leases hosts, and draws their URLs.
 #[derive(Debug)]
 pub struct Dispatcher {
     options: VeuniOptions,
@@ -128,7 +125,7 @@ impl Dispatcher {
         self.due_queue.hint(host, path, hint);
     }
 
-    /// Drops all that is held of a host.
+    /// Drops the URLs in flight, the queued pages and the lease of a host.
     pub fn delete_host(&mut self, host: &Host) {
         self.in_flight.delete_host(host.as_str());
         self.due_queue.delete_host(host.as_str());

@@ -1,7 +1,8 @@
-//! Which of a host's pre-scheduled URLs come next.
+//! Top-k selection: which of a host's pre-scheduled URLs come next.
 //!
-//! Most of those that a crawl has visited are due much later, and a host is gone through as a whole to find those that are
-//! due now. So a URL that is not chosen costs no more than a look, and few of those that are due later are chosen at all.
+//! Most of those that a crawl has visited are due much later, and a host is scanned as a whole to find those
+//! that are due now. So a URL that is not chosen costs no more than the scan, and few of those that are due
+//! later are chosen at all.
 
 use crate::urls::veuni::bucket::UrlEntry;
 use crate::urls::veuni::compaction::entry_buf::EntryBuf;
@@ -9,10 +10,11 @@ use crate::urls::veuni::compaction::entry_buf::EntryBuf;
 /// URLs that are chosen of those that are due later.
 const LATER: usize = 16;
 
-/// Key of a URL, and its number among those that are kept: of equal keys the first in the alphabet comes first.
+/// Key of a URL, and its number among those that are kept: of equal keys the first in the alphabet comes
+/// first.
 type Ranked = (u64, usize);
 
-/// Room for choosing, used over and over.
+/// Buffers for the selection, used over and over.
 #[derive(Debug, Default)]
 pub struct TopK {
     /// In the order of their paths.
@@ -32,12 +34,12 @@ impl TopK {
         (self.later_max, self.pushed) = (None, 0);
     }
 
-    /// URLs that were offered.
+    /// URLs that were pushed.
     pub fn len(&self) -> usize {
         self.pushed
     }
 
-    /// Offers a URL with its key; they come in the order of their paths.
+    /// Pushes a URL with its key; they come in the order of their paths.
     pub fn push(&mut self, key: u64, entry: &UrlEntry<'_>, is_later: bool) {
         self.pushed += 1;
         if is_later && self.later_max.is_some_and(|max| key >= max) {
@@ -53,8 +55,8 @@ impl TopK {
         }
     }
 
-    /// Those with the smallest keys, in their order: so many at most, and none behind the last that is chosen of those that are
-    /// due later.
+    /// Those with the smallest keys, in their order: up to `count`, and none after the last that is chosen of
+    /// those that are due later.
     pub fn smallest(&mut self, count: usize) -> impl Iterator<Item = (u64, UrlEntry<'_>)> {
         self.later.sort_unstable();
         self.later.truncate(LATER);

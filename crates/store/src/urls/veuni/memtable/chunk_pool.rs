@@ -1,35 +1,35 @@
-//! Memory for what comes in, kept for the next that comes.
+//! Pool of 64 KiB memtable chunks, pre-faulted on a background thread so that the caller never pays for page
+//! faults.
 //!
-//! What was taken once is not given back to the system and asked for again. And whoever finds URLs should not wait while
-//! the system makes memory for the first time, which takes it some milliseconds for each megabyte on a machine that is one
-//! of many on its hardware: a thread of the store's does that before it is needed.
+//! Chunks are recycled, not freed and allocated again. Page faults cost some milliseconds for each megabyte
+//! on a virtual machine that shares its hardware.
 
 use crate::urls::veuni::memtable::SortKey;
 use farol_base::sync::Mutex;
 use std::sync::{Arc, MutexGuard};
 
-/// Memory is taken in blocks of this size: nothing is ever moved as a memtable grows.
+/// Size of a chunk: nothing is ever moved as a memtable grows.
 pub const CHUNK_BYTES: usize = 64 << 10;
-/// Memory for sorting up to so many notes, 8 MiB, is kept.
+/// Buffers for sorting up to this many entries, 8 MiB, are kept.
 const SORT_BUFFER_MAX: usize = 256 << 10;
 
-/// Memory that no memtable uses now.
+/// Chunks and buffers that no memtable uses now.
 #[derive(Clone, Debug, Default)]
 pub struct ChunkPool(Arc<Mutex<PoolState>>);
 
 #[derive(Debug, Default)]
 struct PoolState {
     chunks: Vec<Vec<u8>>,
-    /// Chunks that there are, here and with memtables; and how many of them are kept.
+    /// Chunks in the pool and with memtables; and how many of them are kept at most.
     allocated: usize,
     allocated_max: usize,
     sorted: Vec<Vec<SortKey>>,
-    /// Somebody is making more chunks.
+    /// A thread is pre-faulting chunks.
     is_growing: bool,
 }
 
 impl ChunkPool {
-    /// Keeps memory as long as there are no more bytes than so many in all, with memtables or here.
+    /// Recycles chunks as long as there are no more than this many bytes, with memtables and in the pool.
     pub fn with_limit(bytes: u64) -> ChunkPool {
         let state =
             PoolState { allocated_max: (bytes / CHUNK_BYTES as u64) as usize, ..PoolState::default() };
@@ -40,8 +40,8 @@ impl ChunkPool {
         self.0.lock()
     }
 
-    /// A chunk of so many bytes at least, whatever stands in them.
-    pub fn chunk(&self, bytes: usize) -> Vec<u8> {
+    /// Takes a chunk of at least this many bytes, with any content.
+    pub fn take(&self, bytes: usize) -> Vec<u8> {
         if bytes > CHUNK_BYTES {
             return vec![0; bytes];
         }
@@ -52,7 +52,7 @@ impl ChunkPool {
         })
     }
 
-    /// Takes chunks back, however much was cut off behind what stood in them.
+    /// Takes chunks back, truncated or not.
     pub fn recycle(&self, chunks: impl IntoIterator<Item = Vec<u8>>) {
         let mut state = self.state();
         for mut chunk in chunks.into_iter().filter(|chunk| chunk.capacity() == CHUNK_BYTES) {
@@ -65,8 +65,8 @@ impl ChunkPool {
         }
     }
 
-    /// Whether there are fewer chunks than so many bytes, and nobody makes more. Who is told so does, with
-    /// [`prefault`](Spare::grow).
+    /// Whether the pool has fewer bytes than this, and no thread is pre-faulting. The caller that gets `true`
+    /// must then [`prefault`](ChunkPool::prefault).
     pub fn try_start_growing(&self, bytes: u64) -> bool {
         let mut state = self.state();
         let is_short = !state.is_growing && ((state.chunks.len() * CHUNK_BYTES) as u64) < bytes;
@@ -74,10 +74,10 @@ impl ChunkPool {
         is_short
     }
 
-    /// Makes so many bytes more of chunks.
+    /// Adds this many bytes of pre-faulted chunks.
     pub fn prefault(&self, bytes: u64) {
         for _ in 0..bytes / CHUNK_BYTES as u64 {
-            // The system makes memory when something is written there.
+            // A page is faulted in when something is written to it.
             let chunk = vec![u8::MAX; CHUNK_BYTES];
             let mut state = self.state();
             state.allocated += 1;
@@ -86,18 +86,18 @@ impl ChunkPool {
         self.state().is_growing = false;
     }
 
-    /// Bytes of all chunks that there are, with memtables and here.
+    /// Bytes of all chunks, with memtables and in the pool.
     #[cfg(test)]
     pub fn allocated_bytes(&self) -> u64 {
         (self.state().allocated * CHUNK_BYTES) as u64
     }
 
-    /// Empty memory for sorting.
+    /// Takes an empty buffer for sorting.
     pub fn take_sort_buffer(&self) -> Vec<SortKey> {
         self.state().sorted.pop().unwrap_or_default()
     }
 
-    /// Takes memory for sorting back.
+    /// Takes a buffer for sorting back.
     pub fn recycle_sort_buffer(&self, mut keys: Vec<SortKey>) {
         if keys.capacity() <= SORT_BUFFER_MAX {
             keys.clear();
@@ -111,22 +111,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again_and_made_ahead_once() {
+    fn chunks_are_recycled_and_pre_faulted_once() {
         let chunk_pool = ChunkPool::with_limit(4 * CHUNK_BYTES as u64);
         assert!(chunk_pool.try_start_growing(1) && !chunk_pool.try_start_growing(1));
         chunk_pool.prefault(3 * CHUNK_BYTES as u64);
         assert!(!chunk_pool.try_start_growing(3 * CHUNK_BYTES as u64));
-        let mut taken: Vec<Vec<u8>> = (0..3).map(|_| chunk_pool.chunk(100)).collect();
+        let mut taken: Vec<Vec<u8>> = (0..3).map(|_| chunk_pool.take(100)).collect();
         assert!(taken.iter().all(|chunk| chunk.len() == CHUNK_BYTES));
         assert_eq!(chunk_pool.state().chunks.len(), 0);
         // One that is larger than usual is not kept.
-        taken.push(chunk_pool.chunk(CHUNK_BYTES + 1));
+        taken.push(chunk_pool.take(CHUNK_BYTES + 1));
         taken[0].truncate(1);
         chunk_pool.recycle(taken.drain(..));
         assert_eq!(chunk_pool.state().chunks.len(), 3);
         assert!(chunk_pool.state().chunks.iter().all(|chunk| chunk.len() == CHUNK_BYTES));
         // What was made beyond the limit goes back to the system.
-        taken.extend((0..7).map(|_| chunk_pool.chunk(100)));
+        taken.extend((0..7).map(|_| chunk_pool.take(100)));
         chunk_pool.recycle(taken);
         let state = chunk_pool.state();
         assert_eq!((state.chunks.len(), state.allocated), (4, 4));

@@ -1,7 +1,8 @@
-//! What came in for a bucket and is in no file of it yet: in memory, in the order in which it came.
+//! Memtable: writes of a bucket that are in no file of it yet, in the order in which they came.
 //!
-//! Noting something is one append; sorting, and putting together what came for one URL, is left to whoever writes it to
-//! a file. The log has it all as well, so nothing is lost with the process. Takes 6 bytes per note besides the URL.
+//! A write is one append; sorting, and coalescing the entries of one URL, is left to the flush or the
+//! compaction. The WAL has all of it as well, so nothing is lost with the process. Takes 6 bytes per entry
+//! besides the URL.
 
 pub mod chunk_pool;
 mod sort;
@@ -19,8 +20,8 @@ use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Timestamp};
 use hashbrown::HashTable;
 
-/// Depth, bytes of the host with what the note is, bytes of the path; then, where there is an event, its bytes. The host's
-/// hash is made again from its name where it is needed: memory is dearer.
+/// Depth, bytes of the host with the entry's kind, bytes of the path; then, where there is an event, its
+/// bytes. The host's hash is computed again where it is needed: memory is dearer.
 const HEAD_BYTES: usize = 2 + 2 + 2;
 const EVENT_HEAD_BYTES: usize = 2;
 
@@ -41,7 +42,7 @@ const HINT: u8 = 1;
 const VISIT: u8 = 2;
 
 impl Event {
-    /// Reads an event, of which the first byte says what it is.
+    /// Reads an event, of which the first byte is its kind.
     pub fn read(bytes: &mut Decoder<'_>, kind: u8) -> Result<Event, DecodeError> {
         match kind {
             HINT => Ok(Event::Hint(Timestamp::from_millis(bytes.varint()?))),
@@ -51,7 +52,7 @@ impl Event {
     }
 }
 
-/// What came in for one bucket.
+/// The memtable of one bucket.
 #[derive(Debug)]
 pub struct Memtable {
     head: HotLine,
@@ -60,23 +61,23 @@ pub struct Memtable {
     chunk_pool: ChunkPool,
     /// The hash of a host's name.
     hash: fn(&[u8]) -> HostHash,
-    /// Where the notes of a URL are; made when the first is asked for.
+    /// Where the entries of a URL are; built at the first look-up.
     index: Mutex<UrlIndex>,
     event: Vec<u8>,
-    /// Notes of visits.
+    /// Entries that are visits.
     visits: Vec<EntryPtr>,
 }
 
-/// All that a note of a found URL changes, in one line of the processor's cache: what comes in goes to hundreds of buckets in
-/// turn, and with several lines for each it would find none of them near.
+/// All that an entry of a found URL changes, in one cache line: writes go to hundreds of memtables
+/// alternately, and with several lines for each they would miss the cache every time.
 #[derive(Debug)]
 #[repr(align(64))]
 struct HotLine {
-    /// The chunk that is being filled, and how many bytes of it are. It is as long as it will be: so what stands behind these can
-    /// be brought near before it is written.
+    /// The chunk that is being filled, and how many bytes of it are. It has its full length from the
+    /// beginning, so that the slot of the next entry can be prefetched.
     open: Vec<u8>,
     used: usize,
-    /// Notes, and their bytes.
+    /// Entries, and their bytes.
     len: usize,
     bytes: u64,
     first_seqno: u64,
@@ -86,18 +87,18 @@ struct HotLine {
 #[derive(Debug, Default)]
 struct UrlIndex {
     ptrs: HashTable<(u64, EntryPtr)>,
-    /// Notes before this place are in it.
+    /// Entries before this one are in it.
     upto: EntryPtr,
 }
 
-/// Where a note is: chunk, offset in it.
+/// Where an entry is: chunk, offset in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct EntryPtr {
     chunk: u32,
     offset: u32,
 }
 
-/// Something that came in.
+/// A write.
 #[derive(Clone, Copy, Debug)]
 struct MemEntry<'a> {
     is_tombstone: bool,
@@ -152,7 +153,7 @@ impl Memtable {
         another
     }
 
-    /// Leaves an empty memtable behind.
+    /// Takes its entries, and leaves it empty.
     pub fn take(&mut self) -> Memtable {
         let empty = self.another();
         std::mem::replace(self, empty)
@@ -162,7 +163,7 @@ impl Memtable {
         self.head.len == 0
     }
 
-    /// Notes in it.
+    /// Entries in it.
     pub fn len(&self) -> usize {
         self.head.len
     }
@@ -172,36 +173,36 @@ impl Memtable {
         self.head.bytes
     }
 
-    /// Number of the log's batch that the first of it stands in.
+    /// Sequence number of the WAL's batch that has its first entry.
     pub fn first_seqno(&self) -> u64 {
         self.head.first_seqno
     }
 
-    /// What comes next stands in this batch of the log.
+    /// The next entry is in this batch of the WAL.
     pub fn in_batch(&mut self, batch: u64) -> &mut Memtable {
         self.head.first_seqno = self.head.first_seqno.min(batch);
         self
     }
 
-    /// Whether there is something among it without which the bucket must not be handed out: visits, forgotten hosts.
+    /// Whether it has entries without which the bucket must not be active: visits, tombstones.
     pub fn blocks_activation(&self) -> bool {
         self.head.blocks_activation
     }
 
-    /// Where the next note will stand, if it is of a URL of so many bytes.
+    /// The slot of the next entry, if it is of a URL of this many bytes.
     pub fn slot_for(&self, url_bytes: usize) -> &[u8] {
         let rest = &self.head.open[self.head.used..];
         &rest[..rest.len().min(HEAD_BYTES + url_bytes)]
     }
 
-    /// Notes that a URL was found.
+    /// Adds a URL that was found.
     pub fn found(&mut self, host: &str, path: &str, depth: u16, hint: Option<Timestamp>) {
         let event = self.event_of(hint);
         self.push(false, depth, [host.as_bytes(), path.as_bytes()], host.len(), &event);
         self.event = event;
     }
 
-    /// As above, of a URL in one block.
+    /// As above, of a URL in one text.
     pub fn found_url(&mut self, url: &CanonicalUrl, depth: u16, hint: Option<Timestamp>) {
         let (text, host_bytes) = ([url.as_str().as_bytes()], url.host_str().len());
         if hint.is_none() {
@@ -232,12 +233,12 @@ impl Memtable {
         self.event = event;
     }
 
-    /// Voids all that was known of a host.
+    /// Adds a tombstone: all that was known of the host is deleted.
     pub fn delete_host(&mut self, host: &str) {
         self.push(true, u16::MAX, [host.as_bytes()], host.len(), &[]);
     }
 
-    /// Appends a note; the texts, one after the other, are the URL, whose first `host_bytes` are its host.
+    /// Appends an entry; the texts, one after the other, are the URL, whose first `host_bytes` are its host.
     fn push<const N: usize>(
         &mut self,
         is_tombstone: bool,
@@ -255,7 +256,7 @@ impl Memtable {
                 empty if empty.is_empty() => self.chunk_pool.recycle([empty]),
                 full => self.full.push(full),
             }
-            self.head.open = self.chunk_pool.chunk(bytes);
+            self.head.open = self.chunk_pool.take(bytes);
         }
         let head = &mut self.head;
         let is_visit = event.first() == Some(&VISIT);
@@ -268,9 +269,9 @@ impl Memtable {
         let mut rest = &mut head.open[head.used..head.used + bytes];
         head.used += bytes;
         let mut put = |bytes: &[u8]| {
-            let (here, behind) = std::mem::take(&mut rest).split_at_mut(bytes.len());
+            let (here, after) = std::mem::take(&mut rest).split_at_mut(bytes.len());
             here.copy_from_slice(bytes);
-            rest = behind;
+            rest = after;
         };
         let marks = (u16::from(is_tombstone) * TOMBSTONE) | (u16::from(!event.is_empty()) * HAS_EVENT);
         let numbers = [depth, host_bytes as u16 | marks, (text_bytes - host_bytes) as u16];
@@ -302,7 +303,7 @@ impl Memtable {
         self.entry(ptr).path
     }
 
-    /// All notes from a place on, in the order in which they came.
+    /// All entries from one on, in the order in which they came.
     fn entries(&self, from: EntryPtr) -> impl Iterator<Item = (EntryPtr, MemEntry<'_>)> {
         let mut ptr = from;
         std::iter::from_fn(move || {
@@ -318,7 +319,7 @@ impl Memtable {
         })
     }
 
-    /// What came in for a URL, as a run would have it; and whether what is known of its host is void.
+    /// The delta of a URL, as a run would have it; and whether its host has a tombstone.
     pub fn get(&self, hash: HostHash, host: &str, path: &str) -> (bool, Option<UrlDelta>) {
         let mut index = self.index.lock();
         let UrlIndex { ptrs, upto } = &mut *index;
@@ -331,11 +332,11 @@ impl Memtable {
             let hash = url_hash(hash, path);
             ptrs.iter_hash(hash).filter(|it| it.0 == hash).map(|it| it.1).collect()
         };
-        let forgets = of_url(&[]).into_iter().filter(|ptr| {
+        let tombstones = of_url(&[]).into_iter().filter(|ptr| {
             let entry = self.entry(*ptr);
             entry.is_tombstone && entry.host == host.as_bytes()
         });
-        let tombstone = forgets.max();
+        let tombstone = tombstones.max();
         let mut ptrs = of_url(path.as_bytes());
         ptrs.retain(|ptr| {
             let entry = self.entry(*ptr);
@@ -345,7 +346,7 @@ impl Memtable {
                 && entry.host == host.as_bytes()
         });
         ptrs.sort_unstable();
-        let item = (!ptrs.is_empty()).then(|| {
+        let delta = (!ptrs.is_empty()).then(|| {
             let coalesced = self.coalesced(&ptrs);
             let read = |event: &[u8]| {
                 let mut bytes = Decoder::of(event);
@@ -354,7 +355,7 @@ impl Memtable {
             let events = coalesced.events.into_iter().filter_map(read).collect();
             UrlDelta { depth: coalesced.depth, visit_first: coalesced.visit_first, events }
         });
-        (tombstone.is_some(), item)
+        (tombstone.is_some(), delta)
     }
 
     /// URLs that were visited, by host and path; one that was visited twice comes twice.
@@ -363,7 +364,7 @@ impl Memtable {
         entries.map(|entry| String::from_utf8_lossy(&[entry.host, entry.path].concat()).into_owned())
     }
 
-    /// What came for one URL, from its notes in order.
+    /// Coalesces the entries of one URL, in their order.
     fn coalesced(&self, ptrs: &[EntryPtr]) -> Coalesced<'_> {
         let mut coalesced = Coalesced { depth: u16::MAX, visit_first: false, events: Vec::new() };
         for (at, ptr) in ptrs.iter().enumerate() {
@@ -377,15 +378,15 @@ impl Memtable {
         coalesced
     }
 
-    /// Deals everything out by host, in one pass: a memtable for those before the first of these hashes, then one for those
-    /// from each of them on.
+    /// Partitions its entries by hash range, in one pass: a memtable for those before the first of these
+    /// hashes, then one for those from each of them on.
     pub fn partition_at(mut self, splits: &[HostHash]) -> Vec<Memtable> {
         if splits.is_empty() {
             return vec![self];
         }
         let mut parts: Vec<Memtable> = (0..=splits.len()).map(|_| self.another()).collect();
         let open = self.take_open();
-        // A chunk serves again as soon as its notes are dealt out: nothing stands in memory twice.
+        // A chunk is recycled once its entries are partitioned: nothing is in memory twice.
         for chunk in std::mem::take(&mut self.full).into_iter().chain([open]) {
             let mut offset = 0;
             while (offset as usize) < chunk.len() {
@@ -402,7 +403,7 @@ impl Memtable {
         parts
     }
 
-    /// Takes in what another memtable, later than this one, has.
+    /// Appends the entries of a memtable that is later than this one.
     pub fn extend(&mut self, later: &Memtable) {
         later.entries(EntryPtr::default()).for_each(|(_, entry)| self.push_entry(&entry));
         self.in_batch(later.head.first_seqno);
@@ -413,14 +414,14 @@ impl Memtable {
     }
 }
 
-/// All that came for one URL.
+/// The entries of one URL as one.
 struct Coalesced<'a> {
     depth: u16,
     visit_first: bool,
     events: Vec<&'a [u8]>,
 }
 
-/// The note that begins at an offset of a chunk.
+/// The entry that begins at an offset of a chunk.
 fn entry_at(chunk: &[u8], offset: u32) -> MemEntry<'_> {
     let bytes = &chunk[offset as usize..];
     let number = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
@@ -449,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_for_a_url_comes_together() {
+    fn the_entries_of_a_url_are_coalesced() {
         // Another host with the same hash, and another hash with the same path.
         let mut memtable = Memtable::default();
         memtable.hash = |host| HostHash(if host == b"http://f" { 2 } else { 1 });
@@ -459,15 +460,15 @@ mod tests {
         memtable.found("http://g", "/a", 1, None);
         memtable.found("http://f", "/a", 1, None);
         memtable.in_batch(4);
-        let (tombstone, item) = memtable.get(HostHash(1), "http://h", "/a");
+        let (tombstone, delta) = memtable.get(HostHash(1), "http://h", "/a");
         assert!(!tombstone);
         let hinted = UrlDelta { depth: 2, visit_first: false, events: vec![Event::Hint(Timestamp::EPOCH)] };
-        assert_eq!(item, Some(hinted));
+        assert_eq!(delta, Some(hinted));
         memtable.delete_host("http://h");
         assert_eq!(memtable.get(HostHash(1), "http://h", "/a"), (true, None));
         assert!(memtable.get(HostHash(1), "http://g", "/a").1.is_some());
         memtable.found("http://h", "/a", 7, None);
-        assert_eq!(memtable.get(HostHash(1), "http://h", "/a").1.map(|item| item.depth), Some(7));
+        assert_eq!(memtable.get(HostHash(1), "http://h", "/a").1.map(|delta| delta.depth), Some(7));
         let [first, other, none] = &memtable.partition_at(&[2, 3].map(HostHash))[..] else {
             panic!("three parts")
         };

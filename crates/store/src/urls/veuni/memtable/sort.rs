@@ -1,4 +1,4 @@
-//! What a memtable has, by host and path: on its way into a run, or straight into a bucket.
+//! A memtable sorted by host and path: on its way into a run, or straight into a compaction.
 
 use super::{EntryPtr, Memtable, VISIT};
 use crate::Error;
@@ -10,12 +10,12 @@ use farol_base::HostHash;
 use farol_base::codec::DecodeError;
 use std::sync::Arc;
 
-/// Notes that are brought near at a time.
+/// Entries that are prefetched at a time.
 const PREFETCH_ENTRIES: usize = 32;
-/// So much of a note is read at least: its head, and most of its URL.
+/// Bytes of an entry that are prefetched: its head, and most of its URL.
 const PREFETCH_BYTES: usize = 64;
 
-/// Notes in order, in memory that is kept for the next.
+/// Sort keys in order; their buffer goes back to the pool.
 #[derive(Debug)]
 struct SortedEntries {
     entries: Vec<SortKey>,
@@ -48,14 +48,14 @@ impl Memtable {
         Ok(())
     }
 
-    /// All notes by host and path; those of one path in the order in which they came.
+    /// All entries by host and path; those of one path in the order in which they came.
     fn sorted(&self) -> SortedEntries {
         let mut sorted = self.chunk_pool.take_sort_buffer();
         sorted.reserve(self.head.len);
         for (ptr, entry) in self.entries(EntryPtr::default()) {
             sorted.push(SortKey::of((self.hash)(entry.host), entry.path, ptr));
         }
-        // First by one large number, which the processor compares without guessing; then what is equal in it.
+        // First by one large number, which compares without a branch; then what is equal in it.
         sorted.sort_unstable_by_key(|entry| entry.key);
         for same in sorted.chunk_by_mut(|a, b| a.key == b.key).filter(|same| same.len() > 1) {
             same.sort_unstable_by(|a, b| {
@@ -66,7 +66,7 @@ impl Memtable {
         SortedEntries { entries: sorted, chunk_pool: self.chunk_pool.clone() }
     }
 
-    /// Brings the notes from `at` on into the processor's cache, where those up to `near` are not all.
+    /// Prefetches the entries from `at` on, where that lies beyond those that were: up to `near`.
     fn prefetch_entries(&self, sorted: &[SortKey], at: usize, near: &mut usize) {
         if at >= *near {
             *near = sorted.len().min(at + PREFETCH_ENTRIES);
@@ -77,7 +77,7 @@ impl Memtable {
         }
     }
 
-    /// Where the notes of the host end that begin at `at`.
+    /// Where the entries of the host end that begin at `at`.
     fn end_of_host(&self, sorted: &mut [SortKey], at: usize) -> usize {
         let hash = sorted[at].hash();
         let of_hash = sorted[at..].iter().take_while(|it| it.hash() == hash).count();
@@ -98,11 +98,11 @@ impl Memtable {
         std::str::from_utf8(self.entry(entry.ptr).host).unwrap_or_default()
     }
 
-    /// Where a host was forgotten last, among its notes: what stands before is void.
+    /// The last tombstone among a host's entries: what precedes it is deleted.
     fn tombstone_of(&self, entries: &[SortKey]) -> Option<EntryPtr> {
         // Without a path they come first.
-        let forgets = entries.iter().map(|it| it.ptr).take_while(|ptr| self.entry(*ptr).is_tombstone);
-        forgets.max()
+        let tombstones = entries.iter().map(|it| it.ptr).take_while(|ptr| self.entry(*ptr).is_tombstone);
+        tombstones.max()
     }
 
     /// Hands over a host's URLs, each once: path, depth, whether it was visited first, events.
@@ -144,7 +144,7 @@ pub struct MemtableReader {
     sorted: SortedEntries,
     at: usize,
     end: usize,
-    /// Notes up to here are in the processor's cache.
+    /// Entries up to here were prefetched.
     near: usize,
 }
 
@@ -161,7 +161,7 @@ impl MemtableReader {
         Some((first.hash(), self.memtable.host(first)))
     }
 
-    /// Adds the URLs of the next host to what came in before.
+    /// Adds the URLs of the next host to its deltas of older runs.
     pub fn read_host(&mut self, into: &mut HostDelta) -> Result<(), DecodeError> {
         let entries = &self.sorted.entries[self.at..self.end];
         if self.memtable.tombstone_of(entries).is_some() {
@@ -184,7 +184,7 @@ impl MemtableReader {
     }
 }
 
-/// A note on its way into a run.
+/// What an entry is sorted by.
 #[derive(Debug)]
 pub struct SortKey {
     /// The host's hash, then the first bytes of the path.

@@ -88,7 +88,8 @@ impl<'a> RunBuilder<'a> {
         self.before.clear();
     }
 
-    /// Adds a URL with its events, each as [`Event::read`](crate::urls::veuni::memtable::Event::read) takes it.
+    /// Adds a URL with its events, each as [`Event::read`](crate::urls::veuni::memtable::Event::read) takes
+    /// it.
     pub fn push(
         &mut self,
         path: &[u8],

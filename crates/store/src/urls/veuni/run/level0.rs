@@ -29,8 +29,8 @@ pub struct Run {
     pub blocks_activation: bool,
 }
 
-/// [`Run::largest`] of a run that an earlier process wrote: a host that fills blocks is the first in each but one of them,
-/// and takes three times their bytes when its paths are whole.
+/// [`Run::largest`] of a run that an earlier process wrote: a host that fills blocks is the first in each but
+/// one of them, and takes three times their bytes when its paths are whole.
 fn largest_of(index: &[(HostHash, u64)]) -> u64 {
     let first_in = index.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len).max().unwrap_or(0);
     (3 * (first_in + 1).min(index.len()) * RAW_BYTES) as u64
@@ -81,7 +81,8 @@ pub(super) fn append_run(
     })
 }
 
-/// Writes a memtable as the run at `offset`, such that it survives a power cut; where that fails nothing is left.
+/// Writes a memtable as the run at `offset`, such that it survives a power cut; where that fails nothing is
+/// left.
 pub fn write_run(
     disk: &dyn Disk,
     file: &str,

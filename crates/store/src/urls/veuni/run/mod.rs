@@ -1,7 +1,7 @@
 //! Sorted runs of deltas: what was written for a bucket and is not merged into its file yet.
 //!
-//! A bucket's level-0 file is runs, one after the other, appended as its memtable fills up. A run is a head and then blocks
-//! ([`block_frame`](crate::urls::veuni::block_frame)), each of which can be read by itself:
+//! A bucket's level-0 file is runs, one after the other, appended as its memtable fills up. A run is a head
+//! and then blocks ([`block_frame`](crate::urls::veuni::block_frame)), each of which can be read by itself:
 //!
 //! ```text
 //! head:   u32 magic | u64 flushed_seqno | u32 blocks | u64 bytes | u32 crc
@@ -54,7 +54,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn what_was_staged_comes_back_sorted() {
+    fn what_was_flushed_comes_back_sorted() {
         let mut memtable = Memtable::default();
         for number in 0..20_000 {
             let host = if number % 3 == 0 { "http://small" } else { "http://large" };
@@ -72,7 +72,7 @@ mod tests {
         let Level0File { runs, torn, damaged } = runs_of(&mem, "p").unwrap();
         assert_eq!((runs.len(), runs[0].flushed_seqno, runs[0].end), (1, 77, run.end));
         assert_eq!((torn, damaged), (Some(run.end), None));
-        assert!(runs[0].index.len() > 1, "{} pieces", runs[0].index.len());
+        assert!(runs[0].index.len() > 1, "{} blocks", runs[0].index.len());
         let offsets = runs[0].index.iter().map(|(_, offset)| *offset).collect();
         for mut reader in
             [RunReader::file(mem.clone(), "p", offsets).unwrap(), RunReader::memtable(Arc::new(memtable))]
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_were_only_forgotten_fill_pieces_too() {
+    fn hosts_with_nothing_but_a_tombstone_fill_blocks_too() {
         let mut memtable = Memtable::default();
         for number in 0..20_000 {
             let host = format!("http://host-{number}.example");
@@ -104,7 +104,7 @@ mod tests {
         }
         let mem: Arc<dyn Disk> = Arc::new(Mem::new());
         let run = append_run(&*mem, "p", &memtable, 1, 0).unwrap();
-        assert!(run.index.len() > 5, "{} pieces", run.index.len());
+        assert!(run.index.len() > 5, "{} blocks", run.index.len());
         let offsets = run.index.iter().map(|(_, offset)| *offset).collect();
         let mut reader = RunReader::file(mem, "p", offsets).unwrap();
         let mut seen = 0;

@@ -1,4 +1,5 @@
-//! Flipped bits: each is told with its file and place, the other buckets go on, and what was lost can be noted again.
+//! Flipped bits: each is reported with its file and offset, the other buckets go on, and what was lost can be
+//! written again.
 
 use super::*;
 use crate::urls::veuni::block_frame::{HEAD_BYTES, lengths};
@@ -18,8 +19,8 @@ fn small() -> VeuniOptions {
     VeuniOptions { bucket_hosts: 6, bucket_bytes: 100 << 10, ..options() }
 }
 
-/// What is noted of a host, the first time and after a repair: URLs, and visits that the archive has.
-fn note(store: &mut dyn UrlStore, host: u64, pages: Range<u64>) {
+/// What is written of a host, the first time and after a repair: URLs, and visits that the archive has.
+fn write(store: &mut dyn UrlStore, host: u64, pages: Range<u64>) {
     let batch: Vec<Found> = pages.clone().map(|page| found(&text(host, page), (page % 4) as u16)).collect();
     store.found(&batch).unwrap();
     for page_number in pages.filter(|page| page % 5 == 0) {
@@ -31,11 +32,11 @@ fn note(store: &mut dyn UrlStore, host: u64, pages: Range<u64>) {
 fn settled() -> (Mem, Naive) {
     let (mem, mut naive) = (Mem::new(), Naive::new());
     let mut store = open(&mem, small());
-    // Twice, because the first merge does not know how many hosts come in.
+    // Twice, because the first compaction does not know how many hosts come in.
     for pages in [0..1, 1..PAGES] {
         for host in 0..HOSTS {
-            note(&mut store, host, pages.clone());
-            note(&mut naive, host, pages.clone());
+            write(&mut store, host, pages.clone());
+            write(&mut naive, host, pages.clone());
         }
         store.compact_all().unwrap();
     }
@@ -70,7 +71,8 @@ fn frame_reader(bytes: &[u8], mut at: u64, end: u64) -> Vec<Range<u64>> {
     frame_reader
 }
 
-/// The regions of a bucket's file: header, first and last block of URLs, last page of the directory, footer, trailer.
+/// The regions of a bucket's file: header, first and last block of URLs, last page of the directory, footer,
+/// trailer.
 fn regions(bytes: &[u8], hosts: u64) -> Vec<(&'static str, Range<u64>)> {
     let len = bytes.len() as u64;
     let trailer = len - TRAILER_BYTES;
@@ -79,8 +81,8 @@ fn regions(bytes: &[u8], hosts: u64) -> Vec<(&'static str, Range<u64>)> {
     let pages = blocks.split_off(blocks.len() - hosts.div_ceil(64) as usize);
     vec![
         ("header", 0..BLOCK_HEADER_BYTES),
-        ("first piece", blocks[0].clone()),
-        ("last piece", blocks[blocks.len() - 1].clone()),
+        ("first block", blocks[0].clone()),
+        ("last block", blocks[blocks.len() - 1].clone()),
         ("page", pages[pages.len() - 1].clone()),
         ("footer", footer..trailer),
         ("trailer", trailer..len),
@@ -117,13 +119,13 @@ fn second_bucket(mem: &Mem) -> (String, String, Range<u64>, u64) {
     )
 }
 
-/// Empties what is damaged, notes it again, and compares.
+/// Empties what is damaged, writes it again, and compares.
 fn repair(mut store: Veuni, naive: &Naive, range: &Range<u64>, pages: u64) {
     assert_eq!(store.empty_damaged().unwrap(), [range.start..=range.end - 1]);
     assert!(store.check().is_empty());
     for host in 0..HOSTS {
         if range.contains(&HostHash::of(&format!("http://h{host}.test")).0) {
-            note(&mut store, host, 0..pages);
+            write(&mut store, host, 0..pages);
         }
     }
     store.compact_all().unwrap();
@@ -132,7 +134,7 @@ fn repair(mut store: Veuni, naive: &Naive, range: &Range<u64>, pages: u64) {
 }
 
 #[test]
-fn a_flipped_bit_in_a_block_is_told_and_its_servers_come_back() {
+fn a_flipped_bit_in_a_bucket_is_reported_and_its_hosts_come_back() {
     let (mem, naive) = settled();
     let (file, _, range, hosts) = second_bucket(&mem);
     for (name, region) in regions(&bytes_of(&mem, &file), hosts) {
@@ -160,9 +162,9 @@ fn open_and_check(mem: &Mem) -> Veuni {
     store
 }
 
-/// Nobody checks: whoever crawls comes upon the damage.
+/// Nobody checks: the crawl comes upon the damage.
 #[test]
-fn damage_that_the_crawl_comes_upon_stops_only_its_block() {
+fn damage_that_the_crawl_comes_upon_stops_only_its_bucket() {
     let (mem, naive) = settled();
     let (file, _, range, hosts) = second_bucket(&mem);
     for (name, region) in regions(&bytes_of(&mem, &file), hosts) {
@@ -193,7 +195,7 @@ fn damage_that_the_crawl_comes_upon_stops_only_its_block() {
         }
         assert!(
             expected.is_empty(),
-            "{name}: {} URLs of other blocks never came up; told {troubles:?}",
+            "{name}: {} URLs of other buckets never came up; reported {troubles:?}",
             expected.len()
         );
         assert!(troubles.len() <= 1, "{name}: told {} times: {}", troubles.len(), troubles[0]);
@@ -207,29 +209,29 @@ fn with_pending() -> (Mem, Naive) {
     let mut store = open(&mem, VeuniOptions { memtable_bytes: 1, ..small() });
     for pages in [PAGES..PAGES + 5, PAGES + 5..PAGES + 10] {
         for host in 0..HOSTS {
-            note(&mut store, host, pages.clone());
-            note(&mut naive, host, pages.clone());
+            write(&mut store, host, pages.clone());
+            write(&mut naive, host, pages.clone());
         }
         store.flush().unwrap();
         // Takes in what the first one wrote.
         store.flush().unwrap();
     }
     assert!(store.engine.buckets.iter().all(|bucket| bucket.runs.len() == 2 && bucket.memtable.is_empty()));
-    // As a log does that has grown: what stands in level-0 runs goes from it.
+    // As a WAL does that has grown: segments whose batches are in level-0 runs are deleted.
     store.engine.wal.roll();
     store.flush().unwrap();
     assert_eq!(store.engine.wal.segment_files().len(), 1);
     (mem, naive)
 }
 
-/// Bytes of the head and the index of the run that stands at this offset.
+/// Bytes of the head and the index of the run at this offset.
 fn run_head(bytes: &[u8], at: u64) -> Range<u64> {
     let blocks = u32::from_le_bytes(std::array::from_fn(|i| bytes[at as usize + 12 + i]));
     at..at + 28 + 16 * u64::from(blocks) + 4
 }
 
 #[test]
-fn a_flipped_bit_in_a_pending_piece_is_told_and_its_servers_come_back() {
+fn a_flipped_bit_in_a_block_of_a_run_is_reported_and_its_hosts_come_back() {
     let (mem, naive) = with_pending();
     let (_, pending, range, _) = second_bucket(&mem);
     let bytes = bytes_of(&mem, &pending);
@@ -250,9 +252,10 @@ fn a_flipped_bit_in_a_pending_piece_is_told_and_its_servers_come_back() {
     visit_all(&mut store, waiting_outside(&naive, &range), 50);
 }
 
-/// Runs are synced before the log lets their batches go, so a head that does not fit is damage, not a torn write.
+/// Runs are synced before the WAL drops their batches, so a head that does not fit is damage, not a torn
+/// write.
 #[test]
-fn a_flipped_bit_in_the_head_of_a_run_is_told() {
+fn a_flipped_bit_in_the_head_of_a_run_is_reported() {
     let (mem, naive) = with_pending();
     let (_, pending, range, _) = second_bucket(&mem);
     let bytes = bytes_of(&mem, &pending);
@@ -262,7 +265,7 @@ fn a_flipped_bit_in_the_head_of_a_run_is_told() {
         let damage = store.check();
         if damage.is_empty() {
             let lost = naive.urls().filter(|url| store.get(url).unwrap().is_none()).count();
-            assert_eq!(lost, 0, "byte {at}: so many URLs are lost without a word");
+            assert_eq!(lost, 0, "byte {at}: URLs are lost silently");
         } else {
             assert_eq!((damage.len(), &damage[0].file), (1, &pending), "byte {at}");
             repair(store, &naive, &range, PAGES + 10);
@@ -270,13 +273,13 @@ fn a_flipped_bit_in_the_head_of_a_run_is_told() {
     }
 }
 
-/// Until it is repaired, whatever else comes in, for this bucket and for others.
+/// Until it is repaired, whatever else is written, for this bucket and for others.
 #[test]
 fn damage_is_not_forgotten() {
     let (mem, mut naive) = with_pending();
     let (file, pending, range, hosts) = second_bucket(&mem);
     for host in 0..HOSTS {
-        note(&mut naive, host, PAGES + 10..PAGES + 15);
+        write(&mut naive, host, PAGES + 10..PAGES + 15);
     }
     let mut regions = regions(&bytes_of(&mem, &file), hosts);
     regions.push(("run", run_head(&bytes_of(&mem, &pending), 0)));
@@ -286,7 +289,7 @@ fn damage_is_not_forgotten() {
         let mut store = open(&bad, VeuniOptions { memtable_bytes: 1, ..small() });
         assert_eq!(store.check().len(), 1);
         for host in 0..HOSTS {
-            note(&mut store, host, PAGES + 10..PAGES + 15);
+            write(&mut store, host, PAGES + 10..PAGES + 15);
         }
         store.flush().unwrap();
         store.compact_all().unwrap();

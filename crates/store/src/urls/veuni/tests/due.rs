@@ -1,4 +1,4 @@
-//! Pages that are due again soon: they come up when they are due, once, whatever becomes of their buckets meanwhile.
+//! The due queue: its pages come up when they are due, once, whatever becomes of their buckets meanwhile.
 
 use super::load::found_url;
 use super::*;
@@ -15,7 +15,7 @@ fn host(number: u64) -> Host {
     found_url(number, 0).url.host()
 }
 
-/// A store that knows so many pages of each of so many hosts.
+/// A store that knows `pages` pages of each of `hosts` hosts.
 fn knowing(hosts: u64, pages: u64, options: VeuniOptions) -> Veuni {
     let mut store = open(&Mem::new(), options);
     for host in 0..hosts {
@@ -31,7 +31,7 @@ fn draw(store: &mut Veuni, of: u64, now: Timestamp) -> (Vec<CanonicalUrl>, Optio
 }
 
 #[test]
-fn it_comes_up_when_it_is_due_without_a_merge() {
+fn it_comes_up_when_it_is_due_without_a_compaction() {
     let mut store = knowing(1, 3, options());
     let generation = store.engine.buckets[0].generation;
     let (pages, next) = draw(&mut store, 0, NOW);
@@ -41,7 +41,7 @@ fn it_comes_up_when_it_is_due_without_a_merge() {
     }
     assert_eq!(draw(&mut store, 0, NOW), (vec![], Some(after(10))));
     assert_eq!(draw(&mut store, 0, after(25)), (vec![pages[1].clone(), pages[2].clone()], Some(after(30))));
-    // One is given back, one visited: what is known of both is right, and each is out or not.
+    // One is released, one visited: what is known of both is right, and each is in flight or not.
     assert!(store.get(&pages[1]).unwrap().unwrap().visits == 1);
     store.release(&pages[1..2]).unwrap();
     store.visited(&pages[2], &page(Timestamp::NEVER)).unwrap();
@@ -59,7 +59,7 @@ fn its_host_comes_up_for_it() {
         store.visited(&drawn.urls[0].url, &page(due)).unwrap();
         store.release_host(&host);
     }
-    // The batch is open, so no bucket can be merged.
+    // The batch is open, so no bucket can be compacted.
     assert_eq!(store.hosts_due(after(9), 9).unwrap(), []);
     assert_eq!(store.hosts_due(after(10), 9).unwrap(), [host(0)]);
     assert_eq!(store.hosts_due(after(30), 9).unwrap(), [host(1)]);
@@ -94,7 +94,7 @@ fn a_compaction_neither_loses_nor_doubles_it() {
     let mut store = knowing(1, 60_000, VeuniOptions { threads: 1, ..VeuniOptions::default() });
     let drawn = store.draw(&host(0), 400, NOW).unwrap().urls;
     let pages: Vec<CanonicalUrl> = drawn.into_iter().map(|drawn| drawn.url).collect();
-    // A hundred before the merge, a hundred while it goes on, and of both some are drawn again meanwhile.
+    // A hundred before the compaction, a hundred while it goes on, and of both some are drawn again meanwhile.
     pages[..100].iter().for_each(|url| store.visited(url, &page(after(10))).unwrap());
     store.flush().unwrap();
     let generation = store.engine.buckets[0].generation;
@@ -112,7 +112,7 @@ fn a_compaction_neither_loses_nor_doubles_it() {
     assert_eq!(seen.len(), 50);
     while store.wait().unwrap() {}
     assert_eq!(store.engine.buckets[0].generation, generation + 1);
-    // Of those that are out one is given back, one visited for good.
+    // Of those in flight one is released, one visited for good.
     let (back, done) = (seen.pop_first().unwrap(), seen.first().unwrap().clone());
     store.release(std::slice::from_ref(&back)).unwrap();
     store.visited(&done, &page(Timestamp::NEVER)).unwrap();
@@ -130,7 +130,7 @@ fn a_compaction_neither_loses_nor_doubles_it() {
 }
 
 #[test]
-fn it_is_forgotten_with_its_host_and_found_again_after_opening() {
+fn it_is_deleted_with_its_host_and_found_again_after_opening() {
     let mem = Mem::new();
     let mut store = open(&mem, options());
     store.found(&[found_url(0, 0), found_url(1, 0)]).unwrap();
@@ -159,10 +159,10 @@ fn a_hint_brings_it_up_earlier() {
     assert_eq!(draw(&mut store, 0, after(20)).0, pages);
 }
 
-/// Buckets split and are merged by a thread while their pages come and go: each page comes up when it is due, and never
-/// while it is out.
+/// Buckets split and are compacted by a thread while their pages come and go: each page comes up when it is
+/// due, and never while it is in flight.
 #[test]
-fn among_merges_and_splits_each_comes_up_when_it_is_due() {
+fn among_compactions_and_splits_each_comes_up_when_it_is_due() {
     let small = VeuniOptions {
         memtable_bytes: 64 << 10,
         bucket_bytes: 24 << 10,
@@ -174,7 +174,7 @@ fn among_merges_and_splits_each_comes_up_when_it_is_due() {
     let (hosts, pages) = (60, 40);
     let mut store = open(&Mem::new(), small);
     let mut random = Seeded::new(9);
-    let (mut due, mut out) = (BTreeMap::new(), BTreeSet::new());
+    let (mut due, mut in_flight) = (BTreeMap::new(), BTreeSet::new());
     store.found(&(0..hosts * pages).map(|page| found_url(page % hosts, page)).collect::<Vec<_>>()).unwrap();
     store.compact_all().unwrap();
     let mut visits = 0;
@@ -189,10 +189,10 @@ fn among_merges_and_splits_each_comes_up_when_it_is_due() {
                 let planned = due.remove(&drawn.url);
                 assert_eq!(planned.is_some(), drawn.revisit, "{}", drawn.url);
                 assert!(planned.is_none_or(|planned| planned <= now), "{} comes early", drawn.url);
-                assert!(out.insert(drawn.url.clone()), "{} is out", drawn.url);
+                assert!(in_flight.insert(drawn.url.clone()), "{} is in flight", drawn.url);
                 if random.below(10) == 0 {
                     store.release(std::slice::from_ref(&drawn.url)).unwrap();
-                    out.remove(&drawn.url);
+                    in_flight.remove(&drawn.url);
                     due.extend(planned.map(|_| (drawn.url, now)));
                 }
             }
@@ -201,22 +201,22 @@ fn among_merges_and_splits_each_comes_up_when_it_is_due() {
         let late: Vec<_> = due.iter().filter(|(_, due)| **due + Duration::from_secs(1) < now).collect();
         assert!(late.is_empty(), "{} are late at {second}, such as {:?}", late.len(), late[0]);
         // Some visits take longer than others.
-        let back: Vec<CanonicalUrl> = out.iter().filter(|_| random.below(3) > 0).cloned().collect();
+        let back: Vec<CanonicalUrl> = in_flight.iter().filter(|_| random.below(3) > 0).cloned().collect();
         for url in back {
             let at = after(second) + Duration::from_millis(500);
             let next = at + Duration::from_secs(random.below(40));
             store.visited(&url, &Visit { at, ..page(next) }).unwrap();
-            out.remove(&url);
+            in_flight.remove(&url);
             due.insert(url, next);
             visits += 1;
         }
     }
     assert!(
         visits > 4_000 && store.engine.buckets.len() > 3,
-        "{visits} visits, {} blocks",
+        "{visits} visits, {} buckets",
         store.engine.buckets.len()
     );
     while store.wait().unwrap() {}
     let generations: u64 = store.engine.buckets.iter().map(|bucket| bucket.generation).sum();
-    assert!(generations > 20, "{generations} merges");
+    assert!(generations > 20, "{generations} compactions");
 }

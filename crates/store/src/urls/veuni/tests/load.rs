@@ -1,4 +1,5 @@
-//! Many URLs: a host that is larger than a bucket, buckets that split, merges on threads, a disk that fills up.
+//! Many URLs: a host that is larger than a bucket, buckets that split, compactions on threads, a disk that
+//! fills up.
 
 use super::*;
 use farol_base::disk::Faulty;
@@ -12,7 +13,7 @@ pub(super) fn found_url(host: u64, page: u64) -> Found {
 }
 
 #[test]
-fn a_huge_server_stays_in_one_block_and_all_of_it_comes_up_once() {
+fn a_huge_host_stays_in_one_bucket_and_all_of_it_comes_up_once() {
     // Many times what a bucket should have, and 300 times what is pre-scheduled.
     let mem = Mem::new();
     let mut store = open(&mem, VeuniOptions { bucket_bytes: 64 << 10, prescheduled: 1000, ..options() });
@@ -39,7 +40,7 @@ fn a_huge_server_stays_in_one_block_and_all_of_it_comes_up_once() {
 }
 
 #[test]
-fn a_small_store_has_several_blocks_which_hand_out_together() {
+fn a_small_store_has_several_buckets_which_are_active_together() {
     let load = |store: &mut Veuni, pages: u64| {
         let all: Vec<Found> = (0..pages).map(|page| found_url(page % 500, page)).collect();
         for batch in all.chunks(10_000) {
@@ -49,12 +50,12 @@ fn a_small_store_has_several_blocks_which_hand_out_together() {
         store.compact_all().unwrap();
         store.engine.buckets.iter().map(Bucket::bytes).collect::<Vec<u64>>()
     };
-    // Far from the 32 MiB at which one of a large store is split. Together they count as one turn.
+    // Far from the 32 MiB at which one of a large store is split. Together they count as one active bucket.
     let mut store = open(&Mem::new(), VeuniOptions { active_buckets_max: 1, ..options() });
     let bytes = load(&mut store, 300_000);
     assert!(bytes.len() > 1 && bytes.iter().all(|bytes| (1 << 20..3 << 20).contains(bytes)), "{bytes:?}");
     assert_eq!(store.hosts_due(NOW, 1000).unwrap().len(), 500);
-    // Where they are as large as they may be, no more than the turns hand out.
+    // Where they are as large as they may be, no more are active than may be.
     let bucket_bytes = 64 << 10;
     let mut store = open(&Mem::new(), VeuniOptions { active_buckets_max: 2, bucket_bytes, ..options() });
     let bytes = load(&mut store, 60_000);
@@ -64,7 +65,7 @@ fn a_small_store_has_several_blocks_which_hand_out_together() {
 }
 
 #[test]
-fn what_a_crawl_finds_first_is_merged_before_it_asks() {
+fn what_a_crawl_finds_first_is_compacted_before_it_asks() {
     let mut store = open(&Mem::new(), VeuniOptions { threads: 1, ..options() });
     let bring = |store: &mut Veuni, pages: std::ops::Range<u64>| {
         let batch: Vec<Found> = pages.map(|page| found_url(page % 50, page)).collect();
@@ -72,7 +73,7 @@ fn what_a_crawl_finds_first_is_merged_before_it_asks() {
         store.flush().unwrap();
     };
     bring(&mut store, 0..60_000);
-    assert!(!store.wait().unwrap(), "few notes wait for somebody who asks, or for memory to fill up");
+    assert!(!store.wait().unwrap(), "few entries wait for a draw, or for memory to fill up");
     bring(&mut store, 60_000..70_000);
     assert!(store.wait().unwrap());
     assert_eq!(store.counts().known, 70_000);
@@ -83,8 +84,8 @@ fn what_a_crawl_finds_first_is_merged_before_it_asks() {
 }
 
 #[test]
-fn what_waits_for_a_huge_server_is_never_more_than_memory_holds() {
-    // Pending files may be as large as they like, but one host's must fit into a merge.
+fn the_deltas_of_a_huge_host_are_never_more_than_memory_holds() {
+    // Level-0 runs may be as large as they like, but one host's deltas must fit into a compaction.
     let memory = 1 << 20;
     let mem = Mem::new();
     let mut store = open(
@@ -110,14 +111,14 @@ fn what_waits_for_a_huge_server_is_never_more_than_memory_holds() {
 }
 
 #[test]
-fn a_block_that_splits_leaves_the_others_alone() {
+fn a_bucket_that_splits_leaves_the_others_alone() {
     let mem = Mem::new();
     let mut store = open(&mem, VeuniOptions { bucket_hosts: 30, bucket_bytes: 32 << 10, ..options() });
     let first: Vec<Found> =
         (0..300).flat_map(|host| (0..20).map(move |page| found_url(host, page))).collect();
     store.found(&first).unwrap();
     store.compact_all().unwrap();
-    // The first merge does not know how many hosts come in; the next ones do.
+    // The first compaction does not know how many hosts come in; the next ones do.
     store.found(&(0..300).map(|host| found_url(host, 20)).collect::<Vec<Found>>()).unwrap();
     store.compact_all().unwrap();
     let before = bucket_files(&mem);
@@ -153,7 +154,7 @@ fn a_block_that_splits_leaves_the_others_alone() {
 }
 
 #[test]
-fn what_threads_merge_is_what_came_in() {
+fn what_threads_compact_is_what_was_written() {
     let mem = Mem::new();
     let small = VeuniOptions {
         memtable_bytes: 400 << 10,
@@ -180,7 +181,7 @@ fn what_threads_merge_is_what_came_in() {
     }
     store.compact_all().unwrap();
     assert_eq!(Counts { bytes_on_disk: 0, ..store.counts() }, naive.counts());
-    assert!(store.engine.buckets.len() > 5, "{} blocks", store.engine.buckets.len());
+    assert!(store.engine.buckets.len() > 5, "{} buckets", store.engine.buckets.len());
     same(&store, &naive, naive.urls().step_by(17).cloned());
     visit_all(&mut store, naive.urls().cloned().collect(), 40);
     drop(store);
@@ -192,7 +193,7 @@ fn what_threads_merge_is_what_came_in() {
 }
 
 #[test]
-fn a_full_disk_in_the_middle_of_a_merge_costs_nothing() {
+fn a_full_disk_in_the_middle_of_a_compaction_costs_nothing() {
     let mem = Mem::new();
     let disk = Arc::new(Faulty::new(Arc::new(mem.clone())));
     let mut store = Veuni::open(disk.clone(), options()).unwrap().0;
@@ -203,7 +204,7 @@ fn a_full_disk_in_the_middle_of_a_merge_costs_nothing() {
     let second: Vec<Found> = (20_000..40_000).map(|number| found_url(number % 60, number)).collect();
     store.found(&second).unwrap();
     store.flush().unwrap();
-    // Less than the new bucket takes, whatever moment of the merge that hits: its blocks, its end, the list of buckets.
+    // Less than the new bucket takes, whatever moment of the compaction that hits: its blocks, its end, the manifest.
     let bucket_bytes = mem.len(before.first().unwrap()).unwrap().unwrap();
     for room in [0, 1000, bucket_bytes, bucket_bytes * 3 / 2, bucket_bytes * 2] {
         disk.fill_up(room);
@@ -228,7 +229,7 @@ fn a_full_disk_in_the_middle_of_a_merge_costs_nothing() {
 }
 
 #[test]
-fn a_merge_that_fails_leaves_nothing_behind() {
+fn a_compaction_that_fails_leaves_nothing_behind() {
     let mem = Mem::new();
     let disk = Arc::new(Faulty::new(Arc::new(mem.clone())));
     let mut store =
@@ -243,7 +244,7 @@ fn a_merge_that_fails_leaves_nothing_behind() {
 }
 
 #[test]
-fn whoever_brings_more_than_a_full_disk_takes_is_told() {
+fn a_caller_that_writes_more_than_a_full_disk_takes_gets_an_error() {
     let mem = Mem::new();
     let disk = Arc::new(Faulty::new(Arc::new(mem.clone())));
     let small = VeuniOptions { memtable_bytes: 200 << 10, bucket_bytes: 128 << 10, ..options() };
@@ -271,7 +272,7 @@ fn whoever_brings_more_than_a_full_disk_takes_is_told() {
 }
 
 #[test]
-fn a_busy_disk_makes_whoever_brings_much_wait_and_memory_does_not_grow() {
+fn a_busy_disk_stalls_writes_and_memory_does_not_grow() {
     let disk = Arc::new(Faulty::new(Arc::new(Mem::new())));
     disk.be_busy(std::time::Duration::from_millis(20));
     let (memory, batch_bytes) = (4 << 20, 300 << 10);
@@ -287,7 +288,7 @@ fn a_busy_disk_makes_whoever_brings_much_wait_and_memory_does_not_grow() {
         };
         let buffered = store.engine.buckets.iter().map(memtables).sum();
         most = most.max(buffered);
-        // Each memtable, one that is being dealt out included, has a chunk that is not full.
+        // Each memtable, one that is being partitioned included, has a chunk that is not full.
         let open_chunks = 3 * store.engine.buckets.len() as u64 * memtable::chunk_pool::CHUNK_BYTES as u64;
         let made = store.engine.chunk_pool.allocated_bytes();
         assert!(made <= memory * 3 / 2 + batch_bytes + open_chunks, "{made} bytes for {buffered}");
@@ -298,7 +299,7 @@ fn a_busy_disk_makes_whoever_brings_much_wait_and_memory_does_not_grow() {
 }
 
 #[test]
-fn what_is_visited_while_its_block_is_merged_is_not_handed_out_again() {
+fn what_is_visited_while_its_bucket_is_compacted_is_not_drawn_again() {
     let mem = Mem::new();
     let mut store = open(&mem, VeuniOptions { threads: 1, ..VeuniOptions::default() });
     let host = found_url(7, 0).url.host();

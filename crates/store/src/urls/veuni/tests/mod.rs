@@ -122,7 +122,7 @@ fn new_urls_come_up_once_and_known_ones_do_not() {
 }
 
 #[test]
-fn who_holds_a_host_is_told_of_links_that_were_found_meanwhile() {
+fn a_leased_host_is_named_when_links_to_it_were_found_meanwhile() {
     let mut store = open(&Mem::new(), options());
     store.found(&[found("http://h/a", 1), found("http://g/", 1)]).unwrap();
     store.flush().unwrap();
@@ -137,12 +137,12 @@ fn who_holds_a_host_is_told_of_links_that_were_found_meanwhile() {
     store.newly_ready();
     store.found(&[found("http://h/new", 2)]).unwrap();
     store.flush().unwrap();
-    // Nobody else gets the host, and its holder is told once.
+    // Nobody else gets the host, and it is named once.
     assert!(!store.hosts_due(later, 9).unwrap().contains(&host));
     assert!(store.newly_ready().contains(&host));
     assert_eq!(store.newly_ready(), []);
     assert_eq!(texts(&store.draw(&host, 9, later).unwrap()), ["http://h/new"]);
-    // What was let go comes up by itself.
+    // Once released it comes up by itself.
     store.found(&[found("http://h/newer", 2)]).unwrap();
     store.flush().unwrap();
     store.release_host(&host);

@@ -63,7 +63,7 @@ fn by_rank_low_hosts_wait() {
     store.flush().unwrap();
     let hosts = store.hosts_due(NOW, 99).unwrap();
     assert_eq!(names(&hosts), ["h11", "h10", "h9", "h8", "h7", "h6", "h5", "h4"]);
-    // Whoever asks for one of the others by name gets it.
+    // A caller that asks for one of the others by name gets it.
     assert_eq!(store.draw(&Host::parse("http://h1").unwrap(), 9, NOW).unwrap().urls.len(), 6);
 }
 

@@ -1,4 +1,5 @@
-//! VEUNI against the naive store: the same operations on both, with merges, splits, crashes and full disks between.
+//! VEUNI against the naive store: the same operations on both, with compactions, splits, crashes and full
+//! disks between.
 
 use crate::urls::veuni::*;
 use crate::urls::{Naive, VisitOutcome};
@@ -21,7 +22,7 @@ enum Op {
         outcome: u8,
         due: Option<u8>,
     },
-    /// Of the URLs that are out, one is visited and due again in a moment.
+    /// Of the URLs in flight, one is visited and due again in a moment.
     Returned {
         nth: u8,
         outcome: u8,
@@ -101,7 +102,7 @@ fn visit(outcome: u8, now: Timestamp, due: Option<u8>) -> Visit {
 }
 
 fn open(disk: &Arc<Faulty>) -> Veuni {
-    // So small that everything happens: buckets of two hosts, level-0 runs, several turns, few pre-scheduled URLs.
+    // So small that everything happens: buckets of two hosts, level-0 runs, several active buckets, few pre-scheduled URLs.
     let options = VeuniOptions {
         memtable_bytes: 600,
         seen_cache_bytes: 600,
@@ -121,8 +122,8 @@ struct Race {
     disk: Arc<Faulty>,
     veuni: Veuni,
     naive: Naive,
-    out: BTreeSet<CanonicalUrl>,
-    held: BTreeSet<Host>,
+    in_flight: BTreeSet<CanonicalUrl>,
+    leased: BTreeSet<Host>,
     flushed: Naive,
     since_sync: Vec<Naive>,
     now: Timestamp,
@@ -134,8 +135,18 @@ impl Race {
         let disk = Arc::new(Faulty::new(Arc::new(mem.clone())));
         let veuni = open(&disk);
         let (naive, flushed, since_sync) = (Naive::new(), Naive::new(), vec![Naive::new()]);
-        let (out, held) = (BTreeSet::new(), BTreeSet::new());
-        Race { mem, disk, veuni, naive, out, held, flushed, since_sync, now: Timestamp::from_secs(100) }
+        let (in_flight, leased) = (BTreeSet::new(), BTreeSet::new());
+        Race {
+            mem,
+            disk,
+            veuni,
+            naive,
+            in_flight,
+            leased,
+            flushed,
+            since_sync,
+            now: Timestamp::from_secs(100),
+        }
     }
 
     fn run(&mut self, op: &Op) {
@@ -157,15 +168,15 @@ impl Race {
                 let (url, visit) = (url(*number), visit(*outcome, now, *due));
                 self.veuni.visited(&url, &visit).unwrap();
                 self.naive.visited(&url, &visit).unwrap();
-                self.out.remove(&url);
+                self.in_flight.remove(&url);
             }
             Op::Returned { nth, outcome, due } => {
-                let nth = *nth as usize % self.out.len().max(1);
-                if let Some(url) = self.out.iter().nth(nth).cloned() {
+                let nth = *nth as usize % self.in_flight.len().max(1);
+                if let Some(url) = self.in_flight.iter().nth(nth).cloned() {
                     let visit = visit(*outcome, now, Some(*due));
                     self.veuni.visited(&url, &visit).unwrap();
                     self.naive.visited(&url, &visit).unwrap();
-                    self.out.remove(&url);
+                    self.in_flight.remove(&url);
                     self.comes_again(&url);
                 }
             }
@@ -175,13 +186,13 @@ impl Race {
             }
             Op::Release(number) => {
                 self.veuni.release(&[url(*number)]).unwrap();
-                self.out.remove(&url(*number));
+                self.in_flight.remove(&url(*number));
             }
             Op::HostsDue(limit) => match self.veuni.hosts_due(now, *limit) {
                 Ok(hosts) => {
                     assert!(hosts.len() <= *limit);
                     for host in hosts {
-                        assert!(self.held.insert(host.clone()), "{host:?} is held");
+                        assert!(self.leased.insert(host.clone()), "{host:?} is leased");
                         assert!(
                             self.candidates(now).iter().any(|url| url.host() == host),
                             "{host:?} is not due"
@@ -192,7 +203,7 @@ impl Race {
             },
             Op::ReleaseHost(number) => {
                 self.veuni.release_host(&host(*number));
-                self.held.remove(&host(*number));
+                self.leased.remove(&host(*number));
             }
             Op::DeleteHost(number) => self.delete_host(&host(*number)),
             Op::Mark(offset) => {
@@ -234,12 +245,12 @@ impl Race {
         assert!(differences.is_empty(), "after {op:?}: {differences:#?}");
     }
 
-    /// What was out and is due again soon waits in memory, whatever its bucket says.
+    /// What was in flight and is due within the hour waits in the due queue, whatever its bucket says.
     fn comes_again(&self, url: &CanonicalUrl) {
         let (host, path) = split(url);
         assert!(
             self.veuni.dispatcher.due_queue.of(host).is_some_and(|pages| pages.contains(path)),
-            "{url} waits for a merge"
+            "{url} waits for a compaction"
         );
         assert!(
             self.veuni.dispatcher.due_queue.next(host)
@@ -247,12 +258,12 @@ impl Race {
         );
     }
 
-    /// URLs that may be handed out.
+    /// URLs that may be drawn.
     fn candidates(&self, now: Timestamp) -> BTreeSet<CanonicalUrl> {
         let is_due = |url: &&CanonicalUrl| {
             let record = self.naive.get(url).unwrap().unwrap();
             let due = if record.visits == 0 { Timestamp::EPOCH } else { record.due };
-            due <= now && due != Timestamp::NEVER && !self.out.contains(*url)
+            due <= now && due != Timestamp::NEVER && !self.in_flight.contains(*url)
         };
         self.naive.urls().filter(is_due).cloned().collect()
     }
@@ -264,7 +275,7 @@ impl Race {
         };
         assert!(drawn.urls.len() <= limit);
         if drawn != Drawn::default() || self.veuni.dispatcher.leased_hosts.contains_key(host) {
-            self.held.insert(host.clone());
+            self.leased.insert(host.clone());
         }
         let candidates = self.candidates(self.now);
         for Scheduled { url, depth, revisit } in drawn.urls {
@@ -273,7 +284,7 @@ impl Race {
             let record = self.naive.get(&url).unwrap().unwrap();
             assert_eq!(revisit, record.visits > 0);
             assert!(depth >= record.depth);
-            assert!(self.out.insert(url));
+            assert!(self.in_flight.insert(url));
         }
     }
 
@@ -284,8 +295,8 @@ impl Race {
             Ok(tombstone) => {
                 assert_eq!(tombstone, count);
                 self.naive = after.clone();
-                self.out.retain(|url| url.host() != *host);
-                self.held.remove(host);
+                self.in_flight.retain(|url| url.host() != *host);
+                self.leased.remove(host);
                 self.flushed = after.clone();
                 self.since_sync.extend([before, after]);
             }
@@ -310,7 +321,7 @@ impl Race {
                 // The batch may have arrived whole, but never in part.
                 self.broken(error, vec![self.flushed.clone(), self.naive.clone()]);
             }
-            // A full disk or a failed write: nothing is lost; the batch may be in the log or still pending.
+            // A full disk or a failed write: nothing is lost; the batch may be in the WAL or still pending.
             Err(_) => {
                 self.disk.make_room();
                 // One planned fault may still strike.
@@ -336,8 +347,8 @@ impl Race {
         };
         let mut state = same.clone();
         state.reopen();
-        self.out.clear();
-        self.held.clear();
+        self.in_flight.clear();
+        self.leased.clear();
         self.veuni.sync().unwrap();
         if self.disk.is_dead() {
             return self.reopen(vec![state]);
@@ -364,9 +375,9 @@ impl Race {
         // No fault that is still planned comes to pass.
         self.disk.fail_write(u64::MAX / 2);
         self.disk.die_at_write(u64::MAX / 2, 0);
-        self.veuni.release(&self.out.iter().cloned().collect::<Vec<_>>()).unwrap();
-        self.out.clear();
-        self.held.iter().for_each(|host| self.veuni.release_host(host));
+        self.veuni.release(&self.in_flight.iter().cloned().collect::<Vec<_>>()).unwrap();
+        self.in_flight.clear();
+        self.leased.iter().for_each(|host| self.veuni.release_host(host));
         self.now = self.now + Duration::from_secs(1000);
         self.veuni.compact_all().unwrap();
         self.compare_counts();

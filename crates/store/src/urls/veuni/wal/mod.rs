@@ -1,7 +1,7 @@
 //! Write-ahead log: one batch per flush, so that nothing is lost with the process.
 //!
-//! Segments `log-<first batch>`, drawn in `docs/formats/urls.md`. A batch that a crash cut is cut off when the store is
-//! opened. A segment is deleted once everything in it is in buckets or level-0 runs.
+//! Segments `log-<first batch>`, drawn in `docs/formats/urls.md`. A batch that a crash cut is cut off when
+//! the store is opened. A segment is deleted once everything in it is in buckets or level-0 runs.
 
 mod batch;
 mod replay;
@@ -131,8 +131,8 @@ impl Wal {
         }
     }
 
-    /// Gives up segments in which all batches are below this one; returns each with its successor, which carries the
-    /// watermark on and must survive a power cut before the other is deleted.
+    /// Gives up segments in which all batches are below this one; returns each with its successor, which
+    /// carries the watermark on and must survive a power cut before the other is deleted.
     pub fn drop_segments_below(&mut self, needed: u64) -> Vec<(String, String)> {
         let mut gone = Vec::new();
         while let [first, second, ..] = &self.segments[..]

@@ -12,7 +12,8 @@ use std::sync::Arc;
 const BATCH_BYTES_MAX: u64 = 1 << 30;
 
 impl Wal {
-    /// Opens the WAL, hands all operations to `take` (with the sequence number of their batch), and cuts off a torn tail.
+    /// Opens the WAL, hands all operations to `take` (with the sequence number of their batch), and cuts off
+    /// a torn tail.
     pub fn open(
         disk: Arc<dyn Disk>,
         take: &mut dyn FnMut(u64, WalOp<'_>) -> Result<(), Error>,

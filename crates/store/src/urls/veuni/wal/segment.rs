@@ -22,7 +22,8 @@ pub fn segment_name(first: u64) -> String {
     format!("log-{first:012}")
 }
 
-/// Returns when these files, up to these lengths, would survive a power cut; one that is no longer needed may be deleted.
+/// Returns when these files, up to these lengths, would survive a power cut; one that is no longer needed may
+/// be deleted.
 pub fn sync(disk: &dyn Disk, files: &[(String, u64)]) -> Result<(), Error> {
     for (file, len) in files {
         match disk.sync(file) {

@@ -23,7 +23,7 @@ pub struct HostFacts<'a> {
 
 /// Orders the hosts of a bucket.
 pub trait HostOrder: Send + Sync + fmt::Debug {
-    /// Hosts with small keys come first, those with the same key in the order of the bucket's directory. `None`: not
-    /// before the bucket is activated again.
+    /// Hosts with small keys come first, those with the same key in the order of the bucket's directory.
+    /// `None`: not before the bucket is activated again.
     fn key(&self, host: &HostFacts<'_>) -> Option<u64>;
 }

@@ -1,5 +1,5 @@
-//! Which of a host's URLs are pre-scheduled, that is, may be drawn before its bucket is compacted again: policies, one
-//! file each.
+//! Which of a host's URLs are pre-scheduled, that is, may be drawn before its bucket is compacted again:
+//! policies, one file each.
 //!
 //! Pure: facts in, a key out. Compaction chooses by them, and dispatch draws in their order.
 
@@ -16,7 +16,7 @@ pub use breadth::Breadth;
 pub use refresh::Refresh;
 pub use shortest::Shortest;
 
-/// With fewer URLs than this left to hand out, a host's pre-scheduled URLs are chosen anew [Henrique11 ch. 3].
+/// With fewer URLs than this left to draw, a host's pre-scheduled URLs are chosen anew [Henrique11 ch. 3].
 pub const LEFT_MIN: u64 = 10;
 
 /// A URL that may be chosen.
@@ -31,11 +31,11 @@ pub struct Candidate {
 
 /// Orders a host's URLs.
 pub trait UrlOrder: Send + Sync + fmt::Debug {
-    /// The smallest keys are chosen, and handed out in their order; of equal ones the first in the alphabet.
+    /// The smallest keys are chosen, and drawn in their order; of equal ones the first in the alphabet.
     /// `new_host` says that nothing of the host was known before.
     fn key(&self, candidate: &Candidate, now: Timestamp, new_host: bool) -> u64;
 
-    /// Whether to choose anew, with so many left to hand out.
+    /// Whether to choose anew, with `left` of them left to draw.
     fn is_due(&self, left: u64) -> bool {
         left < LEFT_MIN
     }
@@ -60,7 +60,7 @@ pub(in crate::urls::veuni) fn entry_key(
     Ok(Some(order.key(&candidate, now, new_host)))
 }
 
-/// Key of a visited URL that is due then: behind every URL that was never visited.
+/// Key of a visited URL that is due then: after every URL that was never visited.
 fn by_due(due: Timestamp) -> u64 {
     1 << 63 | due.as_millis() >> 1
 }

@@ -59,7 +59,7 @@ fn is_plain(byte: u8) -> bool {
     byte > b' ' && byte != 0xC2 && byte != 0x7F
 }
 
-/// One line with its white space squeezed, at most `bytes_max` long, cut between characters.
+/// One line with its white space collapsed, at most `bytes_max` long, cut between characters.
 pub fn line(text: &str, bytes_max: usize) -> String {
     let mut out = String::new();
     push(&mut out, 0, cut(text, 4 * bytes_max), false);
