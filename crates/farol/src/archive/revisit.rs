@@ -318,7 +318,7 @@ mod tests {
     fn check_said_is_true(kind: RevisitKind) {
         let (mut crawl, mut revisits) = (SimulatedCrawl::new(), Revisits::new(&config(kind)));
         let start = crawl.world.clock(Duration::ZERO);
-        revisits.recall(&mut crawl.urls, start).unwrap();
+        revisits.recall(&mut crawl.urls, start, &mut |_, _, _| ()).unwrap();
         let (mut said, mut truly, mut samples) = (0.0, 0.0, 0.0);
         // 33 hours, the last 11 of them measured every half hour.
         for half_hour in 1..=66 {
@@ -339,7 +339,7 @@ mod tests {
         let now = start + Duration::from_secs(1800 * 66);
         let before = revisits.freshness(now).unwrap();
         let mut again = Revisits::new(&config(kind));
-        again.recall(&mut crawl.urls, now).unwrap();
+        again.recall(&mut crawl.urls, now, &mut |_, _, _| ()).unwrap();
         let after = again.freshness(now).unwrap();
         assert_eq!(after.pages, before.pages);
         assert!((after.fresh - before.fresh).abs() < 0.01, "{kind:?}: {before:?}, then {after:?}");
