@@ -21,7 +21,8 @@ use farol_base::{CanonicalUrl, Clock, ContentHash, Host, PageId, PagePosition, S
 use farol_frontier::trap::{TrapRules, TrapVerdict};
 use farol_links::{Links, OutLink};
 use farol_parse::robots::Robots;
-use farol_store::urls::{Found, Record, UrlStore, Visit, VisitOutcome};
+use farol_store::pages::ArchiveReader;
+use farol_store::urls::{Found, Record, State, UrlStore, Visit, VisitOutcome};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,6 +139,21 @@ impl Followers {
         })
     }
 
+    /// Reads what the records of earlier runs say, as when a crawl begins: of revisits, and of what sites look like.
+    pub fn recall(&mut self, now: Timestamp) -> Result<()> {
+        let mut shapes = Shapes::default();
+        self.revisits.recall(&mut *self.urls, now, &mut |host, path, record| {
+            if record.content_hash != ContentHash::default()
+                && let Ok(url) = host.url(path)
+            {
+                shapes.recall(&url, record.content_hash);
+            }
+        })?;
+        shapes.count_pages(|host| self.urls.host_counts(host).map_or(0, |counts| counts.known));
+        self.shapes = shapes;
+        Ok(())
+    }
+
     /// What the operator has said.
     pub fn operator(&self) -> &OperatorState {
         &self.operator
@@ -160,6 +176,21 @@ impl Followers {
         let seeds = self.operator.seeds().iter();
         let found = seeds.map(|seed| Found { url: seed.clone(), depth: 0, hint: None }).collect();
         self.find(found)
+    }
+
+    /// Whether an answer of this date is newer than all that is known of its page.
+    ///
+    /// Visits that brought no answer say nothing of the page: where the last one did not, the archived copy counts.
+    pub fn is_news(&self, url: &CanonicalUrl, fetched: Timestamp, archive: &ArchiveReader) -> Result<bool> {
+        let Some(record) = self.urls.get(url)?.filter(|record| record.visits > 0) else { return Ok(true) };
+        let is_answered = record.failures == 0 && record.state != State::Refused;
+        let newest = match record.position {
+            _ if is_answered => Some(record.last_visit),
+            // A copy that cannot be read is none.
+            Some(position) => archive.read(position).ok().map(|copy| copy.fetched),
+            None => None,
+        };
+        Ok(newest.is_none_or(|newest| fetched > newest))
     }
 
     /// Takes one archived answer in.
@@ -191,10 +222,11 @@ impl Followers {
                 self.find(vec![to])?;
             }
             if let PageOutcome::Page(page) = &interpreted.outcome {
-                let repeated = self.shapes.is_repeated(page.content_hash);
-                let (urls, host) = (&self.urls, visit.url.host());
-                let known = || urls.host_counts(&host).map_or(0, |counts| counts.known);
-                self.shapes.of(&host, known).fetched(visit.url, repeated);
+                let urls = &self.urls;
+                let known = || urls.host_counts(&visit.url.host()).map_or(0, |counts| counts.known);
+                let said = before.as_ref().map(|record| record.content_hash);
+                let said = said.filter(|text| *text != ContentHash::default());
+                self.shapes.visited(visit.url, said, page.content_hash, known);
             }
             if self.wants(visit.url) {
                 let record = self.visit_of(visit, &interpreted.outcome, before.as_ref());
@@ -305,7 +337,9 @@ impl Followers {
         if !wanted.hosts && !wanted.urls {
             return Ok(());
         }
-        let sitemaps = self.hosts.set_robots(&host, visit.status, body, rules, visit.fetched)?;
+        // Whatever the clock said then: no rules hold longer from now on than those of today.
+        let fetched = visit.fetched.min(self.now);
+        let sitemaps = self.hosts.set_robots(&host, visit.status, body, rules, fetched)?;
         if wanted.urls {
             let maps = sitemaps.iter().filter_map(|map| visit.url.join(map).ok());
             let found = maps.map(|url| Found { url, depth: 0, hint: None }).collect();
@@ -417,16 +451,24 @@ fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::{Opened, replay};
     use crate::folder::Folder;
+    use farol_store::pages::{Exchange, encode};
+
+    fn url(text: &str) -> CanonicalUrl {
+        CanonicalUrl::parse(text).unwrap()
+    }
+
+    fn opened(dir: &tempfile::TempDir) -> Opened {
+        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+        let fabric = Fabric::local(&folder.tables()).unwrap();
+        crate::archive::open(&folder, &Config::default(), fabric, false).unwrap()
+    }
 
     #[test]
     fn a_page_out_of_scope_is_not_one_that_robots_txt_forbids() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
-        let fabric = Fabric::local(&folder.tables()).unwrap();
-        let mut followers =
-            crate::archive::open(&folder, &Config::default(), fabric, false).unwrap().followers;
-        let url = |text: &str| CanonicalUrl::parse(text).unwrap();
+        let mut followers = opened(&dir).followers;
         let seed = url("http://a.org/");
         followers.add_seed(&seed).unwrap();
         let rules = b"User-agent: *\nDisallow: /x";
@@ -441,5 +483,70 @@ mod tests {
         }
         followers.remove_host(&seed.host(), PagePosition::default()).unwrap();
         assert_eq!(followers.not_asked(&url("http://a.org/y")).unwrap(), Some(NotAsked::OutOfScope));
+    }
+
+    /// Archives an answer of this second and takes it in.
+    fn visit(opened: &mut Opened, address: &str, second: u64, status: u16, body: &'static str) {
+        let exchange = Exchange {
+            url: url(address),
+            fetched: Timestamp::from_secs(second),
+            address: None,
+            status,
+            request_head: Vec::new(),
+            response_head: format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n\r\n").into_bytes(),
+            body: body.into(),
+            truncated: None,
+            protocol: "http/1.1".to_string(),
+            revisit_of: None,
+            metadata: Vec::new(),
+        };
+        let encoded = encode(&exchange, &mut farol_base::Seeded::new(second), 1);
+        let position = opened.archive.append(&[encoded]).unwrap()[0];
+        let Opened { followers, interpreter, .. } = opened;
+        replay::apply(followers, interpreter, &exchange, position, FollowerSet::ALL).unwrap();
+    }
+
+    #[test]
+    fn news_is_newer_than_the_last_answer_whatever_came_after() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut opened = opened(&dir);
+        #[track_caller]
+        fn check(opened: &Opened, second: u64, want: bool) {
+            let (page, at) = (url("http://a.org/p"), Timestamp::from_secs(second));
+            assert_eq!(
+                opened.followers.is_news(&page, at, &opened.archive.reader()).unwrap(),
+                want,
+                "{second}"
+            );
+        }
+        check(&opened, 0, true); // Nothing is known yet.
+        visit(&mut opened, "http://a.org/", 50, 200, "<a href=/p>p</a>");
+        check(&opened, 0, true); // Only found.
+        visit(&mut opened, "http://a.org/p", 100, 200, "text");
+        for (second, want) in [(99, false), (100, false), (101, true)] {
+            check(&opened, second, want);
+        }
+        // No answer at 300: what is known of the page is still of 100.
+        opened.followers.failed(&url("http://a.org/p"), Timestamp::from_secs(300)).unwrap();
+        for (second, want) in [(100, false), (200, true), (301, true)] {
+            check(&opened, second, want);
+        }
+        let again = Timestamp::from_secs(500);
+        opened.followers.refused(&url("http://a.org/p"), Timestamp::from_secs(400), again).unwrap();
+        check(&opened, 100, false);
+        check(&opened, 200, true);
+        visit(&mut opened, "http://a.org/p", 600, 404, "");
+        check(&opened, 600, false);
+        check(&opened, 601, true);
+    }
+
+    #[test]
+    fn rules_from_a_clock_that_ran_ahead_do_not_hold_for_years() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut opened = opened(&dir);
+        visit(&mut opened, "http://a.org/robots.txt", 40_000_000_000, 200, "User-agent: *\nDisallow: /x");
+        let host = url("http://a.org/").host();
+        let valid_until = opened.followers.hosts.enter(&host, 0).unwrap().robots_valid_until.unwrap();
+        assert!(valid_until <= SystemClock.now() + farol_frontier::ROBOTS_VALID);
     }
 }
