@@ -6,6 +6,6 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     for record in Records::new(bytes).flatten() {
-        let _ = to_exchange(&record);
+        let _ = to_exchange(record);
     }
 });

@@ -41,19 +41,27 @@ fn list(file: &str, quiet: bool) -> Result<(), Box<dyn Error>> {
             }
         };
         records += 1;
-        let exchange = to_exchange(&record);
+        let (kind, length) = (record.kind, record.block.len());
+        let uri = record.target_uri().unwrap_or("-").to_string();
+        let exchange = match to_exchange(record) {
+            Ok(exchange) => exchange,
+            Err(complaint) => {
+                complaints += 1;
+                writeln!(out, "{file}: {complaint}")?;
+                continue;
+            }
+        };
         if let Some(exchange) = &exchange {
             pages += 1;
             bytes += exchange.body.len();
         }
         if !quiet {
-            let kind = format!("{:?}", record.kind).to_lowercase();
-            write!(out, "{kind:<12} {:>9} {}", record.block.len(), record.target_uri().unwrap_or("-"))?;
+            write!(out, "{:<12} {length:>9} {uri}", format!("{kind:?}").to_lowercase())?;
             match exchange {
                 Some(exchange) => {
                     writeln!(out, "  {} {} bytes decoded", exchange.status, exchange.body.len())?
                 }
-                None if record.kind == Kind::Response => writeln!(out, "  (no page)")?,
+                None if kind == Kind::Response => writeln!(out, "  (no page)")?,
                 None => writeln!(out)?,
             }
         }

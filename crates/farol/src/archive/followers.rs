@@ -20,13 +20,14 @@ use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, ContentHash, Host, PageId, PagePosition, SystemClock, Timestamp};
 use farol_frontier::trap::{TrapRules, TrapVerdict};
 use farol_links::{Links, OutLink};
-use farol_parse::robots::Verdict;
-use farol_store::urls::{Found, Record, UrlStore, Visit, VisitOutcome};
+use farol_parse::robots::Robots;
+use farol_store::pages::ArchiveReader;
+use farol_store::urls::{Found, Record, State, UrlStore, Visit, VisitOutcome};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Targets of redirects whose hops are counted at once: 100,000 × 24 bytes = 2.4 MB.
+/// Targets of redirects, and of pages that name another address as theirs, whose hops are counted at once: 100,000 × 24 bytes = 2.4 MB.
 const HOPS_KEPT_MAX: usize = 100_000;
 
 /// Everything that is written besides the archive.
@@ -49,7 +50,7 @@ pub struct Followers {
     shapes: Shapes,
     depth_max: u16,
     redirects_max: u8,
-    /// How many redirects in a row led to a page that is still to be visited.
+    /// How many redirects, or pages that name another address as theirs, led in a row to a page that is still to be visited.
     hops: HashMap<PageId, u8>,
     /// Whether somebody takes documents in.
     indexing: bool,
@@ -138,6 +139,21 @@ impl Followers {
         })
     }
 
+    /// Reads what the records of earlier runs say, as when a crawl begins: of revisits, and of what sites look like.
+    pub fn recall(&mut self, now: Timestamp) -> Result<()> {
+        let mut shapes = Shapes::default();
+        self.revisits.recall(&mut *self.urls, now, &mut |host, path, record| {
+            if record.content_hash != ContentHash::default()
+                && let Ok(url) = host.url(path)
+            {
+                shapes.recall(&url, record.content_hash);
+            }
+        })?;
+        shapes.count_pages(|host| self.urls.host_counts(host).map_or(0, |counts| counts.known));
+        self.shapes = shapes;
+        Ok(())
+    }
+
     /// What the operator has said.
     pub fn operator(&self) -> &OperatorState {
         &self.operator
@@ -162,6 +178,21 @@ impl Followers {
         self.find(found)
     }
 
+    /// Whether an answer of this date is newer than all that is known of its page.
+    ///
+    /// Visits that brought no answer say nothing of the page: where the last one did not, the archived copy counts.
+    pub fn is_news(&self, url: &CanonicalUrl, fetched: Timestamp, archive: &ArchiveReader) -> Result<bool> {
+        let Some(record) = self.urls.get(url)?.filter(|record| record.visits > 0) else { return Ok(true) };
+        let is_answered = record.failures == 0 && record.state != State::Refused;
+        let newest = match record.position {
+            _ if is_answered => Some(record.last_visit),
+            // A copy that cannot be read is none.
+            Some(position) => archive.read(position).ok().map(|copy| copy.fetched),
+            None => None,
+        };
+        Ok(newest.is_none_or(|newest| fetched > newest))
+    }
+
     /// Takes one archived answer in.
     pub fn apply(
         &mut self,
@@ -169,8 +200,8 @@ impl Followers {
         mut interpreted: Interpreted,
         wanted: FollowerSet,
     ) -> Result<()> {
-        if matches!(interpreted.outcome, PageOutcome::Robots) {
-            return self.apply_robots(visit, wanted);
+        if let PageOutcome::Robots(rules) = interpreted.outcome {
+            return self.apply_robots(visit, *rules, wanted);
         }
         if self.scope.is_removed(&visit.url.host()) {
             return Ok(());
@@ -181,23 +212,21 @@ impl Followers {
         if wanted.urls {
             let before = self.urls.get(visit.url)?;
             let hops = self.hops.remove(&visit.url.id()).unwrap_or(0);
-            match &interpreted.outcome {
-                PageOutcome::Redirect(_) if hops >= self.redirects_max => {}
-                PageOutcome::Redirect(to) => {
-                    if self.hops.len() < HOPS_KEPT_MAX {
-                        self.hops.insert(to.id(), hops + 1);
-                    }
-                    self.find(interpreted.found)?;
+            self.find(interpreted.found)?;
+            if let Some(to) = interpreted.moved.filter(|_| hops < self.redirects_max) {
+                // Beyond the limit all of them begin again, rather than the next ones being counted no more.
+                if self.hops.len() >= HOPS_KEPT_MAX {
+                    self.hops.clear();
                 }
-                _ => {
-                    self.find(interpreted.found)?;
-                }
+                self.hops.insert(to.url.id(), hops + 1);
+                self.find(vec![to])?;
             }
             if let PageOutcome::Page(page) = &interpreted.outcome {
-                let repeated = self.shapes.is_repeated(page.content_hash);
-                let (urls, host) = (&self.urls, visit.url.host());
-                let known = || urls.host_counts(&host).map_or(0, |counts| counts.known);
-                self.shapes.of(&host, known).fetched(visit.url, repeated);
+                let urls = &self.urls;
+                let known = || urls.host_counts(&visit.url.host()).map_or(0, |counts| counts.known);
+                let said = before.as_ref().map(|record| record.content_hash);
+                let said = said.filter(|text| *text != ContentHash::default());
+                self.shapes.visited(visit.url, said, page.content_hash, known);
             }
             if self.wants(visit.url) {
                 let record = self.visit_of(visit, &interpreted.outcome, before.as_ref());
@@ -251,12 +280,13 @@ impl Followers {
     }
 
     /// Why a page must not be asked for; `None` where it may be.
-    pub fn not_asked(&self, url: &CanonicalUrl) -> Option<NotAsked> {
+    pub fn not_asked(&mut self, url: &CanonicalUrl) -> Result<Option<NotAsked>> {
         if !self.scope.contains(url) {
-            return Some(NotAsked::OutOfScope);
+            return Ok(Some(NotAsked::OutOfScope));
         }
-        let robots = self.hosts.robots(&url.host())?;
-        matches!(robots.verdict(url.path_and_query()), Verdict::Refused { .. }).then_some(NotAsked::Robots)
+        let rules = self.hosts.robots(&url.host())?;
+        let refused = rules.is_some_and(|rules| !rules.verdict(url.path_and_query()).is_allowed());
+        Ok(refused.then_some(NotAsked::Robots))
     }
 
     /// Records that a page was not asked for. It leaves the index, and is thought of again later.
@@ -301,15 +331,17 @@ impl Followers {
         Ok(())
     }
 
-    fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, wanted: FollowerSet) -> Result<()> {
+    fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, rules: Robots, wanted: FollowerSet) -> Result<()> {
         let Some(body) = visit.robots else { return Ok(()) };
         let host = visit.url.host();
         if !wanted.hosts && !wanted.urls {
             return Ok(());
         }
-        let robots = self.hosts.set_robots(&host, visit.status, body, visit.fetched)?;
+        // Whatever the clock said then: no rules hold longer from now on than those of today.
+        let fetched = visit.fetched.min(self.now);
+        let sitemaps = self.hosts.set_robots(&host, visit.status, body, rules, fetched)?;
         if wanted.urls {
-            let maps = robots.sitemaps().iter().filter_map(|map| visit.url.join(map).ok());
+            let maps = sitemaps.iter().filter_map(|map| visit.url.join(map).ok());
             let found = maps.map(|url| Found { url, depth: 0, hint: None }).collect();
             self.find(found)?;
         }
@@ -331,19 +363,19 @@ impl Followers {
                 let host = visit.url.host_hash();
                 self.linker.put(visit.url.id(), host, out, visit.position)
             }
-            PageOutcome::Gone | PageOutcome::Redirect(_) => self.linker.remove(visit.url.id()),
-            PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots => Ok(()),
+            PageOutcome::Gone | PageOutcome::Redirect => self.linker.remove(visit.url.id()),
+            PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots(_) => Ok(()),
         }
     }
 
     fn visit_of(&mut self, visit: &ArchivedVisit<'_>, page: &PageOutcome, before: Option<&Record>) -> Visit {
         let (outcome, hash) = match page {
             PageOutcome::Page(page) => (VisitOutcome::Page, page.content_hash),
-            PageOutcome::List | PageOutcome::Robots => (VisitOutcome::Page, ContentHash::default()),
+            PageOutcome::List | PageOutcome::Robots(_) => (VisitOutcome::Page, ContentHash::default()),
             PageOutcome::NotModified => {
                 (VisitOutcome::Unchanged, before.map_or(ContentHash::default(), |record| record.content_hash))
             }
-            PageOutcome::Redirect(_) => (VisitOutcome::Redirect, ContentHash::default()),
+            PageOutcome::Redirect => (VisitOutcome::Redirect, ContentHash::default()),
             PageOutcome::Gone => (VisitOutcome::Gone, ContentHash::default()),
         };
         let changed = match before {
@@ -419,28 +451,102 @@ fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::{Opened, replay};
     use crate::folder::Folder;
+    use farol_store::pages::{Exchange, encode};
+
+    fn url(text: &str) -> CanonicalUrl {
+        CanonicalUrl::parse(text).unwrap()
+    }
+
+    fn opened(dir: &tempfile::TempDir) -> Opened {
+        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+        let fabric = Fabric::local(&folder.tables()).unwrap();
+        crate::archive::open(&folder, &Config::default(), fabric, false).unwrap()
+    }
 
     #[test]
     fn a_page_out_of_scope_is_not_one_that_robots_txt_forbids() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
-        let fabric = Fabric::local(&folder.tables()).unwrap();
-        let mut followers =
-            crate::archive::open(&folder, &Config::default(), fabric, false).unwrap().followers;
-        let url = |text: &str| CanonicalUrl::parse(text).unwrap();
+        let mut followers = opened(&dir).followers;
         let seed = url("http://a.org/");
         followers.add_seed(&seed).unwrap();
         let rules = b"User-agent: *\nDisallow: /x";
-        followers.hosts.set_robots(&seed.host(), 200, rules, Timestamp::from_secs(1)).unwrap();
+        let parsed = Robots::parse(rules, "farol");
+        followers.hosts.set_robots(&seed.host(), 200, rules, parsed, Timestamp::from_secs(1)).unwrap();
         for (text, want) in [
             ("http://a.org/y", None),
             ("http://a.org/x", Some(NotAsked::Robots)),
             ("http://b.org/x", Some(NotAsked::OutOfScope)),
         ] {
-            assert_eq!(followers.not_asked(&url(text)), want, "{text}");
+            assert_eq!(followers.not_asked(&url(text)).unwrap(), want, "{text}");
         }
         followers.remove_host(&seed.host(), PagePosition::default()).unwrap();
-        assert_eq!(followers.not_asked(&url("http://a.org/y")), Some(NotAsked::OutOfScope));
+        assert_eq!(followers.not_asked(&url("http://a.org/y")).unwrap(), Some(NotAsked::OutOfScope));
+    }
+
+    /// Archives an answer of this second and takes it in.
+    fn visit(opened: &mut Opened, address: &str, second: u64, status: u16, body: &'static str) {
+        let exchange = Exchange {
+            url: url(address),
+            fetched: Timestamp::from_secs(second),
+            address: None,
+            status,
+            request_head: Vec::new(),
+            response_head: format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n\r\n").into_bytes(),
+            body: body.into(),
+            truncated: None,
+            protocol: "http/1.1".to_string(),
+            revisit_of: None,
+            metadata: Vec::new(),
+        };
+        let encoded = encode(&exchange, &mut farol_base::Seeded::new(second), 1);
+        let position = opened.archive.append(&[encoded]).unwrap()[0];
+        let Opened { followers, interpreter, .. } = opened;
+        replay::apply(followers, interpreter, &exchange, position, FollowerSet::ALL).unwrap();
+    }
+
+    #[test]
+    fn news_is_newer_than_the_last_answer_whatever_came_after() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut opened = opened(&dir);
+        #[track_caller]
+        fn check(opened: &Opened, second: u64, want: bool) {
+            let (page, at) = (url("http://a.org/p"), Timestamp::from_secs(second));
+            assert_eq!(
+                opened.followers.is_news(&page, at, &opened.archive.reader()).unwrap(),
+                want,
+                "{second}"
+            );
+        }
+        check(&opened, 0, true); // Nothing is known yet.
+        visit(&mut opened, "http://a.org/", 50, 200, "<a href=/p>p</a>");
+        check(&opened, 0, true); // Only found.
+        visit(&mut opened, "http://a.org/p", 100, 200, "text");
+        for (second, want) in [(99, false), (100, false), (101, true)] {
+            check(&opened, second, want);
+        }
+        // No answer at 300: what is known of the page is still of 100.
+        opened.followers.failed(&url("http://a.org/p"), Timestamp::from_secs(300)).unwrap();
+        for (second, want) in [(100, false), (200, true), (301, true)] {
+            check(&opened, second, want);
+        }
+        let again = Timestamp::from_secs(500);
+        opened.followers.refused(&url("http://a.org/p"), Timestamp::from_secs(400), again).unwrap();
+        check(&opened, 100, false);
+        check(&opened, 200, true);
+        visit(&mut opened, "http://a.org/p", 600, 404, "");
+        check(&opened, 600, false);
+        check(&opened, 601, true);
+    }
+
+    #[test]
+    fn rules_from_a_clock_that_ran_ahead_do_not_hold_for_years() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut opened = opened(&dir);
+        visit(&mut opened, "http://a.org/robots.txt", 40_000_000_000, 200, "User-agent: *\nDisallow: /x");
+        let host = url("http://a.org/").host();
+        let valid_until = opened.followers.hosts.enter(&host, 0).unwrap().robots_valid_until.unwrap();
+        assert!(valid_until <= SystemClock.now() + farol_frontier::ROBOTS_VALID);
     }
 }

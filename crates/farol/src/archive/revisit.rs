@@ -78,17 +78,23 @@ impl Revisits {
         }
     }
 
-    /// Reads what the records say, as when a crawl begins.
-    pub fn recall(&mut self, urls: &mut dyn UrlStore, now: Timestamp) -> Result<()> {
+    /// Reads what the records of visited pages say, as when a crawl begins, and shows each to `also`.
+    pub fn recall(
+        &mut self,
+        urls: &mut dyn UrlStore,
+        now: Timestamp,
+        also: &mut dyn FnMut(&Host, &str, &Record),
+    ) -> Result<()> {
         self.began = Some(now);
         let mut planner = RevisitPlanner::new(self.rules);
         let counts = urls.counts();
         if counts.collected + counts.unmerged > 0 {
             urls.compact_all()?;
             let (delay, now) = (self.delay_min.as_secs_f64(), secs(now));
-            urls.walk(Walk::Visited, &mut |host, _, record| {
+            urls.walk(Walk::Visited, &mut |host, path, record| {
                 let (page_belief, last) = (PageBelief::from_bytes(record.memo), secs(record.last_visit));
                 planner.recall(host.hash(), delay, &page_belief, last, now);
+                also(host, path, record);
             })?;
         }
         self.planner = planner;
@@ -312,7 +318,7 @@ mod tests {
     fn check_said_is_true(kind: RevisitKind) {
         let (mut crawl, mut revisits) = (SimulatedCrawl::new(), Revisits::new(&config(kind)));
         let start = crawl.world.clock(Duration::ZERO);
-        revisits.recall(&mut crawl.urls, start).unwrap();
+        revisits.recall(&mut crawl.urls, start, &mut |_, _, _| ()).unwrap();
         let (mut said, mut truly, mut samples) = (0.0, 0.0, 0.0);
         // 33 hours, the last 11 of them measured every half hour.
         for half_hour in 1..=66 {
@@ -333,7 +339,7 @@ mod tests {
         let now = start + Duration::from_secs(1800 * 66);
         let before = revisits.freshness(now).unwrap();
         let mut again = Revisits::new(&config(kind));
-        again.recall(&mut crawl.urls, now).unwrap();
+        again.recall(&mut crawl.urls, now, &mut |_, _, _| ()).unwrap();
         let after = again.freshness(now).unwrap();
         assert_eq!(after.pages, before.pages);
         assert!((after.fresh - before.fresh).abs() < 0.01, "{kind:?}: {before:?}, then {after:?}");

@@ -49,11 +49,23 @@ impl HostShape {
         }
     }
 
-    /// A page was fetched; `duplicate` says that its text was (nearly) that of another page.
+    /// A page was fetched for the first time; `duplicate` says that its text was (nearly) that of another page.
     pub fn fetched(&mut self, url: &CanonicalUrl, duplicate: bool) {
         if let Some(pattern) = self.pattern_mut(url) {
             pattern.fetched = pattern.fetched.saturating_add(1);
             pattern.duplicates = pattern.duplicates.saturating_add(u32::from(duplicate));
+        }
+    }
+
+    /// A page that was fetched before says something else now: it was a duplicate then, or it is one now.
+    pub fn changed(&mut self, url: &CanonicalUrl, was_duplicate: bool, is_duplicate: bool) {
+        if was_duplicate != is_duplicate
+            && let Some(pattern) = self.pattern_mut(url)
+        {
+            pattern.duplicates = match is_duplicate {
+                true => pattern.duplicates.saturating_add(1),
+                false => pattern.duplicates.saturating_sub(1),
+            };
         }
     }
 

@@ -46,7 +46,7 @@ impl Crawler {
         ends_when_done: bool,
     ) -> Result<Crawler> {
         let Opened { archive, mut followers, interpreter, .. } = opened;
-        followers.revisits.recall(&mut *followers.urls, SystemClock.now())?;
+        followers.recall(SystemClock.now())?;
         for seed in seeds {
             followers.add_seed(seed)?;
         }

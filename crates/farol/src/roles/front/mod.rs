@@ -21,7 +21,7 @@ use farol_front::{
 };
 use farol_parse::robots::{Robots, Verdict};
 use farol_parse::{PageInput, Wants};
-use farol_store::pages::ArchiveReader;
+use farol_store::pages::{ArchiveReader, Exchange};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -136,25 +136,7 @@ impl Engine for LiveEngine {
         let document = self.index.searcher().document(url).map_err(|error| trouble(error.to_string()))?;
         let Some(document) = document else { return Ok(None) };
         let exchange = self.archive.read(document.position).map_err(|error| trouble(error.to_string()))?;
-        let content_type = exchange.header("content-type").unwrap_or_default();
-        let tags: Vec<_> = exchange.headers("x-robots-tag").collect();
-        let tags: Vec<&str> = tags.iter().map(|tag| tag.as_ref()).collect();
-        let parsed = farol_parse::page(&PageInput {
-            url,
-            content_type: Some(&content_type),
-            body: &exchange.body,
-            robots_tags: &tags,
-            agent: &self.config.crawl.agent,
-            wants: Wants::LinksOnly,
-        });
-        Ok(Some(StoredCopy {
-            url: url.clone(),
-            fetched: exchange.fetched,
-            content_type: content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
-            charset: Some(parsed.charset.to_string()),
-            archive: !parsed.noarchive,
-            body: exchange.body.to_vec(),
-        }))
+        Ok(Some(copy_of(&exchange, &self.config.crawl.agent)))
     }
 
     fn status(&self) -> Status {
@@ -183,6 +165,7 @@ impl Engine for LiveEngine {
                 bytes_fetched: snapshot.totals.bytes,
                 queue: snapshot.queue,
                 urls_known: snapshot.urls_known,
+                robots_bytes: snapshot.robots_bytes,
                 hosts: snapshot.hosts,
                 status_codes: snapshot.totals.codes.into_iter().collect(),
                 errors: snapshot.totals.errors.into_iter().collect(),
@@ -330,5 +313,62 @@ fn row(line: &HostLine) -> HostRow {
         delay: line.view.as_ref().map_or(Duration::ZERO, |view| view.delay),
         next_visit: line.view.as_ref().and_then(|view| view.wakes),
         freshness: line.freshness,
+    }
+}
+
+/// What is shown of an archived page, and whether it may be.
+fn copy_of(exchange: &Exchange, agent: &str) -> StoredCopy {
+    let content_type = exchange.header("content-type").unwrap_or_default();
+    let tags: Vec<_> = exchange.headers("x-robots-tag").collect();
+    let tags: Vec<&str> = tags.iter().map(|tag| tag.as_ref()).collect();
+    let parsed = farol_parse::page(&PageInput {
+        url: &exchange.url,
+        content_type: Some(&content_type),
+        body: &exchange.body,
+        robots_tags: &tags,
+        agent,
+        wants: Wants::LinksOnly,
+    });
+    StoredCopy {
+        url: exchange.url.clone(),
+        fetched: exchange.fetched,
+        content_type: content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
+        charset: Some(parsed.charset.to_string()),
+        archive: !parsed.noarchive,
+        body: exchange.body.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_header_and_the_page_itself_may_forbid_a_stored_copy() {
+        let check = |fields: &str, body: &'static str, want: bool| {
+            let copy = copy_of(
+                &Exchange {
+                    url: CanonicalUrl::parse("http://a.org/").unwrap(),
+                    fetched: Timestamp::from_secs(1),
+                    address: None,
+                    status: 200,
+                    request_head: Vec::new(),
+                    response_head: format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n")
+                        .into_bytes(),
+                    body: body.into(),
+                    truncated: None,
+                    protocol: String::new(),
+                    revisit_of: None,
+                    metadata: Vec::new(),
+                },
+                "farol",
+            );
+            assert_eq!((copy.archive, copy.content_type.as_str()), (want, "text/html"), "{fields}{body}");
+        };
+        check("", "text", true);
+        check("X-Robots-Tag: noarchive\r\n", "text", false);
+        check("X-Robots-Tag: nosnippet\r\nX-Robots-Tag: noarchive\r\n", "text", false);
+        check("X-Robots-Tag: nosnippet\r\nx-robots-tag: otherbot: noarchive\r\n", "text", true);
+        check("", "<meta name=robots content=noarchive>", false);
     }
 }

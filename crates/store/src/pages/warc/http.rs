@@ -5,6 +5,7 @@
 //! they are.
 
 use super::{Headers, RECORD_BYTES_MAX};
+use bytes::Bytes;
 use std::io::Read;
 
 /// Content codings that are undone, one inside the other; more is mischief.
@@ -15,8 +16,12 @@ const CODINGS_MAX: usize = 4;
 pub struct HttpResponse {
     pub status: u16,
     pub headers: Headers,
+    /// The body as it stands in the record.
+    pub recorded: Bytes,
+    /// Without transfer encoding.
+    pub entity: Bytes,
     /// Without transfer and content encoding; at most [`RECORD_BYTES_MAX`] bytes.
-    pub body: Vec<u8>,
+    pub body: Bytes,
     /// Whether the body was longer than that, or its compression broken off.
     pub is_cut: bool,
 }
@@ -26,21 +31,20 @@ pub struct HttpResponse {
 /// ```
 /// use farol_store::pages::warc::http_response;
 /// let block = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
-/// let response = http_response(block).unwrap();
-/// assert_eq!((response.status, response.body.as_slice()), (200, b"hello".as_slice()));
+/// let response = http_response(&block[..].into()).unwrap();
+/// assert_eq!((response.status, &response.body[..]), (200, b"hello".as_slice()));
 /// ```
-pub fn http_response(block: &[u8]) -> Option<HttpResponse> {
+pub fn http_response(block: &Bytes) -> Option<HttpResponse> {
     let status = http_status(block)?;
     let (head, body) = split_head(block);
     let first_line = memchr::memchr(b'\n', head).map_or(head.len(), |at| at + 1);
     let headers = Headers::parse(&head[first_line..]);
-    let mut body = body.to_vec();
-    let mut is_cut = false;
-    if headers.all("Transfer-Encoding").any(|value| value.to_ascii_lowercase().contains("chunked"))
-        && let Some(plain) = dechunk(&body)
-    {
-        body = plain;
-    }
+    let recorded = block.slice(block.len() - body.len()..);
+    let is_chunked =
+        headers.all("Transfer-Encoding").any(|value| value.to_ascii_lowercase().contains("chunked"));
+    let plain = if is_chunked { dechunk(&recorded) } else { None };
+    let entity = plain.map_or_else(|| recorded.clone(), Bytes::from);
+    let (mut body, mut is_cut) = (entity.clone(), false);
     let codings: Vec<String> = headers
         .all("Content-Encoding")
         .flat_map(|value| value.split(','))
@@ -48,11 +52,11 @@ pub fn http_response(block: &[u8]) -> Option<HttpResponse> {
         .collect();
     for coding in codings.iter().rev().take(CODINGS_MAX) {
         if let Some((plain, cut)) = decode(coding, &body) {
-            body = plain;
+            body = plain.into();
             is_cut |= cut;
         }
     }
-    Some(HttpResponse { status, headers, body, is_cut })
+    Some(HttpResponse { status, headers, recorded, entity, body, is_cut })
 }
 
 /// The status that a response's first line tells: `HTTP/1.1 200 OK`, also without reason, with odd spaces, or
@@ -185,7 +189,7 @@ mod tests {
     #[track_caller]
     fn check(headers: &str, body: &[u8], want: &[u8]) {
         let block = [b"HTTP/1.1 200 OK\r\n", headers.as_bytes(), b"\r\n", body].concat();
-        let response = http_response(&block).unwrap();
+        let response = http_response(&block.into()).unwrap();
         assert_eq!(String::from_utf8_lossy(&response.body), String::from_utf8_lossy(want), "{headers}");
     }
 
@@ -217,7 +221,7 @@ mod tests {
         let text = "some text that goes on and on, ".repeat(2000);
         let whole = gzip(text.as_bytes());
         let block = [b"HTTP/1.1 200\r\nContent-Encoding: gzip\r\n\r\n", &whole[..whole.len() - 20]].concat();
-        let response = http_response(&block).unwrap();
+        let response = http_response(&block.into()).unwrap();
         assert!(response.is_cut && text.as_bytes().starts_with(&response.body) && !response.body.is_empty());
     }
 
@@ -225,7 +229,7 @@ mod tests {
     fn a_bomb_is_cut_at_the_limit() {
         let bomb = gzip(&vec![0; RECORD_BYTES_MAX + 10]);
         let block = [b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n".as_slice(), &bomb].concat();
-        let response = http_response(&block).unwrap();
+        let response = http_response(&block.into()).unwrap();
         assert!(response.is_cut && response.body.len() == RECORD_BYTES_MAX);
     }
 
@@ -246,9 +250,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_break_it(bytes in proptest::collection::vec(any::<u8>(), 0..300), coding in "gzip|deflate|br|zstd|x") {
-            let _ = http_response(&bytes);
+            let _ = http_response(&Bytes::copy_from_slice(&bytes));
             let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: {coding}\r\n\r\n");
-            prop_assert!(http_response(&[head.as_bytes(), &bytes].concat()).is_some());
+            prop_assert!(http_response(&[head.as_bytes(), &bytes].concat().into()).is_some());
         }
     }
 }

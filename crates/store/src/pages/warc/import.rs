@@ -1,9 +1,8 @@
 //! Makes a foreign record an exchange of our own.
 
-use super::{HttpResponse, Kind, WarcRecord, http_response};
+use super::{Complaint, HttpResponse, Kind, WarcRecord, digest, http_response};
 use crate::pages::Exchange;
 use crate::pages::group::instant;
-use bytes::Bytes;
 use farol_base::{CanonicalUrl, Timestamp, Truncated};
 
 /// Header fields that no longer fit once the encodings are undone; kept under another name.
@@ -14,17 +13,24 @@ const REPLACED: [&str; 3] = ["Transfer-Encoding", "Content-Encoding", "Content-L
 /// can be crawled.
 ///
 /// The record's id is kept as metadata `import-record-id`.
-pub fn to_exchange(record: &WarcRecord) -> Option<Exchange> {
-    let url = CanonicalUrl::parse(record.target_uri()?).ok()?;
+///
+/// # Errors
+/// [`Complaint::WrongDigest`] where the record is not what its writer digested.
+pub fn to_exchange(record: WarcRecord) -> Result<Option<Exchange>, Complaint> {
+    let Some(Ok(url)) = record.target_uri().map(CanonicalUrl::parse) else { return Ok(None) };
     let (status_line, response) = match record.kind {
-        Kind::Response => (status_line(&record.block), http_response(&record.block)?),
-        Kind::Resource => ("HTTP/1.1 200 OK".to_string(), resource(record)),
-        _ => return None,
+        Kind::Response => match http_response(&record.block) {
+            Some(response) => (status_line(&record.block), response),
+            None => return Ok(None),
+        },
+        Kind::Resource => ("HTTP/1.1 200 OK".to_string(), resource(&record)),
+        _ => return Ok(None),
     };
+    digest::check(&record, &response)?;
     let header = |name: &str| record.headers.get(name);
     let truncated = header("WARC-Truncated").map(Truncated::parse);
     let id = header("WARC-Record-ID").map(|id| ("import-record-id".to_string(), id.to_string()));
-    Some(Exchange {
+    Ok(Some(Exchange {
         url,
         fetched: header("WARC-Date").and_then(instant).unwrap_or(Timestamp::EPOCH),
         address: header("WARC-IP-Address").and_then(|address| address.trim_matches(['[', ']']).parse().ok()),
@@ -32,17 +38,18 @@ pub fn to_exchange(record: &WarcRecord) -> Option<Exchange> {
         request_head: Vec::new(),
         response_head: head(&status_line, &response),
         truncated: truncated.or(response.is_cut.then_some(Truncated::Length)),
-        body: Bytes::from(response.body),
+        body: response.body,
         protocol: header("WARC-Protocol").unwrap_or("http/1.1").to_string(),
         revisit_of: None,
         metadata: id.into_iter().collect(),
-    })
+    }))
 }
 
 fn resource(record: &WarcRecord) -> HttpResponse {
     let kind = record.headers.get("Content-Type").unwrap_or("application/octet-stream");
     let headers = super::Headers::parse(format!("Content-Type: {kind}\r\n").as_bytes());
-    HttpResponse { status: 200, headers, body: record.block.clone(), is_cut: false }
+    let [recorded, entity, body] = [(); 3].map(|()| record.block.clone());
+    HttpResponse { status: 200, headers, recorded, entity, body, is_cut: false }
 }
 
 fn status_line(block: &[u8]) -> String {
@@ -75,7 +82,7 @@ mod tests {
     fn one(headers: &str, block: &str) -> Option<Exchange> {
         let file = format!("WARC/1.0\r\n{headers}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n", block.len());
         let record = Records::new(file.as_bytes()).next().unwrap().unwrap();
-        to_exchange(&record)
+        to_exchange(record).unwrap()
     }
 
     #[test]

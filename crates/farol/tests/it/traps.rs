@@ -1,0 +1,107 @@
+//! Sites that look endless and are not: each of their pages is fetched.
+
+use crate::fixture::{Data, Farol, PATIENCE};
+use crate::site::{Site, SiteReply};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// An article of its own; all of them have addresses of one pattern.
+fn article(number: usize) -> String {
+    let words: String = (0..60).map(|word| format!("w{} ", (number * 31 + word * 17) % 5000)).collect();
+    format!("<title>Article {number}</title><p>unique{number}x {words}</p>")
+}
+
+fn number_of(path: &str) -> Option<usize> {
+    path.strip_prefix("/article/")?.parse().ok()
+}
+
+/// How many articles of a host were asked for, and how often the least asked of the first hundred was.
+fn articles(site: &Site, host: &str) -> (usize, u64) {
+    let asked = site.asked();
+    let of_host = asked
+        .iter()
+        .filter_map(|(page, count)| number_of(page.strip_prefix(host)?).map(|number| (number, *count)));
+    let counts: std::collections::BTreeMap<usize, u64> = of_host.collect();
+    let least = counts.range(1..=100).map(|(_, count)| *count).min().unwrap_or(0);
+    (counts.len(), least)
+}
+
+#[track_caller]
+fn wait(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn new_numbered_pages_are_fetched_however_often_the_old_ones_were() {
+    let count = Arc::new(AtomicUsize::new(100));
+    let (shown, served) = (count.clone(), AtomicUsize::new(0));
+    let site = Site::start(move |_, path| {
+        // Never the same bytes twice, so that each visit brings the page anew; its text stays.
+        let nonce = format!("<!-- {} -->", served.fetch_add(1, Ordering::SeqCst));
+        let shown = shown.load(Ordering::SeqCst);
+        match (path, number_of(path)) {
+            ("/", _) => {
+                let links = (1..=shown).map(|n| format!("<a href='/article/{n}'>Article {n}</a> "));
+                SiteReply::html(format!("{nonce}<title>Home</title>{}", links.collect::<String>()))
+            }
+            (_, Some(number)) => SiteReply::html(nonce + &article(number)),
+            _ => SiteReply::missing(),
+        }
+    });
+    let data = Data::new();
+    data.configure(
+        "[crawl]\nrevisit = 'interval'\nrevisit_min = '500ms'\nrevisit_first = '500ms'\nrevisit_max = '1s'\n",
+    );
+    let mut arguments = site.flags(&["site.test"]);
+    arguments.push("http://site.test/".to_string());
+    let mut farol = Farol::start(&data, "up", &arguments);
+    // As many visits as would make half of all pages copies, were a page a copy of itself.
+    wait("three visits to each page", || articles(&site, "site.test") >= (100, 3));
+    count.store(200, Ordering::SeqCst);
+    wait("the second hundred", || articles(&site, "site.test").0 == 200);
+    farol.wait_for("the second hundred in the index", |status| {
+        status["index"]["documents"].as_u64() >= Some(201)
+    });
+    farol.interrupt();
+    // After a restart, every page is one that was visited before.
+    let farol = Farol::start(&data, "up", &arguments);
+    let visits = articles(&site, "site.test").1;
+    wait("two more visits", || articles(&site, "site.test").1 >= visits + 2);
+    count.store(300, Ordering::SeqCst);
+    wait("the third hundred", || articles(&site, "site.test").0 == 300);
+    farol.interrupt();
+}
+
+#[test]
+fn a_mirror_that_is_crawled_first_does_not_keep_its_original_out() {
+    let site = Site::start(|host, path| match (path, number_of(path)) {
+        ("/", _) => {
+            let links = (1..=150).map(|n| format!("<a href='/article/{n}'>Article {n}</a> "));
+            SiteReply::html(format!("<title>Home of {host}</title>{}", links.collect::<String>()))
+        }
+        (_, Some(number)) => SiteReply::html(article(number)),
+        _ => SiteReply::missing(),
+    });
+    let data = Data::new();
+    let flags = site.flags(&["mirror.test", "original.test"]);
+    for host in ["mirror.test", "original.test"] {
+        let mut arguments = flags.clone();
+        arguments.extend([format!("http://{host}/"), "--index".to_string()]);
+        Farol::start(&data, "crawl", &arguments).finish();
+        assert_eq!(articles(&site, host).0, 150, "{host}");
+    }
+    let hits = |query: &str| -> Vec<String> {
+        let found: serde_json::Value =
+            serde_json::from_str(&data.run_well(&["search", query, "--json"])).unwrap();
+        let hits = found["hits"].as_array().unwrap();
+        hits.iter().map(|hit| hit["url"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(hits("unique149x site:original.test"), ["http://original.test/article/149"]);
+    assert_eq!(hits("unique149x site:mirror.test"), ["http://mirror.test/article/149"]);
+    assert_eq!(hits("unique149x").len(), 1, "one of the copies is shown");
+}
