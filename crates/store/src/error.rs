@@ -2,6 +2,9 @@
 
 use std::io;
 
+/// The system could not read from the medium.
+const EIO: i32 = 5;
+
 /// Why a store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -38,6 +41,17 @@ impl Error {
                 if matches!(source.kind(), io::ErrorKind::Interrupted | io::ErrorKind::TimedOut))
     }
 
+    /// Whether a file is not as it was written, or gone: reading it again will not help, repairing what it belongs to does.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Error::Damaged { .. } | Error::Torn { .. } | Error::NotOurs { .. } => true,
+            Error::Io { source, .. } => {
+                source.kind() == io::ErrorKind::NotFound || source.raw_os_error() == Some(EIO)
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn io(action: &'static str, file: &str) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { action, file: file.to_string(), source }
     }
@@ -64,5 +78,8 @@ mod tests {
         assert!(full.is_disk_full() && full.is_transient());
         assert!(!broken.is_disk_full() && !broken.is_transient());
         assert!(!Error::Poisoned { store: "the archive" }.is_transient());
+        let gone = Error::io("read", "x")(io::ErrorKind::NotFound.into());
+        let unreadable = Error::io("read", "x")(io::Error::from_raw_os_error(EIO));
+        assert!(gone.is_damage() && unreadable.is_damage() && !full.is_damage() && !broken.is_damage());
     }
 }

@@ -112,8 +112,8 @@ pub trait UrlStore: Send {
     /// [`Timestamp::EPOCH`] where it has one already, `None` where all are leased or nothing waits.
     fn next_host_due(&mut self) -> Option<Timestamp>;
 
-    /// What is known of a URL; `None` where it is not known. Depth and due time of one in flight may be as
-    /// they were when it was drawn.
+    /// What is known of a URL; `None` where it is not known, or what was known of its host is damaged. Depth
+    /// and due time of one in flight may be as they were when it was drawn.
     fn get(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error>;
 
     /// Whether the URL is surely known. "No" may be wrong: only [`get`](UrlStore::get) knows, and takes

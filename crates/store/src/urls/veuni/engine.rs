@@ -17,6 +17,7 @@ use super::{VeuniOptions, prefetch};
 use crate::Error;
 use crate::urls::{Found, Visit};
 use farol_base::disk::Disk;
+use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, HostHash, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -60,6 +61,8 @@ pub struct Engine {
     pub(super) now: Timestamp,
     /// Why the last background job failed, until the next may be tried.
     pub(super) last_error: Option<Error>,
+    /// Numbers of buckets that look-ups could not read, until the next flush takes notice.
+    pub(super) failed_reads: Mutex<Vec<(u32, Error)>>,
 }
 
 impl Engine {

@@ -11,8 +11,20 @@ use crate::urls::{Counts, HostCounts, Record, Walk};
 use farol_base::{CanonicalUrl, Host};
 
 impl Engine {
-    /// What is known of a URL: its bucket's entry with all pending deltas applied.
+    /// What is known of a URL, as far as it can be read. Damage that is found here is told at the next flush.
     pub fn get(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error> {
+        let bucket = &self.buckets[self.bucket_of(url.host_hash())];
+        match self.read(url) {
+            Err(error) if error.is_damage() => {
+                self.failed_reads.lock().push((bucket.number, error));
+                Ok(None)
+            }
+            result => result,
+        }
+    }
+
+    /// A bucket's entry with all pending deltas applied.
+    fn read(&self, url: &CanonicalUrl) -> Result<Option<Record>, Error> {
         let (host, path) = split(url);
         let hash = url.host_hash();
         let bucket = &self.buckets[self.bucket_of(hash)];

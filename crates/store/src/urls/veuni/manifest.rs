@@ -16,7 +16,7 @@ use farol_base::disk::Disk;
 use std::fmt::Write;
 
 const FILE: &str = "blocks";
-const NEW_FILE: &str = "blocks.new";
+pub const NEW_FILE: &str = "blocks.new";
 const VERSION: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,40 +29,66 @@ pub struct ManifestEntry {
     pub rebuilding: bool,
 }
 
-/// Reads the list and the next free number; a store that has none yet is one empty bucket.
-pub fn read(disk: &dyn Disk) -> Result<(Vec<ManifestEntry>, u32), Error> {
-    let Some(len) = disk.len(FILE).map_err(Error::io("look at", FILE))? else {
-        return Ok((
-            vec![ManifestEntry {
-                number: 0,
-                generation: 0,
-                from: HostHash(0),
-                has_file: false,
-                rebuilding: false,
-            }],
-            1,
-        ));
-    };
+/// Reads the list and the next free number.
+///
+/// A store that is just beginning is one empty bucket, and is listed at once: where there are files of a store but no
+/// list, the list was lost.
+pub fn open(disk: &dyn Disk) -> Result<(Vec<ManifestEntry>, u32), Error> {
+    if let Some(listed) = read(disk)? {
+        return Ok(listed);
+    }
+    let names = disk.list().map_err(Error::io("list", "the folder of the URL store"))?;
+    if names.iter().any(|name| is_listed(name) || name.starts_with("log-")) {
+        return Err(damaged("it is missing, and only it tells which files make up the store"));
+    }
+    let first =
+        ManifestEntry { number: 0, generation: 0, from: HostHash(0), has_file: false, rebuilding: false };
+    write(disk, std::slice::from_ref(&first), 1)?;
+    Ok((vec![first], 1))
+}
+
+/// Whether a file is one of those that the list is about.
+pub fn is_listed(name: &str) -> bool {
+    name.starts_with("block-") || name.starts_with("pending-")
+}
+
+/// Removes all files of a store. The list goes first: without it what is left is damage, not a store.
+pub fn remove_all(disk: &dyn Disk) -> Result<(), Error> {
+    disk.remove(FILE).map_err(Error::io("remove", FILE))?;
+    for name in disk.list().map_err(Error::io("list", "the folder of the URL store"))? {
+        if is_listed(&name) || name.starts_with("log-") || name == NEW_FILE {
+            disk.remove(&name).map_err(Error::io("remove", &name))?;
+        }
+    }
+    Ok(())
+}
+
+fn damaged(what: &str) -> Error {
+    Error::Damaged { file: FILE.to_string(), offset: 0, what: what.to_string() }
+}
+
+fn read(disk: &dyn Disk) -> Result<Option<(Vec<ManifestEntry>, u32)>, Error> {
+    let Some(len) = disk.len(FILE).map_err(Error::io("look at", FILE))? else { return Ok(None) };
     let mut bytes = vec![0; len as usize];
     disk.read_at(FILE, 0, &mut bytes).map_err(Error::io("read", FILE))?;
     let text = String::from_utf8_lossy(&bytes);
-    if let Some(version) = text.strip_prefix("farol-urls ").and_then(|rest| rest.lines().next()?.parse().ok())
+    let body = checked(&text).ok_or_else(|| damaged("the list of buckets does not fit its checksum"))?;
+    // The checksum first: a flipped bit is damage, not another version.
+    if let Some(version) = body.strip_prefix("farol-urls ").and_then(|rest| rest.lines().next()?.parse().ok())
         && version != VERSION
     {
         return Err(Error::Version { file: FILE.to_string(), found: version, known: VERSION });
     }
-    parse(&text).ok_or_else(|| Error::Damaged {
-        file: FILE.to_string(),
-        offset: 0,
-        what: "the list of blocks does not fit its checksum".to_string(),
-    })
+    parse(body).map(Some).ok_or_else(|| damaged("the list of buckets makes no sense"))
 }
 
-fn parse(text: &str) -> Option<(Vec<ManifestEntry>, u32)> {
+/// The list without its checksum, where that fits.
+fn checked(text: &str) -> Option<&str> {
     let (body, crc) = text.strip_suffix('\n')?.rsplit_once("crc ")?;
-    if u32::from_str_radix(crc, 16).ok()? != crc32fast::hash(body.as_bytes()) {
-        return None;
-    }
+    (u32::from_str_radix(crc, 16).ok()? == crc32fast::hash(body.as_bytes())).then_some(body)
+}
+
+fn parse(body: &str) -> Option<(Vec<ManifestEntry>, u32)> {
     let mut lines = body.lines();
     lines.next().filter(|line| *line == format!("farol-urls {VERSION}"))?;
     let next = lines.next()?.strip_prefix("next ")?.parse().ok()?;
@@ -118,7 +144,7 @@ mod tests {
         };
         let buckets = vec![listed(0, 3, HostHash(0)), listed(6, 0, HostHash(1 << 63))];
         write(&mem, &buckets, 7).unwrap();
-        assert_eq!(read(&mem).unwrap(), (buckets, 7));
+        assert_eq!(open(&mem).unwrap(), (buckets, 7));
         let mut bytes = vec![0; mem.len(FILE).unwrap().unwrap() as usize];
         mem.read_at(FILE, 0, &mut bytes).unwrap();
         for at in 0..bytes.len() {
@@ -126,7 +152,21 @@ mod tests {
             let mut other = bytes.clone();
             other[at] ^= 4;
             bad.append(FILE, &other).unwrap();
-            assert!(read(&bad).is_err(), "byte {at}");
+            assert!(matches!(open(&bad), Err(Error::Damaged { .. })), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_missing_is_damage_unless_there_is_nothing_else() {
+        let mem = Mem::new();
+        assert_eq!(open(&mem).unwrap().1, 1);
+        for other in ["block-000000-00000001", "pending-000000-00000000", "log-000000000001"] {
+            let lost = Mem::new();
+            lost.append(other, b"x").unwrap();
+            let error = open(&lost).unwrap_err().to_string();
+            assert!(error.starts_with("blocks is damaged at byte 0: it is missing"), "{error}");
+            remove_all(&lost).unwrap();
+            assert_eq!(open(&lost).unwrap().0.len(), 1);
         }
     }
 }

@@ -154,11 +154,18 @@ impl Veuni {
     /// cannot be read does not keep the store from opening; [`Veuni::damage`] reports it.
     ///
     /// # Errors
-    /// Where the manifest or the WAL cannot be read, are not ours, or are damaged anywhere but at the end.
+    /// Where the manifest or the WAL cannot be read, are not ours, are missing while other files are there, or are damaged
+    /// anywhere but at the end. Where that is damage ([`Error::is_damage`]) no part of the store can be trusted:
+    /// [`Veuni::remove_all`] lets it begin anew, to be filled again from the archive.
     pub fn open(disk: Arc<dyn Disk>, options: VeuniOptions) -> Result<(Veuni, Option<Cut>), Error> {
         let dispatcher = Dispatcher::new(options.clone());
         let (engine, cut) = Engine::open(disk, options)?;
         Ok((Veuni { engine, dispatcher }, cut))
+    }
+
+    /// Removes all files of the store of a folder, so that it can begin anew.
+    pub fn remove_all(disk: &dyn Disk) -> Result<(), Error> {
+        manifest::remove_all(disk)
     }
 
     /// Buckets whose files are damaged, as far as that was noticed.

@@ -14,6 +14,7 @@ use super::wal::{Wal, WalOp};
 use super::{VeuniOptions, manifest};
 use crate::{Cut, Error};
 use farol_base::disk::{Disk, Mem};
+use farol_base::sync::Mutex;
 use farol_base::{HostHash, Timestamp};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ impl Engine {
     /// Opens a folder: reads the manifest, opens the files that it lists, deletes others, and replays the
     /// WAL.
     pub fn open(disk: Arc<dyn Disk>, options: VeuniOptions) -> Result<(Engine, Option<Cut>), Error> {
-        let (listed, next_number) = manifest::read(&*disk)?;
+        let (listed, next_number) = manifest::open(&*disk)?;
         let chunk_pool = ChunkPool::with_limit(memtable_bytes_max(options.memtable_bytes));
         let mut buckets = Vec::with_capacity(listed.len());
         let mut needed: HashSet<String> = HashSet::new();
@@ -37,7 +38,8 @@ impl Engine {
             bucket.is_rebuilding = listed.rebuilding;
             if listed.rebuilding && bucket.damage.is_none() {
                 let (file, what) = (bucket.level0_file(), "a repair was not finished".to_string());
-                bucket.damage = Some(Damage { file, offset: 0, what, hosts: bucket.hosts() });
+                bucket.damage =
+                    Some(Damage { file, offset: 0, what, hosts: bucket.hosts(), is_emptied: true });
             }
             needed.insert(bucket.level0_file());
             open_level0(&mut bucket, &disk)?;
@@ -62,6 +64,7 @@ impl Engine {
             obsolete_files,
             now: Timestamp::EPOCH,
             last_error: None,
+            failed_reads: Mutex::default(),
         };
         engine.rebuild_bucket_index();
         let mut host = String::new();
@@ -70,9 +73,14 @@ impl Engine {
             Ok(())
         })?;
         let flushed_seqno = engine.buckets.iter().map(|bucket| bucket.flushed_seqno).max().unwrap_or(0);
+        // Each file was written after the WAL that it follows from was synced.
+        if wal.next_seqno <= flushed_seqno {
+            let last = wal.next_seqno - 1;
+            let what =
+                format!("it ends with batch {last}, but other files have batches up to {flushed_seqno}");
+            return Err(wal.damaged(what));
+        }
         engine.wal = wal;
-        // Numbers of batches whose segments are deleted are not used again.
-        engine.wal.next_seqno = engine.wal.next_seqno.max(flushed_seqno + 1);
         Ok((engine, cut))
     }
 
@@ -120,7 +128,7 @@ fn open_level0(bucket: &mut Bucket, disk: &Arc<dyn Disk>) -> Result<(), Error> {
     }
     if let Some((offset, what)) = damaged {
         let hosts = bucket.hosts();
-        bucket.damage = Some(Damage { file: name, offset, what: what.to_string(), hosts });
+        bucket.damage = Some(Damage { file: name, offset, what: what.to_string(), hosts, is_emptied: false });
     }
     let flushed = runs.last().map_or(0, |run| run.flushed_seqno);
     bucket.flushed_seqno = bucket.flushed_seqno.max(flushed);
@@ -132,8 +140,7 @@ fn open_level0(bucket: &mut Bucket, disk: &Arc<dyn Disk>) -> Result<(), Error> {
 fn remove_orphans(disk: &dyn Disk, needed: &HashSet<String>) -> Result<(), Error> {
     let names = disk.list().map_err(Error::io("list", "the folder of the URL store"))?;
     for name in names {
-        let is_ours = name.starts_with("block-") || name.starts_with("pending-") || name == "blocks.new";
-        if is_ours && !needed.contains(&name) {
+        if (manifest::is_listed(&name) || name == manifest::NEW_FILE) && !needed.contains(&name) {
             disk.remove(&name).map_err(Error::io("remove", &name))?;
         }
     }

@@ -18,6 +18,8 @@ pub struct Damage {
     pub what: String,
     /// Hosts that stand still.
     pub hosts: u64,
+    /// A repair has emptied the bucket: it waits to be filled again, and nothing more is wrong.
+    pub is_emptied: bool,
 }
 
 impl From<Damage> for Error {
@@ -30,8 +32,11 @@ impl Damage {
     /// What an error says of a file, unless it names another itself.
     pub fn of(error: Error, file: &str, hosts: u64) -> Damage {
         match error {
-            Error::Damaged { file, offset, what } => Damage { file, offset, what, hosts },
-            other => Damage { file: file.to_string(), offset: 0, what: other.to_string(), hosts },
+            Error::Damaged { file, offset, what } => Damage { file, offset, what, hosts, is_emptied: false },
+            other => {
+                let (file, what) = (file.to_string(), other.to_string());
+                Damage { file, offset: 0, what, hosts, is_emptied: false }
+            }
         }
     }
 }

@@ -43,6 +43,7 @@ impl Engine {
     /// Takes in finished jobs, starts those that are due, and stalls the caller where too much is pending.
     pub fn maintain(&mut self, listener: &mut dyn BucketListener) -> Result<(), Error> {
         self.poll_jobs(listener);
+        self.take_failed_reads(listener);
         self.clear_error();
         let in_memory = self.memtable_bytes();
         if in_memory > self.options.memtable_bytes {
@@ -65,6 +66,16 @@ impl Engine {
         }
         self.drop_wal_segments();
         Ok(())
+    }
+
+    /// Buckets that a look-up could not read stand still from now on.
+    fn take_failed_reads(&mut self, listener: &mut dyn BucketListener) {
+        let failed = std::mem::take(&mut *self.failed_reads.lock());
+        for (number, error) in failed {
+            if let Some(at) = self.bucket_numbered(number) {
+                self.on_read_failed(at, error, listener);
+            }
+        }
     }
 
     /// Lets jobs be tried again, a while after one failed.
@@ -163,10 +174,12 @@ impl Engine {
         let bucket = &mut self.buckets[at];
         bucket.backoff = Backoff::from_now(BACKOFF_AFTER_ERROR);
         let (number, hosts) = (bucket.number, bucket.hosts());
-        if let Error::Damaged { file, offset, what } = &error {
-            tracing::error!(bucket = number, hosts, error = %error,
-                "a bucket of the URL store is damaged; its hosts stand still until `farol check --repair`");
-            bucket.damage = Some(Damage { file: file.clone(), offset: *offset, what: what.clone(), hosts });
+        if error.is_damage() {
+            if bucket.damage.is_none() {
+                tracing::error!(bucket = number, hosts, error = %error,
+                    "a bucket of the URL store is damaged; its hosts stand still until `farol check --repair`");
+                bucket.damage = Some(Damage::of(error, &bucket.file_name(), hosts));
+            }
             listener.damaged(number);
         } else {
             tracing::warn!(bucket = number, error = %error, "the URL store waits with a compaction");

@@ -1,8 +1,11 @@
 //! Background threads: some flush memtables to level-0 runs, some compact.
 //!
 //! A flush frees memory, and writes stall when memory is full. A compaction takes seconds. So where there are
-//! several threads one of them only flushes, at a higher priority than those that compact; where there is
-//! one, it flushes first.
+//! several threads one of them only flushes; where there is one, it flushes first.
+//!
+//! INVARIANT: the threads have the caller's priority. The caller waits for them where too much is pending, and
+//! behind programs that keep the processor busy a thread of low priority would make it wait for most of a
+//! minute; no system lets an ordinary user raise a priority again once somebody waits.
 
 use crate::urls::veuni::compaction::scheduler::JobDone;
 use farol_base::sync::{Mutex, wait};
@@ -29,17 +32,6 @@ enum Worker {
     Flushes,
     Compacts,
     Both,
-}
-
-impl Worker {
-    /// How much lower the thread's priority is than the caller's (`nice`).
-    fn niceness(self) -> i32 {
-        match self {
-            Worker::Flushes => 10,
-            Worker::Both => 15,
-            Worker::Compacts => 19,
-        }
-    }
 }
 
 /// Jobs that nobody has begun.
@@ -109,8 +101,6 @@ impl Workers {
         let work = |number: usize| {
             let (queue, finish, role) = (queue.clone(), finish.clone(), role(number));
             let work = move || {
-                // Where the system refuses, nothing changes.
-                let _ = rustix::process::nice(role.niceness());
                 while let Some(work) = queue.next(role) {
                     if finish.send(work()).is_err() {
                         return;

@@ -188,7 +188,7 @@ impl Dispatcher {
     ) -> Result<Option<T>, Error> {
         match result {
             Ok(value) => Ok(Some(value)),
-            Err(error @ Error::Damaged { .. }) => {
+            Err(error) if error.is_damage() => {
                 engine.on_read_failed(at, error, self);
                 Ok(None)
             }

@@ -322,6 +322,52 @@ fn a_repair_that_was_not_finished_is_not_forgotten_when_another_bucket_is_compac
     repair(store, &naive, &range, PAGES);
 }
 
+/// A crawl looks a page up when it has visited it, and must not end because of that.
+#[test]
+fn damage_that_a_look_up_comes_upon_stops_only_its_bucket() {
+    let (mem, naive) = settled();
+    let (file, _, range, hosts) = second_bucket(&mem);
+    for (name, region) in regions(&bytes_of(&mem, &file), hosts) {
+        let bad = with_flip(&mem, &file, (region.start + region.end) / 2);
+        let mut store = open(&bad, small());
+        let (inside, outside): (Vec<_>, Vec<_>) = naive.urls().partition(|url| in_range(&range, url));
+        for url in inside {
+            store.get(url).unwrap();
+        }
+        same(&store, &naive, outside.into_iter().cloned());
+        store.flush().unwrap();
+        assert_eq!(store.damage().len(), 1, "{name}");
+        visit_all(&mut store, waiting_outside(&naive, &range), 50);
+    }
+}
+
+/// Whatever is lost of the list or of the WAL, the store does not open as if it were whole, and can begin anew.
+#[test]
+fn a_lost_or_damaged_list_or_log_is_told_and_the_store_begins_anew() {
+    let (mem, _) = settled();
+    let log = mem.list().unwrap().into_iter().rfind(|name| name.starts_with("log-")).unwrap();
+    for file in ["blocks", &log] {
+        let whole = bytes_of(&mem, file);
+        let flipped = (0..whole.len()).map(|at| {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            Some(bytes)
+        });
+        let cut = (0..whole.len()).map(|len| Some(whole[..len].to_vec()));
+        for bytes in flipped.chain(cut).chain([None]) {
+            let bad = mem.fork();
+            bad.remove(file).unwrap();
+            if let Some(bytes) = &bytes {
+                bad.append(file, bytes).unwrap();
+            }
+            let error = Veuni::open(Arc::new(bad.clone()), small()).err().unwrap();
+            assert!(matches!(error, Error::Damaged { .. }), "{file} {bytes:?}: {error}");
+            Veuni::remove_all(&bad).unwrap();
+            assert_eq!(open(&bad, small()).counts().known, 0);
+        }
+    }
+}
+
 #[test]
 fn damage_that_is_found_while_a_job_is_under_way_leaves_the_job_its_memtable() {
     let mut store = open(&Mem::new(), options());

@@ -46,6 +46,13 @@ impl Wal {
         self.segments.last().map_or(0, |segment| segment.len)
     }
 
+    /// Damage at the end of it.
+    pub fn damaged(&self, what: String) -> Error {
+        let last = self.segments.last();
+        let (file, offset) = last.map_or(("log".to_string(), 0), |last| (last.file.clone(), last.len));
+        Error::Damaged { file, offset, what }
+    }
+
     /// Fails where an append failed and could not be undone.
     pub fn check_usable(&self) -> Result<(), Error> {
         if self.poisoned { Err(Error::Poisoned { store: "the URL store" }) } else { Ok(()) }

@@ -51,19 +51,20 @@ pub fn header(first: u64, watermark: PagePosition) -> Vec<u8> {
 }
 
 pub fn read_header(file: &str, head: &[u8; HEADER_BYTES]) -> Result<(u64, PagePosition), Error> {
-    if &head[..8] != MAGIC {
-        return Err(Error::NotOurs { file: file.to_string() });
-    }
-    let version = u32::from_le_bytes(std::array::from_fn(|i| head[8 + i]));
-    if version != VERSION {
-        return Err(Error::Version { file: file.to_string(), found: version, known: VERSION });
-    }
+    // The checksum first: a flipped bit is damage, not another version.
     if crc32fast::hash(&head[..HEADER_BYTES - 4]).to_le_bytes() != head[HEADER_BYTES - 4..] {
         return Err(Error::Damaged {
             file: file.to_string(),
             offset: 0,
             what: "its header does not fit".to_string(),
         });
+    }
+    if &head[..8] != MAGIC {
+        return Err(Error::NotOurs { file: file.to_string() });
+    }
+    let version = u32::from_le_bytes(std::array::from_fn(|i| head[8 + i]));
+    if version != VERSION {
+        return Err(Error::Version { file: file.to_string(), found: version, known: VERSION });
     }
     let first = u64::from_le_bytes(std::array::from_fn(|i| head[12 + i]));
     let file_number = u32::from_le_bytes(std::array::from_fn(|i| head[20 + i]));
