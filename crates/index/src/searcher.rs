@@ -12,14 +12,14 @@ use crate::plan::Plan;
 use crate::rank::links::SegmentHosts;
 use crate::rank::{self, Ranks};
 use crate::schema::{self, Fields};
-use crate::shard::{open_index, reader_of};
+use crate::shard::{last_commit, open_index, reader_of};
 use crate::snippet::Highlighter;
 use crate::stored::StoredDocument;
 use crate::vocabulary::{Vocabulary, VocabularySlot};
 use crate::{matching, spell, suggest};
 use farol_base::query::{Answer, Hit, Request};
 use farol_base::sync::RwLock;
-use farol_base::{CanonicalUrl, Document, Language, PageId};
+use farol_base::{CanonicalUrl, Document, Language, PageId, PagePosition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -281,6 +281,11 @@ impl Searcher {
             return Err(Error::Damaged { what: format!("it counts {documents} pages and holds {pages}") });
         }
         Ok(pages)
+    }
+
+    /// The position up to which stored pages had been taken in at the last commit.
+    pub fn watermark(&self) -> Result<PagePosition, Error> {
+        last_commit(&self.shared.index).map(|(_, watermark)| watermark)
     }
 
     /// The URLs of all pages of the commit that is visible now, in no special order.

@@ -87,9 +87,10 @@ impl Shard {
             TantivyError::LockFailure(LockError::LockBusy, _) => Error::Locked { dir: dir.to_path_buf() },
             error => Error::Engine { doing: "be opened for writing", source: Box::new(error) },
         })?;
+        // Only now: while another process has the lock they may be its own.
+        remove_unfinished(dir)?;
         writer.set_merge_policy(Box::new(merge_policy()));
-        let meta = index.load_metas().map_err(Error::engine("read its list of segments"))?;
-        let watermark = meta.payload.as_deref().map_or(Ok(PagePosition::default()), parse_watermark)?;
+        let (generation, watermark) = last_commit(&index)?;
         let reader = reader_of(&index, options.cached_blocks)?;
         let shared = Shared::new(dir, index, reader, fields)?;
         Ok(Shard {
@@ -98,7 +99,7 @@ impl Shard {
             fields,
             pretokenizer: Pretokenizer::default(),
             watermark,
-            generation: meta.opstamp,
+            generation,
             changed: false,
             waiting_bytes: 0,
             waiting_bytes_max: WAITING_BYTES_MAX,
@@ -180,6 +181,16 @@ impl Shard {
     }
 }
 
+/// Removes files that a killed process was writing: tantivy writes them as `.tmp…` and renames them when whole.
+fn remove_unfinished(dir: &Path) -> Result<(), Error> {
+    for entry in std::fs::read_dir(dir).map_err(file_error("could not list", dir))?.flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(b".tmp") {
+            std::fs::remove_file(entry.path()).map_err(file_error("could not remove", &entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Small segments are merged eagerly, so that a crawl which commits every two seconds leaves few behind;
 /// a segment is also rewritten once a third of it is deleted.
 fn merge_policy() -> LogMergePolicy {
@@ -238,6 +249,13 @@ pub(crate) fn reader_of(index: &Index, cached_blocks: usize) -> Result<IndexRead
         .map_err(Error::engine("be opened for reading"))
 }
 
+/// Stamp and watermark of the last commit.
+pub(crate) fn last_commit(index: &Index) -> Result<(u64, PagePosition), Error> {
+    let meta = index.load_metas().map_err(Error::engine("read its list of segments"))?;
+    let watermark = meta.payload.as_deref().map_or(Ok(PagePosition::default()), parse_watermark)?;
+    Ok((meta.opstamp, watermark))
+}
+
 fn file_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     let path: PathBuf = path.to_path_buf();
     move |source| Error::File { doing, path, source }
@@ -277,6 +295,16 @@ mod tests {
         test.shard.commit(PagePosition::default()).unwrap();
         assert_eq!((test.ask("round1").total, test.ask("round2").total, test.ask("last").total), (0, 6, 1));
         assert_eq!(test.searcher().verify().unwrap(), 7);
+    }
+
+    #[test]
+    fn what_a_killed_process_was_writing_is_removed_at_the_next_opening() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Shard::open(dir.path(), ShardOptions::default()).unwrap());
+        std::fs::write(dir.path().join(".tmpAbC123"), "half").unwrap();
+        drop(Shard::open(dir.path(), ShardOptions::default()).unwrap());
+        assert!(!dir.path().join(".tmpAbC123").exists());
+        assert!(dir.path().join("meta.json").exists());
     }
 
     #[test]
