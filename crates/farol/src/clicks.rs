@@ -36,8 +36,11 @@ impl ClickCounts {
         }
         let old: Vec<(Table, &str, &[u8])> =
             old.iter().map(|key| (Table::Clicks, key.as_str(), &b""[..])).collect();
-        if !old.is_empty() {
-            tables.put(&old)?;
+        // Where they cannot be removed now (a full disk, say), they are next time.
+        if !old.is_empty()
+            && let Err(error) = tables.put(&old)
+        {
+            tracing::debug!(error = %format!("{error:#}"), "clicks that have faded stay for now");
         }
         let inner = ClicksInMemory { clicks, unwritten: HashMap::new(), written: Instant::now() };
         Ok(ClickCounts { tables, inner: Mutex::new(inner) })

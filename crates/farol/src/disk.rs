@@ -22,15 +22,25 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Does work that needs room on the disk, again and again until there is room: nothing that was fetched is lost.
+/// What hears of a full disk, and answers whether to wait for room.
+pub type OnFullDisk = Box<dyn Fn(&str) -> bool + Send>;
+
+/// Does work that needs room on the disk, again and again until there is room: nothing that was fetched is
+/// lost.
 ///
-/// While the disk is full, `tell` hears about once a second that there is no room for `what`. Other errors are returned at
-/// once.
-pub fn until_room<T>(what: &str, tell: impl Fn(&str), mut work: impl FnMut() -> Result<T>) -> Result<T> {
+/// While the disk is full, `tell` hears about once a second that there is no room for `what`, and answers
+/// whether to wait on; where not, and for other errors, the error is returned at once.
+pub fn until_room<T>(
+    what: &str,
+    tell: impl Fn(&str) -> bool,
+    mut work: impl FnMut() -> Result<T>,
+) -> Result<T> {
     loop {
         match work() {
-            Err(error) if is_full(&error) => {
-                tell(&format!("no room for {what}: {error:#}; make room and crawling goes on"));
+            Err(error)
+                if is_full(&error)
+                    && tell(&format!("no room for {what}: {error:#}; make room and crawling goes on")) =>
+            {
                 std::thread::sleep(RETRY_EVERY);
             }
             result => return result,
@@ -39,7 +49,7 @@ pub fn until_room<T>(what: &str, tell: impl Fn(&str), mut work: impl FnMut() -> 
 }
 
 /// Whether room on the disk would help.
-fn is_full(error: &anyhow::Error) -> bool {
+pub fn is_full(error: &anyhow::Error) -> bool {
     let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
     io.is_some_and(|io| {
         matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
@@ -57,7 +67,10 @@ mod tests {
         let (told, mut tries) = (RefCell::new(Vec::new()), 0);
         let done = until_room(
             "pages",
-            |message| told.borrow_mut().push(message.to_string()),
+            |message| {
+                told.borrow_mut().push(message.to_string());
+                true
+            },
             || {
                 tries += 1;
                 match tries {
@@ -71,6 +84,12 @@ mod tests {
         assert_eq!(told.len(), 1);
         assert!(told[0].starts_with("no room for pages: cannot write"), "{told:?}");
         assert!(told[0].ends_with("make room and crawling goes on"), "{told:?}");
+    }
+
+    #[test]
+    fn whoever_must_stop_does_not_wait_for_room() {
+        let full = || -> Result<()> { Err(Error::from(ErrorKind::StorageFull).into()) };
+        assert!(is_full(&until_room("pages", |_| false, full).unwrap_err()));
     }
 
     #[test]

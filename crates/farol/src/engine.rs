@@ -11,7 +11,7 @@ use crate::roles::control::{Control, Watched};
 use crate::roles::crawler::Crawler;
 use crate::roles::front::{self, LiveEngine, ResultCache};
 use crate::roles::indexer::{Indexer, Sources};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use farol_base::{CanonicalUrl, Clock, SystemClock};
 use farol_index::ShardOptions;
 use std::net::SocketAddr;
@@ -53,7 +53,16 @@ impl Running {
         let lock = folder.lock()?;
         let fabric = Fabric::local(&folder.tables())?;
         let opened = crate::archive::open(&folder, &config, fabric.clone(), roles.index)?;
-        let (links, archive, notes) = (opened.links.clone(), opened.archive.reader(), opened.notes.clone());
+        let (links, archive, mut notes) =
+            (opened.links.clone(), opened.archive.reader(), opened.notes.clone());
+        // Searching needs no room; crawling without room would only fall further behind.
+        let crawls = roles.crawl && !opened.is_behind;
+        if opened.is_behind && !roles.serve {
+            anyhow::bail!("{}", notes.join("; "));
+        }
+        if roles.crawl && !crawls {
+            notes.push("search goes on, crawling does not begin".to_string());
+        }
         let indexer = match roles.index {
             true => Some(Indexer::start(Sources {
                 dir: folder.index(),
@@ -71,7 +80,7 @@ impl Running {
         };
         let last_snapshot = opened.snapshot()?;
         let clicks = opened.followers.clicks.clone();
-        let crawler = match roles.crawl {
+        let crawler = match crawls {
             true => Some(Crawler::start(opened, &folder, config.clone(), seeds, roles.ends_when_done)?),
             false => None,
         };
@@ -135,7 +144,9 @@ impl Running {
         let token = admin_key::draw(self.folder.path(), &self.config)?;
         let settings = front::settings(&self.config, token, self.crawler.is_some());
         tokio::spawn(farol_front::serve(listener, engine.clone(), settings));
-        self.folder.announce(address).context("cannot note the address in the data folder")?;
+        if let Err(error) = self.folder.announce(address) {
+            tracing::warn!("other commands will not find this engine: {error:#}");
+        }
         Ok(Some(address))
     }
 
@@ -174,7 +185,13 @@ impl Running {
         drop(self.control.take());
         let crawled = self.crawler.take().map_or(Ok(()), Crawler::stop);
         let indexed = self.indexer.take().map_or(Ok(()), Indexer::stop);
-        let clicked = self.engine.as_ref().map_or(Ok(()), |engine| engine.clicks.flush());
+        let clicked = match self.engine.as_ref().map_or(Ok(()), |engine| engine.clicks.flush()) {
+            Err(error) if crate::disk::is_full(&error) => {
+                tracing::warn!("the last clicks are lost: {error:#}");
+                Ok(())
+            }
+            result => result,
+        };
         crawled.and(indexed).and(clicked)
     }
 }

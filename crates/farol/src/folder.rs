@@ -13,13 +13,20 @@
 //!   index/         the searchable shard
 //!   tables.redb    hosts and their robots.txt, orders of the operator, clicks, watermarks
 //! ```
+//! The folder is made for its owner only (mode 0700): it may hold pages of an intranet.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Format that this version reads and writes.
 const FORMAT: u32 = 1;
+/// What stands before the number of the format.
+const MARKER: &str = "farol data folder, format ";
+/// Room for the longest address; always written whole.
+const OVERWRITTEN_BYTES: usize = 128;
 
 /// A data folder that may be read.
 #[derive(Clone, Debug)]
@@ -35,8 +42,8 @@ pub struct FolderLock {
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // Nobody listens any more; a file that stays behind is overwritten by the next run.
-        let _ = std::fs::remove_file(&self.running);
+        // Nobody listens any more; what stays behind is overwritten by the next run.
+        let _ = overwrite(&self.running, "{}");
     }
 }
 
@@ -45,6 +52,7 @@ impl Folder {
     pub fn open(path: &Path) -> Result<Folder> {
         let folder = Folder { path: path.to_path_buf() };
         if !folder.marker().exists() {
+            folder.refuse_unmarked()?;
             bail!(
                 "{} is not a Farol data folder; name one with --data, or run `farol up URL` to begin one",
                 path.display()
@@ -61,7 +69,10 @@ impl Folder {
             folder.check_format()?;
             return Ok(folder);
         }
-        std::fs::create_dir_all(path).with_context(|| {
+        folder.refuse_unmarked()?;
+        let mut private = std::fs::DirBuilder::new();
+        private.recursive(true).mode(0o700);
+        private.create(path).with_context(|| {
             format!("cannot make the data folder {}; choose another with --data", path.display())
         })?;
         let mut entries = std::fs::read_dir(path).with_context(|| {
@@ -79,10 +90,46 @@ impl Folder {
                 name
             );
         }
-        std::fs::write(folder.marker(), format!("farol data folder, format {FORMAT}\n")).with_context(
-            || format!("cannot write to {}; choose another folder with --data", path.display()),
-        )?;
+        folder.write_marker()?;
         Ok(folder)
+    }
+
+    /// Opens a folder whose marker is lost or damaged, and writes it again, where the folder is ours by what is in it.
+    pub fn open_and_mend(path: &Path) -> Result<(Folder, bool)> {
+        let folder = Folder { path: path.to_path_buf() };
+        let text = std::fs::read(folder.marker()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        if !folder.has_our_files() || format_of(&text).is_some() {
+            return Ok((Folder::open(path)?, false));
+        }
+        folder.write_marker()?;
+        Ok((folder, true))
+    }
+
+    fn write_marker(&self) -> Result<()> {
+        std::fs::write(self.marker(), format!("{MARKER}{FORMAT}\n")).with_context(|| {
+            format!("cannot write to {}; choose another folder with --data", self.path.display())
+        })
+    }
+
+    fn has_our_files(&self) -> bool {
+        self.pages().is_dir() && self.tables().is_file()
+    }
+
+    /// A folder that is ours by all but its marker has lost it.
+    fn refuse_unmarked(&self) -> Result<()> {
+        anyhow::ensure!(
+            !self.has_our_files(),
+            "{} is missing; run `farol check --repair` to have it written again",
+            self.marker().display()
+        );
+        Ok(())
+    }
+
+    /// The folder's mode, where others on this machine may look into it.
+    pub fn is_open_to_others(&self) -> Option<u32> {
+        let mode = std::fs::metadata(&self.path).ok()?.permissions().mode() & 0o777;
+        (mode & 0o077 != 0).then_some(mode)
     }
 
     /// Takes the right to write; fails at once when another process has it.
@@ -107,7 +154,7 @@ impl Folder {
 
     /// Tells other processes where this one listens.
     pub fn announce(&self, listen: std::net::SocketAddr) -> Result<()> {
-        std::fs::write(self.running(), serde_json::json!({ "listen": listen.to_string() }).to_string())
+        overwrite(&self.running(), &serde_json::json!({ "listen": listen.to_string() }).to_string())
             .context("cannot write to the data folder")
     }
 
@@ -157,10 +204,10 @@ impl Folder {
     }
 
     fn check_format(&self) -> Result<()> {
-        let text = std::fs::read_to_string(self.marker())
+        let text = std::fs::read(self.marker())
             .with_context(|| format!("cannot read {}", self.marker().display()))?;
-        let format: Option<u32> = text.trim().rsplit(' ').next().and_then(|number| number.parse().ok());
-        match format {
+        let text = String::from_utf8_lossy(&text);
+        match format_of(&text) {
             Some(FORMAT) => Ok(()),
             Some(other) if other > FORMAT => bail!(
                 "{} was written by a newer Farol (format {other}, this one reads {FORMAT}); use that version",
@@ -172,9 +219,24 @@ impl Folder {
                 self.path.display(),
                 self.path.display()
             ),
-            None => bail!("{} is damaged: it names no format", self.marker().display()),
+            None => bail!(
+                "{} is damaged; run `farol check --repair` to have it written again",
+                self.marker().display()
+            ),
         }
     }
+}
+
+/// What the marker says: its text with the number of the format.
+fn format_of(text: &str) -> Option<u32> {
+    text.trim_end().strip_prefix(MARKER)?.parse().ok()
+}
+
+/// Writes a short text over what a file had. Unlike a new file that needs no room on the disk.
+fn overwrite(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    file.write_all(format!("{text:<OVERWRITTEN_BYTES$}").as_bytes())?;
+    file.set_len(OVERWRITTEN_BYTES.max(text.len()) as u64)
 }
 
 #[cfg(test)]
@@ -196,6 +258,32 @@ mod tests {
         drop(lock);
         assert!(!folder.is_locked() && folder.listening().is_none());
         folder.lock().unwrap();
+        assert_eq!(folder.is_open_to_others(), None);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(folder.is_open_to_others(), Some(0o755));
+    }
+
+    #[test]
+    fn a_lost_or_damaged_marker_is_told_and_written_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_or_create(dir.path()).unwrap();
+        std::fs::create_dir(folder.pages()).unwrap();
+        std::fs::write(folder.tables(), "").unwrap();
+        for text in
+            [None, Some(""), Some("farol data folder, formax 1\n"), Some("farol data folder, format q\n")]
+        {
+            std::fs::remove_file(folder.marker()).unwrap();
+            if let Some(text) = text {
+                std::fs::write(folder.marker(), text).unwrap();
+            }
+            for open in [Folder::open, Folder::open_or_create] {
+                let error = format!("{:#}", open(dir.path()).unwrap_err());
+                assert!(error.contains("farol check --repair"), "{text:?}: {error}");
+            }
+            assert!(Folder::open_and_mend(dir.path()).unwrap().1);
+            assert!(!Folder::open_and_mend(dir.path()).unwrap().1);
+            Folder::open(dir.path()).unwrap();
+        }
     }
 
     #[test]

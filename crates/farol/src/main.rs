@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     log(cli.verbose);
     process::allow_many_files();
+    process::keep_private();
     match cli::run(cli) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,

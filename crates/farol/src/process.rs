@@ -20,6 +20,11 @@ pub fn be_nice() {
     let _ = rustix::process::setpriority_process(Some(thread), 10);
 }
 
+/// Lets nobody else on this machine read what this process writes.
+pub fn keep_private() {
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+}
+
 /// Allows as many open files as the system lets us have: each connection is one.
 pub fn allow_many_files() {
     let now = getrlimit(Resource::Nofile);

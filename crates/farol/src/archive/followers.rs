@@ -4,6 +4,7 @@
 //! read again after a crash; applying something twice changes nothing.
 
 use super::change::change_of;
+use super::confirmed;
 use super::hosts::Hosts;
 use super::interpret::{Interpreted, PageOutcome};
 use super::linker::Linker;
@@ -12,7 +13,7 @@ use super::scope::{Judged, Scope};
 use super::shapes::Shapes;
 use crate::clicks::ClickCounts;
 use crate::config::Config;
-use crate::disk::until_room;
+use crate::disk::{OnFullDisk, until_room};
 use crate::fabric::{Change, Fabric};
 use crate::operator::OperatorState;
 use anyhow::Result;
@@ -21,7 +22,7 @@ use farol_base::{CanonicalUrl, Clock, ContentHash, Host, PageId, PagePosition, S
 use farol_frontier::trap::{TrapRules, TrapVerdict};
 use farol_links::{Links, OutLink};
 use farol_parse::robots::Robots;
-use farol_store::pages::ArchiveReader;
+use farol_store::pages::{Archive, ArchiveReader};
 use farol_store::urls::{Found, Record, State, UrlStore, Visit, VisitOutcome};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,8 +39,8 @@ pub struct Followers {
     pub revisits: Revisits,
     pub clicks: Arc<ClickCounts>,
     pub fabric: Fabric,
-    /// Called about once a second while the disk is full.
-    pub on_full_disk: Box<dyn Fn(&str) + Send>,
+    /// Called about once a second while the disk is full; at first nobody waits for room.
+    pub on_full_disk: OnFullDisk,
     /// The time, as far as judging links is concerned; set by the caller before it writes.
     pub now: Timestamp,
     /// While damaged parts of the URL store are built anew: only hosts with these hashes.
@@ -121,7 +122,7 @@ impl Followers {
             revisits: Revisits::new(config),
             clicks: Arc::new(ClickCounts::open(fabric.tables.clone(), now)?),
             fabric,
-            on_full_disk: Box::new(|message| tracing::warn!("{message}")),
+            on_full_disk: Box::new(|_| false),
             now,
             only: None,
             operator,
@@ -329,6 +330,14 @@ impl Followers {
             self.fabric.changes.send(Change::Upto(upto))?;
         }
         Ok(())
+    }
+
+    /// Writes what is remembered of hosts, as of the archive's end, which is synced; and how long its files are.
+    pub fn confirm(&mut self, archive: &Archive) -> Result<()> {
+        if archive.end().file != self.hosts.watermark().file {
+            confirmed::note(&*self.fabric.tables, &archive.lengths()?)?;
+        }
+        self.hosts.write(archive.end())
     }
 
     fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, rules: Robots, wanted: FollowerSet) -> Result<()> {

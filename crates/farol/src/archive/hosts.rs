@@ -89,7 +89,8 @@ pub struct Hosts {
     watermark: PagePosition,
 }
 
-const MARK: &str = "hosts";
+/// Among the marks: how far hosts have taken the archive in.
+pub(super) const MARK: &str = "hosts";
 
 impl Hosts {
     pub fn open(tables: Arc<dyn Tables>, agent: &str) -> Result<Hosts> {

@@ -3,7 +3,7 @@
 //! Everything is done in the order in which it was given, by one thread. The link graph follows the archive with a
 //! watermark of its own, so that it may be a little behind; what a crash takes of it is read again.
 
-use crate::disk::until_room;
+use crate::disk::{OnFullDisk, until_room};
 use anyhow::{Result, anyhow};
 use farol_base::sync::Mutex;
 use farol_base::{HostHash, PageId, PagePosition};
@@ -32,9 +32,6 @@ enum LinkJob {
     Sync(SyncSender<()>),
 }
 
-/// Hears of a full disk.
-type Tell = Box<dyn Fn(&str) + Send>;
-
 /// The thread that writes links.
 pub struct Linker {
     pub links: Arc<Mutex<Links>>,
@@ -49,7 +46,8 @@ struct LinkerShared {
     ranks: Mutex<Arc<RankTable>>,
     /// What went wrong, until somebody hears of it.
     trouble: Mutex<Option<anyhow::Error>>,
-    on_full_disk: Mutex<Option<Tell>>,
+    /// `None`: nobody waits for room.
+    on_full_disk: Mutex<Option<OnFullDisk>>,
 }
 
 impl Linker {
@@ -67,8 +65,8 @@ impl Linker {
         Ok(Linker { links, give: Some(give), thread: Some(thread), shared })
     }
 
-    /// Says whom to tell, about once a second, while the disk is full.
-    pub fn on_full_disk(&self, tell: Tell) {
+    /// Says whom to tell, about once a second, while the disk is full. Until then a full disk is not waited for.
+    pub fn on_full_disk(&self, tell: OnFullDisk) {
         *self.shared.on_full_disk.lock() = Some(tell);
     }
 
@@ -137,11 +135,7 @@ impl LinkerShared {
 }
 
 fn work(links: &Mutex<Links>, jobs: &Receiver<LinkJob>, shared: &LinkerShared) -> Result<()> {
-    let tell = |message: &str| {
-        if let Some(tell) = &*shared.on_full_disk.lock() {
-            tell(message);
-        }
-    };
+    let tell = |message: &str| shared.on_full_disk.lock().as_ref().is_some_and(|tell| tell(message));
     while let Ok(job) = jobs.recv() {
         until_room("links", tell, || Ok(once(links, &job, shared)?))?;
     }

@@ -8,6 +8,7 @@
 //! INVARIANT: reading an answer live and reading it again from the archive come to the same.
 
 pub mod change;
+pub mod confirmed;
 pub mod followers;
 pub mod hosts;
 pub mod interpret;
@@ -22,4 +23,4 @@ mod shapes;
 
 pub use followers::{ArchivedVisit, FollowerSet, Followers};
 pub use interpret::Interpreter;
-pub use open::{Opened, open, open_urls};
+pub use open::{Opened, is_damage, open, open_links, open_urls};

@@ -1,20 +1,23 @@
 //! Opens a data folder: the archive, and all that follows it brought up to its end.
 
+use super::confirmed::{self, Confirmed};
 use super::followers::Followers;
 use super::interpret::Interpreter;
 use super::replay;
 use crate::config::Config;
+use crate::disk::is_full;
 use crate::fabric::Fabric;
 use crate::folder::Folder;
 use crate::handles::crawl::{CrawlSnapshot, Totals};
 use anyhow::{Context, Result};
+use farol_base::PagePosition;
 use farol_base::status::EngineState;
 use farol_base::sync::Mutex;
 use farol_links::{Links, LinksOptions};
 use farol_parse::Wants;
-use farol_store::pages::{Archive, ArchiveOptions, Recovery};
+use farol_store::pages::{Archive, ArchiveOptions, Recovery, lengths};
 use farol_store::urls::veuni::url_order::Refresh;
-use farol_store::urls::{Veuni, VeuniOptions};
+use farol_store::urls::{UrlStore, Veuni, VeuniOptions};
 use std::sync::Arc;
 
 /// The disk side of a crawl, opened and brought up to date.
@@ -25,6 +28,8 @@ pub struct Opened {
     pub interpreter: Interpreter,
     /// What opening had to mend or read again, in sentences for the operator.
     pub notes: Vec<String>,
+    /// There was no room on the disk to bring everything up to the end of the archive.
+    pub is_behind: bool,
 }
 
 impl Opened {
@@ -47,11 +52,23 @@ impl Opened {
 
 /// Opens everything in the folder. `indexing` says whether documents are taken from the fabric.
 ///
-/// Parts of the URL store that cannot be opened are built anew from the archive.
+/// Parts of the URL store that cannot be opened are built anew from the archive. Where the archive itself has
+/// become shorter, it goes on in a new file: what is lost is lost, and no position is used for another page.
 pub fn open(folder: &Folder, config: &Config, fabric: Fabric, indexing: bool) -> Result<Opened> {
-    let mut urls = open_urls(folder)?;
     let mut notes = Vec::new();
-    let (archive, recovery) = open_archive(folder, config)?;
+    let mut urls = open_or_renew_urls(folder, &mut notes)?;
+    let links = open_links(folder)?;
+    let confirmed = Confirmed::read(&*fabric.tables, [urls.watermark(), links.watermark()])?;
+    let files = lengths(&*crate::disk::at(&folder.pages())?)?;
+    let lost = confirmed.lost(&files);
+    confirmed::remember(&*fabric.tables, &lost)?;
+    notes.extend(lost.iter().map(|lost| {
+        format!(
+            "{lost}; copies of the pages behind that are lost, search still finds them, and crawling goes on in a new \
+             file. `farol check --repair` has them fetched again"
+        )
+    }));
+    let (archive, recovery) = open_archive(folder, config, confirmed.upto)?;
     if let Some(cut) = &recovery.cut {
         notes.push(format!(
             "the last run ended in the middle of a write: cut {} bytes off the end of WARC file {} at byte {}",
@@ -60,29 +77,67 @@ pub fn open(folder: &Folder, config: &Config, fabric: Fabric, indexing: bool) ->
     }
     let damage = urls.damage();
     let rebuilt = if damage.is_empty() { Vec::new() } else { urls.empty_damaged()? };
-    let links = Links::open(crate::disk::at(&folder.links())?, LinksOptions::default())
-        .with_context(|| format!("cannot open the link graph in {}", folder.links().display()))?;
     let links = Arc::new(Mutex::new(links));
     let interpreter = Interpreter {
         agent: config.crawl.agent.clone(),
         wants: if indexing { Wants::Everything } else { Wants::LinksOnly },
     };
     let mut followers = Followers::open(config, Box::new(urls), links.clone(), fabric, indexing)?;
-    if !rebuilt.is_empty() {
-        let count = replay::rebuild(&archive.reader(), &mut followers, &interpreter, rebuilt)?;
-        let files: Vec<String> = damage.into_iter().map(|damage| damage.file).collect();
-        notes.push(format!(
-            "{} of the URL store could not be read; read {count} pages of the archive to build it anew",
-            files.join(", ")
-        ));
+    let bring_up = || -> Result<()> {
+        if !rebuilt.is_empty() {
+            let count = replay::rebuild(&archive.reader(), &mut followers, &interpreter, rebuilt)?;
+            let files: Vec<String> = damage.into_iter().map(|damage| damage.file).collect();
+            notes.push(format!(
+                "{} of the URL store could not be read; read {count} pages of the archive to build it anew",
+                files.join(", ")
+            ));
+        }
+        let read_again = replay::catch_up(&archive.reader(), archive.end(), &mut followers, &interpreter)?;
+        if read_again > 0 {
+            notes.push(format!(
+                "read {read_again} pages of the archive again that the last run had not finished with"
+            ));
+        }
+        followers.confirm(&archive)
+    };
+    let is_behind = match bring_up() {
+        Err(error) if is_full(&error) => {
+            notes.push(format!(
+                "no room on the disk to take in the newest pages: {error:#}; make room and start again"
+            ));
+            true
+        }
+        result => result.map(|()| false)?,
+    };
+    Ok(Opened { archive, followers, links, interpreter, notes, is_behind })
+}
+
+/// Opens the URL store, or begins it anew where no part of it can be trusted.
+fn open_or_renew_urls(folder: &Folder, notes: &mut Vec<String>) -> Result<Veuni> {
+    match open_urls(folder) {
+        Err(error) if is_damage(&error) => {
+            notes.push(format!("{error:#}; the URL store is built anew from the archive"));
+            Veuni::remove_all(&*crate::disk::at(&folder.urls())?)?;
+            open_urls(folder)
+        }
+        result => result,
     }
-    let read_again = replay::catch_up(&archive.reader(), archive.end(), &mut followers, &interpreter)?;
-    if read_again > 0 {
-        notes.push(format!(
-            "read {read_again} pages of the archive again that the last run had not finished with"
-        ));
-    }
-    Ok(Opened { archive, followers, links, interpreter, notes })
+}
+
+/// Whether a store's file is damaged or gone, rather than out of reach for now.
+pub fn is_damage(error: &anyhow::Error) -> bool {
+    let of_store = error.downcast_ref::<farol_store::Error>().is_some_and(farol_store::Error::is_damage);
+    of_store || matches!(error.downcast_ref(), Some(farol_links::Error::Damaged { .. }))
+}
+
+/// Opens the link graph.
+pub fn open_links(folder: &Folder) -> Result<Links> {
+    Links::open(crate::disk::at(&folder.links())?, LinksOptions::default()).with_context(|| {
+        format!(
+            "cannot open the link graph in {}; run `farol check --repair` if it is damaged",
+            folder.links().display()
+        )
+    })
 }
 
 /// Opens the URL store.
@@ -94,12 +149,13 @@ pub fn open_urls(folder: &Folder) -> Result<Veuni> {
     Ok(urls)
 }
 
-fn open_archive(folder: &Folder, config: &Config) -> Result<(Archive, Recovery)> {
+fn open_archive(folder: &Folder, config: &Config, confirmed: PagePosition) -> Result<(Archive, Recovery)> {
     let options = ArchiveOptions {
         file_bytes_max: config.archive.file_max.get(),
         software: format!("Farol/{}", env!("CARGO_PKG_VERSION")),
         operator: config.identity.operator.clone(),
         user_agent: config.user_agent(),
+        confirmed,
     };
     Archive::open(crate::disk::at(&folder.pages())?, options)
         .with_context(|| format!("cannot open the archive in {}", folder.pages().display()))

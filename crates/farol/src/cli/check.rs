@@ -1,28 +1,44 @@
 //! `farol check`: reads everything in a data folder and says what is wrong with it.
+//!
+//! Only the archive cannot be built again from something else. With `--repair` whatever else is damaged is
+//! removed, for the next start to build it anew from the pages; and what the archive has lost is noted, so that
+//! the next crawl fetches it again.
+//!
+//! PROMISE: "fine" means that nothing is lost. Checking needs no room on the disk.
 
 use super::Place;
-use crate::archive::open_urls;
+use crate::archive::confirmed::{self, Confirmed, LostPages};
 use crate::archive::position::read_position;
-use crate::archive::replay::is_damage;
+use crate::archive::{is_damage, open_links, open_urls};
+use crate::disk::is_full;
 use crate::fabric::{LocalTables, Table, Tables};
 use crate::folder::Folder;
 use crate::progress::grouped;
-use anyhow::Result;
-use farol_base::PagePosition;
-use farol_index::{Shard, ShardOptions};
-use farol_links::{Links, LinksOptions};
-use farol_store::pages::{Archive, ArchiveOptions};
-use farol_store::urls::UrlStore;
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use farol_base::{CanonicalUrl, Clock, PagePosition, SystemClock};
+use farol_index::Searcher;
+use farol_links::Links;
+use farol_store::pages::{Archive, ArchiveOptions, file_number, lengths};
+use farol_store::urls::{Found, UrlStore, Veuni, Walk};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct Check {
     #[command(flatten)]
     place: Place,
-    /// Empty damaged parts of the URL store, so that the next crawl builds them anew from the archived pages
+    /// Remove what is damaged, so that the next start builds it anew from the archived pages; of the archive
+    /// itself note what is lost, so that the next crawl fetches it again
     #[arg(long)]
     repair: bool,
 }
+
+/// Characters of an error that are told: three lines of a terminal.
+const ERROR_CHARS_MAX: usize = 240;
+
+const REPAIR: &str =
+    "Run `farol check --repair`, then start again: what is damaged is built anew from the pages.";
 
 /// What the check found so far.
 #[derive(Default)]
@@ -34,105 +50,266 @@ impl CheckReport {
     fn say(&mut self, part: &str, result: Result<String>, advice: &str) {
         match result {
             Ok(text) => println!("{part:<8} fine: {text}"),
+            Err(error) if is_full(&error) => {
+                self.damaged = true;
+                println!("{part:<8} not checked, for want of room on the disk: {error:#}");
+            }
             Err(error) => {
                 self.damaged = true;
-                println!("{part:<8} DAMAGED: {error:#}\n         {advice}");
+                println!("{part:<8} DAMAGED: {}\n         {advice}", short(&error));
             }
         }
     }
 }
 
 pub fn run(args: &Check) -> Result<ExitCode> {
-    let folder = Folder::open(&args.place.data)?;
+    let folder = match args.repair {
+        true => {
+            let (folder, mended) = Folder::open_and_mend(&args.place.data)?;
+            if mended {
+                println!("folder   marked as Farol's again");
+            }
+            folder
+        }
+        false => Folder::open(&args.place.data)?,
+    };
     let _lock = folder.lock()?;
     if args.repair {
         return repair(&folder);
     }
     let mut report = CheckReport::default();
-    let mut pages = Vec::new();
-    let archive = check_archive(&folder, &mut pages);
-    let end = archive.as_ref().map_or(PagePosition::default(), |(_, end)| *end);
+    if let Some(mode) = folder.is_open_to_others() {
+        let path = folder.path().display();
+        println!("folder   open to others on this machine (mode {mode:o}); `chmod -R go= {path}` closes it");
+    }
+    let tables = open_tables(&folder);
+    let mut urls = open_urls(&folder);
+    let links = open_links(&folder);
+    let scanned = scan(&folder, &tables, &urls, &links);
+    let end = scanned.as_ref().map_or(PagePosition::default(), |scanned| scanned.end);
     report.say(
         "pages",
-        archive.map(|(text, _)| text),
-        "The other pages are fine; delete the urls folder to have the damaged ones fetched again.",
+        scanned.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(Scanned::tell),
+        "Run `farol check --repair`, then crawl on: lost pages are fetched again; the others are fine.",
     );
-    report.say(
-        "urls",
-        check_urls(&folder, &pages, end),
-        "Run `farol check --repair`, then crawl on: what is damaged is built anew from the pages, the rest stays.",
-    );
-    report.say(
-        "links",
-        check_links(&folder, end),
-        "Delete the links folder: the next run builds it from the pages.",
-    );
-    report.say(
-        "index",
-        check_index(&folder, end),
-        "Delete the index folder: the next run builds it from the pages.",
-    );
-    report.say("tables", check_tables(&folder, end), "Delete tables.redb and name your seeds again.");
+    let pages = scanned.as_ref().map_or(&[][..], |scanned| &scanned.pages);
+    report.say("urls", as_mut(&mut urls).and_then(|urls| check_urls(urls, pages, end)), REPAIR);
+    report.say("links", links.and_then(|links| check_links(&links, end)), REPAIR);
+    report.say("index", check_index(&folder, end), REPAIR);
+    let advice = "Run `farol check --repair`, then name your seeds again; hosts are read from the pages.";
+    report.say("tables", tables.and_then(|tables| check_tables(&tables, end)), advice);
     Ok(if report.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Empties damaged parts of the URL store. The next crawl, which knows its scope, reads them from the archive again.
+/// Mends what is damaged, as far as that can be done without crawling.
 fn repair(folder: &Folder) -> Result<ExitCode> {
-    let mut urls = open_urls(folder)?;
-    let damage = urls.check();
-    if damage.is_empty() {
-        println!("urls     nothing to repair");
-        return Ok(ExitCode::SUCCESS);
+    let mut nothing = true;
+    let mut say = |text: String| {
+        nothing = false;
+        println!("{text}");
+    };
+    // Tables first: what was lost of the archive is noted in them.
+    let tables = match open_tables(folder).and_then(|tables| check_tables(&tables, PagePosition::default())) {
+        Ok(_) => open_tables(folder)?,
+        Err(error) => {
+            refuse_passing_trouble(&error)?;
+            let aside = folder.tables().with_extension("redb.damaged");
+            if folder.tables().exists() {
+                std::fs::rename(folder.tables(), &aside).context("cannot move tables.redb away")?;
+            }
+            say(format!("tables   begun anew: {}", short(&error)));
+            println!("         Name your seeds again at the next start.");
+            LocalTables::open(&folder.tables())?
+        }
+    };
+    let tables = Ok(tables);
+    let mut links = open_links(folder);
+    if let Err(error) = links
+        .as_ref()
+        .map_err(|error| anyhow!("{error:#}"))
+        .and_then(|links| check_links(links, PagePosition::default()))
+    {
+        refuse_passing_trouble(links.as_ref().err().unwrap_or(&error))?;
+        drop(links);
+        std::fs::remove_dir_all(folder.links()).context("cannot remove the link graph")?;
+        say(format!("links    removed: {}", short(&error)));
+        links = open_links(folder);
     }
-    urls.empty_damaged()?;
-    urls.sync()?;
-    for damage in damage {
-        println!("urls     emptied: {} (damaged at byte {}: {})", damage.file, damage.offset, damage.what);
+    let mut urls = match open_urls(folder) {
+        Err(error) if is_damage(&error) => {
+            Veuni::remove_all(&*crate::disk::at(&folder.urls())?)?;
+            say(format!("urls     removed: {}", short(&error)));
+            open_urls(folder)
+        }
+        urls => urls,
+    };
+    let scanned = scan(folder, &tables, &urls, &links)?;
+    drop(links);
+    let store = as_mut(&mut urls)?;
+    let damage: Vec<_> = store.check().into_iter().filter(|damage| !damage.is_emptied).collect();
+    if !damage.is_empty() {
+        store.empty_damaged()?;
+        store.sync()?;
+        for damage in damage {
+            say(format!(
+                "urls     emptied: {} (damaged at byte {}: {})",
+                damage.file, damage.offset, damage.what
+            ));
+        }
+    } else if let Err(error) = check_urls(store, &scanned.pages, scanned.end) {
+        refuse_passing_trouble(&error)?;
+        drop(urls);
+        Veuni::remove_all(&*crate::disk::at(&folder.urls())?)?;
+        say(format!("urls     removed: {}", short(&error)));
+        urls = open_urls(folder);
     }
-    println!("         The next `farol up` or `farol crawl` builds it anew from the archived pages.");
+    if scanned.tell().is_err() {
+        let again = fetch_again(as_mut(&mut urls)?, &scanned)?;
+        let damaged: Vec<PagePosition> = scanned.damaged.keys().copied().collect();
+        let tables = tables.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+        confirmed::accept(tables, &scanned.lost, &damaged, scanned.end)?;
+        for lost in &scanned.lost {
+            say(format!("pages    noted: {lost}"));
+        }
+        for what in scanned.damaged.values() {
+            say(format!("pages    noted: {what}"));
+        }
+        say(format!("         {} known pages are fetched again by the next crawl", grouped(again)));
+    }
+    if let Err(error) = check_index(folder, PagePosition::default()) {
+        refuse_passing_trouble(&error)?;
+        std::fs::remove_dir_all(folder.index()).context("cannot remove the index")?;
+        say(format!("index    removed: {}", short(&error)));
+    }
+    println!("{}", if nothing { "nothing to repair" } else { "The next start builds anew what is missing." });
     Ok(ExitCode::SUCCESS)
 }
 
-fn check_archive(
-    folder: &Folder,
-    pages: &mut Vec<farol_base::CanonicalUrl>,
-) -> Result<(String, PagePosition)> {
-    let (archive, recovery) = Archive::open(crate::disk::at(&folder.pages())?, ArchiveOptions::default())?;
-    let mut records = 0;
-    let mut damaged = Vec::new();
-    for record in archive.reader().scan(PagePosition::default()) {
-        let exchange = match record {
-            Ok((_, _, exchange)) => exchange,
-            Err(error) if is_damage(&error) => {
-                damaged.push(error.to_string());
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        records += 1;
-        if exchange.revisit_of.is_none() && exchange.url.path() != "/robots.txt" {
-            pages.push(exchange.url);
-        }
-    }
-    if let Some(first) = damaged.first() {
-        anyhow::bail!(
-            "damage in {} places among {} whole pages; the first: {first}",
-            damaged.len(),
-            grouped(records)
-        );
-    }
-    let cut = recovery
-        .cut
-        .map_or(String::new(), |cut| format!("; {} bytes of an unfinished write were cut off", cut.bytes));
-    Ok((format!("{} visits in {} files{cut}", grouped(records), archive.end().file + 1), archive.end()))
+/// Nothing is removed because of what will pass: a full disk, files that belong to somebody else.
+fn refuse_passing_trouble(error: &anyhow::Error) -> Result<()> {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    let denied = io.is_some_and(|io| io.kind() == std::io::ErrorKind::PermissionDenied);
+    ensure!(!denied && !is_full(error), "{error:#}; nothing was repaired");
+    Ok(())
 }
 
-fn check_urls(folder: &Folder, pages: &[farol_base::CanonicalUrl], end: PagePosition) -> Result<String> {
-    let mut urls = open_urls(folder)?;
+/// Has pages fetched again whose copies are lost; answers how many.
+fn fetch_again(urls: &mut Veuni, scanned: &Scanned) -> Result<u64> {
+    let (mut again, now) = (Vec::new(), SystemClock.now());
+    urls.compact_all()?;
+    urls.walk(Walk::Visited, &mut |host, path, record| {
+        if record.position.is_some_and(|at| !scanned.positions.contains(&at))
+            && let Ok(url) = host.stored_page(path)
+        {
+            again.push(Found { url, depth: record.depth, hint: Some(now) });
+        }
+    })?;
+    urls.found(&again)?;
+    urls.sync()?;
+    Ok(again.len() as u64)
+}
+
+/// What reading the archive brought.
+struct Scanned {
+    records: u64,
+    files: usize,
+    end: PagePosition,
+    cut_bytes: u64,
+    pages: Vec<CanonicalUrl>,
+    /// Where whole records begin; only where something is wrong.
+    positions: HashSet<PagePosition>,
+    lost: Vec<LostPages>,
+    /// Damaged records that nobody has noted yet.
+    damaged: BTreeMap<PagePosition, String>,
+    noted: u64,
+}
+
+impl Scanned {
+    fn tell(&self) -> Result<String> {
+        let (lost, records) = (&self.lost, grouped(self.records));
+        if let Some(first) = lost.first() {
+            let more = if lost.len() > 1 { format!(" ({} files in all)", lost.len()) } else { String::new() };
+            bail!("{first}{more}; {records} visits are left");
+        }
+        if let Some(first) = self.damaged.values().next() {
+            bail!("damage in {} places among {records} whole pages; the first: {first}", self.damaged.len());
+        }
+        let cut = match self.cut_bytes {
+            0 => String::new(),
+            bytes => format!("; {bytes} bytes of an unfinished write were cut off"),
+        };
+        let noted = match self.noted {
+            0 => String::new(),
+            noted => format!("; {} records that were found damaged earlier are left out", grouped(noted)),
+        };
+        Ok(format!("{records} visits in {} files{cut}{noted}", self.files))
+    }
+}
+
+fn scan(
+    folder: &Folder,
+    tables: &Result<LocalTables>,
+    urls: &Result<Veuni>,
+    links: &Result<Links>,
+) -> Result<Scanned> {
+    let watermarks = [
+        urls.as_ref().map_or(PagePosition::default(), |urls| urls.watermark()),
+        links.as_ref().map_or(PagePosition::default(), |links| links.watermark()),
+    ];
+    // Tables that cannot be read are told of elsewhere.
+    let confirmed = match tables.as_ref().map(|tables| Confirmed::read(tables, watermarks)) {
+        Ok(Ok(confirmed)) => confirmed,
+        _ => Confirmed::upto(watermarks[0].max(watermarks[1])),
+    };
+    let disk = crate::disk::at(&folder.pages())?;
+    let files = lengths(&*disk)?;
+    let options = ArchiveOptions { confirmed: confirmed.upto, ..ArchiveOptions::default() };
+    let (archive, recovery) = Archive::open(disk, options)?;
+    let mut scanned = Scanned {
+        records: 0,
+        files: files.len(),
+        end: archive.end(),
+        cut_bytes: recovery.cut.map_or(0, |cut| cut.bytes),
+        pages: Vec::new(),
+        positions: HashSet::new(),
+        lost: confirmed.lost(&files),
+        damaged: BTreeMap::new(),
+        noted: 0,
+    };
+    for record in archive.reader().scan(PagePosition::default()) {
+        match record {
+            Ok((position, _, exchange)) => {
+                scanned.records += 1;
+                scanned.positions.insert(position);
+                if exchange.revisit_of.is_none() && exchange.url.path() != "/robots.txt" {
+                    scanned.pages.push(exchange.url);
+                }
+            }
+            Err(error) => match place_of(&error) {
+                Some(at) if confirmed.damaged.contains(&at) => scanned.noted += 1,
+                Some(at) => drop(scanned.damaged.insert(at, error.to_string())),
+                None => return Err(error.into()),
+            },
+        }
+    }
+    Ok(scanned)
+}
+
+/// Where a damaged record stands.
+fn place_of(error: &farol_store::Error) -> Option<PagePosition> {
+    match error {
+        farol_store::Error::Damaged { file, offset, .. } | farol_store::Error::Torn { file, offset } => {
+            Some(PagePosition { file: file_number(file)?, offset: *offset })
+        }
+        _ => None,
+    }
+}
+
+fn check_urls(urls: &mut Veuni, pages: &[CanonicalUrl], end: PagePosition) -> Result<String> {
     let damage = urls.check();
-    if let Some(first) = damage.first() {
+    if let Some(first) = damage.iter().find(|damage| !damage.is_emptied) {
         let hosts: u64 = damage.iter().map(|damage| damage.hosts).sum();
-        anyhow::bail!(
+        bail!(
             "{} is damaged at byte {}: {} ({} of the store's files, {hosts} hosts stand still)",
             first.file,
             first.offset,
@@ -140,15 +317,22 @@ fn check_urls(folder: &Folder, pages: &[farol_base::CanonicalUrl], end: PagePosi
             damage.len()
         );
     }
-    urls.compact_all()?;
+    if !damage.is_empty() {
+        return Ok("what a repair has emptied is built anew at the next start".to_string());
+    }
+    match urls.compact_all() {
+        // Only the counts are behind then.
+        Err(error) if error.is_disk_full() => {}
+        compacted => compacted?,
+    }
     let counts = urls.counts();
     // Pages after the watermark are taken in at the next start; before it, each must be known.
     if urls.watermark() >= end {
-        let hosts: std::collections::HashMap<_, _> = urls.hosts(0, usize::MAX, "").into_iter().collect();
+        let hosts: HashMap<_, _> = urls.hosts(0, usize::MAX, "").into_iter().collect();
         for url in pages {
             // A host that the operator removed is rightly unknown.
             if hosts.contains_key(&url.host()) && urls.get(url)?.is_none() {
-                anyhow::bail!("{url} is among the pages but not among the known URLs");
+                bail!("{url} is among the pages but not among the known URLs");
             }
         }
     }
@@ -160,8 +344,7 @@ fn check_urls(folder: &Folder, pages: &[farol_base::CanonicalUrl], end: PagePosi
     ))
 }
 
-fn check_links(folder: &Folder, end: PagePosition) -> Result<String> {
-    let links = Links::open(crate::disk::at(&folder.links())?, LinksOptions::default())?;
+fn check_links(links: &Links, end: PagePosition) -> Result<String> {
     links.verify()?;
     let counts = links.counts();
     Ok(format!(
@@ -176,20 +359,51 @@ fn check_index(folder: &Folder, end: PagePosition) -> Result<String> {
     if !folder.index().exists() {
         return Ok("none yet; `farol up` and `farol serve` build it from the pages".to_string());
     }
-    let shard = Shard::open(&folder.index(), ShardOptions::default())?;
-    let documents = shard.searcher().verify()?;
-    Ok(format!("{} pages{}", grouped(documents), behind(shard.watermark(), end)))
+    unbroken("the index", || {
+        let searcher = Searcher::open(&folder.index())?;
+        let documents = searcher.verify()?;
+        Ok(format!("{} pages{}", grouped(documents), behind(searcher.watermark()?, end)))
+    })
 }
 
-fn check_tables(folder: &Folder, end: PagePosition) -> Result<String> {
-    let tables = LocalTables::open(&folder.tables())?;
-    let mut entries = 0;
-    for table in Table::ALL {
-        entries += tables.scan(table)?.len() as u64;
+fn open_tables(folder: &Folder) -> Result<LocalTables> {
+    ensure!(folder.tables().exists() || !folder.pages().exists(), "tables.redb is missing");
+    unbroken("tables.redb", || LocalTables::open(&folder.tables()))
+}
+
+fn check_tables(tables: &LocalTables, end: PagePosition) -> Result<String> {
+    unbroken("tables.redb", || {
+        tables.verify()?;
+        let mut entries = 0;
+        for table in Table::ALL {
+            entries += tables.scan(table)?.len() as u64;
+        }
+        let mark = tables.get(Table::Marks, "hosts")?;
+        let mark = mark.map_or(PagePosition::default(), |bytes| read_position(&bytes));
+        Ok(format!("{} entries{}", grouped(entries), behind(mark, end)))
+    })
+}
+
+/// Does work with a library that may panic over damaged bytes: that is damage too, and no more.
+fn unbroken<T>(part: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    std::panic::set_hook(hook);
+    result.unwrap_or_else(|_| Err(anyhow!("{part} makes no sense")))
+}
+
+/// An error in one line: libraries like to tell whole files.
+fn short(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}").replace('\n', " ");
+    match text.char_indices().nth(ERROR_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
-    let mark =
-        tables.get(Table::Marks, "hosts")?.map_or(PagePosition::default(), |bytes| read_position(&bytes));
-    Ok(format!("{} entries{}", grouped(entries), behind(mark, end)))
+}
+
+fn as_mut<T>(result: &mut Result<T>) -> Result<&mut T> {
+    result.as_mut().map_err(|error| anyhow!("{error:#}"))
 }
 
 fn behind(watermark: PagePosition, end: PagePosition) -> String {

@@ -186,7 +186,7 @@ impl Importer {
     fn finish(mut self) -> Result<Sums> {
         self.opened.archive.sync()?;
         self.opened.followers.urls.sync()?;
-        self.opened.followers.hosts.write(self.opened.archive.end())?;
+        self.opened.followers.confirm(&self.opened.archive)?;
         self.opened.followers.linker.sync()?;
         Ok(self.sums)
     }

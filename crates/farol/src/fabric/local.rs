@@ -3,9 +3,9 @@
 use super::bus::{Change, ChangeQueue, Delivery};
 use super::tables::{Table, Tables};
 use anyhow::{Context, Result};
-use farol_base::sync::Mutex;
+use farol_base::sync::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -51,33 +51,81 @@ impl ChangeQueue for LocalQueue {
 
 /// Tables in one redb file; all of a write or nothing.
 pub struct LocalTables {
-    file: Database,
+    path: PathBuf,
+    /// `None` after a write that failed, until the file is opened again: redb wants that.
+    file: RwLock<Option<Database>>,
 }
 
 impl LocalTables {
     /// Opens the tables in this file, making it where it does not exist.
     pub fn open(path: &Path) -> Result<LocalTables> {
-        let file = Database::create(path).with_context(|| format!("cannot open {}", path.display()))?;
-        Ok(LocalTables { file })
+        Ok(LocalTables { path: path.to_path_buf(), file: RwLock::new(Some(open_file(path)?)) })
     }
+
+    /// Reads all of the file, and compares it with its checksums.
+    pub fn verify(&self) -> Result<()> {
+        let mut file = self.file.write();
+        let database = file.as_mut().context("the tables are closed")?;
+        let is_whole = database.check_integrity().map_err(cause).context("cannot read the tables")?;
+        anyhow::ensure!(is_whole, "{} does not fit its checksums", self.path.display());
+        Ok(())
+    }
+
+    fn read(&self) -> Result<redb::ReadTransaction> {
+        if self.file.read().is_none() {
+            let mut file = self.file.write();
+            if file.is_none() {
+                *file = Some(open_file(&self.path)?);
+            }
+        }
+        let file = self.file.read();
+        file.as_ref().context("the tables are closed")?.begin_read().map_err(cause)
+    }
+}
+
+fn open_file(path: &Path) -> Result<Database> {
+    Database::create(path).map_err(cause).with_context(|| {
+        format!("cannot open {}; run `farol check --repair` if it is damaged", path.display())
+    })
+}
+
+/// What went wrong, where the system says so in the system's words: a full disk must be told from damage.
+fn cause(error: impl Into<redb::Error>) -> anyhow::Error {
+    match error.into() {
+        redb::Error::Io(error) => error.into(),
+        error => error.into(),
+    }
+}
+
+fn write(file: &Database, entries: &[(Table, &str, &[u8])]) -> Result<()> {
+    let write = file.begin_write().map_err(cause)?;
+    for (table, key, value) in entries {
+        let mut table = write.open_table(definition(*table)).map_err(cause)?;
+        if value.is_empty() {
+            table.remove(*key).map_err(cause)?;
+        } else {
+            table.insert(*key, *value).map_err(cause)?;
+        }
+    }
+    write.commit().map_err(cause)
 }
 
 impl Tables for LocalTables {
     fn put(&self, entries: &[(Table, &str, &[u8])]) -> Result<()> {
-        let write = self.file.begin_write().context("cannot write to the tables")?;
-        for (table, key, value) in entries {
-            let mut table = write.open_table(definition(*table))?;
-            if value.is_empty() {
-                table.remove(*key)?;
-            } else {
-                table.insert(*key, *value)?;
-            }
+        let mut file = self.file.write();
+        let database = match file.take() {
+            Some(database) => database,
+            None => open_file(&self.path)?,
+        };
+        let written = write(&database, entries).context("cannot write to the tables");
+        if written.is_ok() {
+            *file = Some(database);
         }
-        write.commit().context("cannot write to the tables")
+        written
     }
 
     fn get(&self, table: Table, key: &str) -> Result<Option<Vec<u8>>> {
-        let read = self.file.begin_read()?;
+        let read = self.read()?;
         match read.open_table(definition(table)) {
             Ok(table) => Ok(table.get(key)?.map(|value| value.value().to_vec())),
             Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
@@ -86,7 +134,7 @@ impl Tables for LocalTables {
     }
 
     fn scan(&self, table: Table) -> Result<Vec<(String, Vec<u8>)>> {
-        let read = self.file.begin_read()?;
+        let read = self.read()?;
         let table = match read.open_table(definition(table)) {
             Ok(table) => table,
             Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),

@@ -88,8 +88,12 @@ pub struct Indexer {
 impl Indexer {
     /// Opens the shard and starts.
     pub fn start(sources: Sources) -> Result<Indexer> {
-        let shard = Shard::open(&sources.dir, sources.options.clone())
-            .with_context(|| format!("cannot open the index in {}", sources.dir.display()))?;
+        let shard = Shard::open(&sources.dir, sources.options.clone()).with_context(|| {
+            format!(
+                "cannot open the index in {}; run `farol check --repair` if it is damaged",
+                sources.dir.display()
+            )
+        })?;
         let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(IndexProgress::of(&shard)));
         let mut work = IndexWorker {
             sources,

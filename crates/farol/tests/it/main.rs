@@ -5,6 +5,7 @@ mod cache;
 mod commands;
 mod crash;
 mod crawl;
+mod damage;
 mod endless;
 mod fixture;
 mod full_disk;

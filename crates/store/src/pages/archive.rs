@@ -33,6 +33,9 @@ pub struct ArchiveOptions {
     pub operator: String,
     /// The user agent that pages are asked for with; left out where empty.
     pub user_agent: String,
+    /// How far the archive is known to have reached. Nothing before it is cut as a torn tail; and where the archive ends
+    /// earlier, it goes on in a new file, so that no position is used for a second page. Default: the beginning.
+    pub confirmed: PagePosition,
 }
 
 impl Default for ArchiveOptions {
@@ -42,6 +45,7 @@ impl Default for ArchiveOptions {
             software: concat!("Farol/", env!("CARGO_PKG_VERSION")).to_string(),
             operator: String::new(),
             user_agent: String::new(),
+            confirmed: PagePosition::default(),
         }
     }
 }
@@ -79,10 +83,15 @@ impl Archive {
         for file in files.iter().rev().skip(1) {
             bytes_before += len(&*disk, *file)?;
         }
-        let (end, cut) = match files.last() {
-            Some(last) => recover(&disk, *last)?,
+        let (mut end, cut) = match files.last() {
+            Some(last) => recover(&disk, *last, options.confirmed)?,
             None => (PagePosition::default(), None),
         };
+        if end < options.confirmed {
+            bytes_before += end.offset;
+            let PagePosition { file, offset } = options.confirmed;
+            end = PagePosition { file: if offset > 0 { file + 1 } else { file }, offset: 0 };
+        }
         let archive = Archive {
             published: Published::new(files, end),
             disk,
@@ -185,6 +194,11 @@ impl Archive {
         self.bytes_before + self.end.offset
     }
 
+    /// The archive's files and how long each is.
+    pub fn lengths(&self) -> Result<Vec<(u32, u64)>, Error> {
+        lengths(&*self.disk)
+    }
+
     /// A reader that sees what is appended, as soon as it is.
     pub fn reader(&self) -> ArchiveReader {
         ArchiveReader::new(self.disk.clone(), self.published.clone())
@@ -217,8 +231,12 @@ impl Archive {
 }
 
 /// Reads the last file from its checkpoint on, and cuts it after its last whole exchange. Damage before that
-/// one stays where it is; scans tell it and go on behind it.
-fn recover(disk: &Arc<dyn Disk>, file: u32) -> Result<(PagePosition, Option<Cut>), Error> {
+/// one, or before what is confirmed, stays where it is; scans tell it and go on behind it.
+fn recover(
+    disk: &Arc<dyn Disk>,
+    file: u32,
+    confirmed: PagePosition,
+) -> Result<(PagePosition, Option<Cut>), Error> {
     let name = file_name(file);
     let file_bytes = len(&**disk, file)?;
     let checkpoint = checkpoint::read(&**disk).filter(|at| at.file == file && at.offset <= file_bytes);
@@ -241,6 +259,10 @@ fn recover(disk: &Arc<dyn Disk>, file: u32) -> Result<(PagePosition, Option<Cut>
             Err(error) => return Err(error),
         }
     }
+    // What is confirmed was whole once. A file that has become shorter has nothing left to keep behind `good`.
+    if confirmed.file == file && confirmed.offset <= file_bytes {
+        good = good.max(confirmed.offset);
+    }
     if good == file_bytes {
         return Ok((PagePosition { file, offset: good }, None));
     }
@@ -249,12 +271,18 @@ fn recover(disk: &Arc<dyn Disk>, file: u32) -> Result<(PagePosition, Option<Cut>
     Ok((PagePosition { file, offset: good }, Some(cut)))
 }
 
+/// The files of an archive and how long each is, as they lie on the disk.
+pub fn lengths(disk: &dyn Disk) -> Result<Vec<(u32, u64)>, Error> {
+    list(disk)?.into_iter().map(|file| Ok((file, len(disk, file)?))).collect()
+}
+
 /// `farol-00012.warc.gz`.
-pub(super) fn file_name(file: u32) -> String {
+pub fn file_name(file: u32) -> String {
     format!("farol-{file:05}.warc.gz")
 }
 
-fn file_number(name: &str) -> Option<u32> {
+/// The number of a file of the archive, by its name.
+pub fn file_number(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("farol-")?.strip_suffix(".warc.gz")?;
     let number = digits.parse().ok()?;
     (file_name(number) == name).then_some(number)

@@ -26,7 +26,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
-pub use archive::{Archive, ArchiveOptions, Recovery};
+pub use archive::{Archive, ArchiveOptions, Recovery, file_name, file_number, lengths};
 pub use encode::{BODY_BYTES_MAX, Encoded, Encoder, HEAD_BYTES_MAX, encode};
 pub use reader::{ArchiveReader, Scan};
 

@@ -10,7 +10,7 @@ use super::under_way::UnderWay;
 use super::visit::{VisitPlan, Visited, Visitor};
 use crate::archive::Followers;
 use crate::config::Config;
-use crate::disk::until_room;
+use crate::disk::{is_full, until_room};
 use crate::handles::crawl::{CrawlSnapshot, Totals, set_full, set_open};
 use crate::handles::order::Order;
 use anyhow::Result;
@@ -21,6 +21,7 @@ use farol_fetch::FetchError;
 use farol_frontier::{Disposition, Frontier, HostState, Lease, Outcome, ROBOTS_VALID, Step, Task};
 use farol_store::pages::{Archive, Encoded};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
@@ -80,6 +81,8 @@ pub struct Core {
     /// Hosts that were sent away for want of room, in all.
     pub sent_away: u64,
     pub disk_path: std::path::PathBuf,
+    /// Somebody wants it to end: a full disk is no longer waited for.
+    pub stopping: Arc<AtomicBool>,
 }
 
 /// What the loop carries from turn to state.
@@ -163,7 +166,10 @@ impl Core {
 
     /// Appends to the archive, waiting for room when the disk is full: nothing that was fetched is lost.
     fn append(&mut self, encoded: &[Encoded]) -> Result<Vec<PagePosition>> {
-        let tell = |message: &str| set_full(&self.snapshot, message);
+        let tell = |message: &str| {
+            set_full(&self.snapshot, message);
+            !self.stopping.load(Ordering::SeqCst)
+        };
         until_room("more pages", tell, || Ok(self.archive.append(encoded)?))
     }
 
@@ -285,7 +291,11 @@ impl Core {
         }
         if state.synced.elapsed() >= SYNC_EVERY {
             state.synced = Instant::now();
-            self.write_memories()?;
+            match self.write_memories() {
+                // Nothing is lost: it is written with the next ones.
+                Err(error) if is_full(&error) => set_full(&self.snapshot, &format!("no room: {error:#}")),
+                written => written?,
+            }
         }
         Ok(())
     }
@@ -294,7 +304,7 @@ impl Core {
         self.archive.sync()?;
         self.followers.urls.sync()?;
         self.followers.linker.maintain()?;
-        self.followers.hosts.write(self.archive.end())?;
+        self.followers.confirm(&self.archive)?;
         self.totals.write(&*self.followers.fabric.tables)
     }
 

@@ -13,6 +13,7 @@ mod visit;
 
 use crate::archive::Opened;
 use crate::config::{Config, DelayRuleKind};
+use crate::disk::{OnFullDisk, is_full};
 use crate::folder::Folder;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot, Totals, is_open, set_full, set_open};
 use anyhow::{Context, Result};
@@ -24,7 +25,7 @@ use farol_fetch::{FetchConfig, Fetcher, Override};
 use farol_frontier::polite::{Constant, DelayRule, Density, DownloadTime};
 use farol_frontier::{Frontier, Limits};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -34,6 +35,7 @@ use visit::Visitor;
 /// A crawl that runs on its own threads.
 pub struct Crawler {
     sender: Sender<Event>,
+    stopping: Arc<AtomicBool>,
     snapshot: Arc<Mutex<CrawlSnapshot>>,
     thread: Option<JoinHandle<Result<()>>>,
     // Dropped last: visits under way end with it.
@@ -55,7 +57,12 @@ impl Crawler {
             followers.add_seed(seed)?;
         }
         followers.find_seeds()?;
-        followers.flush(archive.end())?;
+        match followers.flush(archive.end()) {
+            // The seeds wait in memory, and are written with what comes next.
+            Err(error) if is_full(&error) => tracing::warn!("crawling waits for room on the disk: {error:#}"),
+            flushed => flushed?,
+        }
+        let stopping = Arc::new(AtomicBool::new(false));
         let (sender, events) = channel();
         let snapshot = Arc::new(Mutex::new(CrawlSnapshot::default()));
         let runtime = runtime(&config)?;
@@ -71,10 +78,15 @@ impl Crawler {
         let crashed_before = is_open(&*tables)?.then_some(now);
         set_open(&*tables, true)?;
         let totals = Totals::read(&*followers.fabric.tables, followers.urls.counts().collected)?;
-        let shown = snapshot.clone();
-        followers.on_full_disk = Box::new(move |message| set_full(&shown, message));
-        let shown = snapshot.clone();
-        followers.linker.on_full_disk(Box::new(move |message| set_full(&shown, message)));
+        let wait_for_room = || -> OnFullDisk {
+            let (shown, stopping) = (snapshot.clone(), stopping.clone());
+            Box::new(move |message| {
+                set_full(&shown, message);
+                !stopping.load(Ordering::SeqCst)
+            })
+        };
+        followers.on_full_disk = wait_for_room();
+        followers.linker.on_full_disk(wait_for_room());
         let mut core = Core {
             frontier: Frontier::new(delay_rule(&config), limits(&config)),
             archive,
@@ -90,12 +102,21 @@ impl Crawler {
             crashed_before,
             sent_away: 0,
             disk_path: folder.path().to_path_buf(),
+            stopping: stopping.clone(),
             config,
         };
-        let shown = snapshot.clone();
+        let (shown, asked_to_stop) = (snapshot.clone(), stopping.clone());
         let thread = std::thread::Builder::new().name("crawler".to_string()).spawn(move || {
             crate::process::be_nice();
-            let result = core.run();
+            let result = match core.run() {
+                Err(error) if is_full(&error) && asked_to_stop.load(Ordering::SeqCst) => {
+                    tracing::warn!(
+                        "stopped on a full disk: what was not written is fetched again ({error:#})"
+                    );
+                    Ok(())
+                }
+                result => result,
+            };
             if let Err(error) = &result {
                 let mut snapshot = shown.lock();
                 snapshot.state = EngineState::Failed;
@@ -104,7 +125,7 @@ impl Crawler {
             }
             result
         })?;
-        Ok(Crawler { sender, snapshot, thread: Some(thread), runtime: Some(runtime) })
+        Ok(Crawler { sender, stopping, snapshot, thread: Some(thread), runtime: Some(runtime) })
     }
 
     /// The crawl at this moment.
@@ -127,6 +148,7 @@ impl Crawler {
 
     /// Asks the crawl to end, waits until everything is written, and says how it went.
     pub fn stop(mut self) -> Result<()> {
+        self.stopping.store(true, Ordering::SeqCst);
         // The core has already ended when nobody takes this.
         let _ = self.sender.send(Event::Stop);
         let result = match self.thread.take().map(JoinHandle::join) {
