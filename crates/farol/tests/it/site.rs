@@ -27,42 +27,45 @@ impl SiteReply {
     }
 }
 
-/// A server for any number of hosts; ends when dropped.
+/// A server for any number of hosts, at two addresses; ends when dropped.
 pub struct Site {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     asked: Arc<Mutex<HashMap<String, u64>>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Site {
     pub fn start(answer: impl Fn(&str, &str) -> SiteReply + Send + Sync + 'static) -> Site {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listeners = ["127.0.0.1:0", "127.0.0.2:0"].map(|address| TcpListener::bind(address).unwrap());
         let site = Site {
-            address: listener.local_addr().unwrap(),
+            addresses: listeners.iter().map(|listener| listener.local_addr().unwrap()).collect(),
             asked: Arc::default(),
             stop: Arc::new(AtomicBool::new(false)),
         };
-        let (asked, stop, answer) = (site.asked.clone(), site.stop.clone(), Arc::new(answer));
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if stop.load(Ordering::SeqCst) {
-                    break;
+        let answer: Arc<Answer> = Arc::new(answer);
+        for listener in listeners {
+            let (asked, stop, answer) = (site.asked.clone(), site.stop.clone(), answer.clone());
+            std::thread::spawn(move || {
+                for stream in listener.incoming() {
+                    if stop.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let (asked, answer) = (asked.clone(), answer.clone());
+                    if let Ok(stream) = stream {
+                        // A client that goes away is nobody's loss.
+                        std::thread::spawn(move || drop(talk(&stream, &asked, &*answer)));
+                    }
                 }
-                let (asked, answer) = (asked.clone(), answer.clone());
-                if let Ok(stream) = stream {
-                    // A client that goes away is nobody's loss.
-                    std::thread::spawn(move || drop(talk(&stream, &asked, &*answer)));
-                }
-            }
-        });
+            });
+        }
         site
     }
 
-    /// Flags that lead a crawler here for these hosts, with no pause between requests.
+    /// Flags that lead a crawler here for these hosts, each at the next address, with no pause between requests.
     pub fn flags(&self, hosts: &[&str]) -> Vec<String> {
         let mut flags = vec!["--allow-private".to_string(), "--delay".to_string(), "0".to_string()];
-        for host in hosts {
-            flags.extend(["--resolve".to_string(), format!("{host}=127.0.0.1:{}", self.address.port())]);
+        for (host, address) in hosts.iter().zip(self.addresses.iter().cycle()) {
+            flags.extend(["--resolve".to_string(), format!("{host}={address}")]);
         }
         flags
     }
@@ -76,8 +79,10 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Wakes the listener, which then sees that it is over.
-        let _ = TcpStream::connect(self.address);
+        for address in &self.addresses {
+            // Wakes the listener, which then sees that it is over.
+            let _ = TcpStream::connect(address);
+        }
     }
 }
 
