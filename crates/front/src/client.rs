@@ -67,7 +67,7 @@ pub(crate) fn is_our_name(authority: &str, settings: &Settings) -> bool {
     let is_named = |ours: &str| without_port(ours).eq_ignore_ascii_case(&name);
     bare.parse::<IpAddr>().is_ok()
         || (!name.is_empty() && !name.contains('.'))
-        || PRIVATE_ENDINGS.iter().any(|ending| is_private(&ending))
+        || PRIVATE_ENDINGS.iter().any(is_private)
         || settings.public_authority().is_some_and(is_named)
         || settings.names.iter().any(|ours| is_named(ours))
 }

@@ -133,6 +133,7 @@ impl Engine for Fake {
                 bytes_fetched: 4_120_887_345,
                 queue: 391_022,
                 urls_known: 1_204_331,
+                robots_bytes: 48_128,
                 hosts: named(&[
                     ("sleeping", 612),
                     ("waiting", 233),

@@ -47,6 +47,8 @@ fn engine(page: &mut Page, status: &Status) {
     page.gauge("farol_pages_per_second", "Pages fetched per second, recently.", crawl.pages_per_second);
     page.gauge("farol_queue_pages", "Pages waiting to be fetched.", crawl.queue);
     page.gauge("farol_urls_known", "URLs known.", crawl.urls_known);
+    let help = "Memory of robots.txt rules of hosts that are being visited; 64 MiB at most.";
+    page.gauge("farol_robots_bytes", help, crawl.robots_bytes);
     page.metric("farol_hosts", "gauge", "Hosts by state.");
     for (state, count) in &crawl.hosts {
         page.sample("farol_hosts", &[("state", state)], count);

@@ -51,6 +51,8 @@ pub struct CrawlStatus {
     pub queue: u64,
     /// URLs known.
     pub urls_known: u64,
+    /// Memory of the robots.txt rules of hosts that are being visited.
+    pub robots_bytes: u64,
     /// How many hosts are in each state (a word in lower case), in the order in which to show them.
     pub hosts: Vec<(String, u64)>,
     /// How many answers had each HTTP status code.

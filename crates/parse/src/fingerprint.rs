@@ -5,6 +5,7 @@
 //! case only); every character of Chinese, Japanese and Korean stands for a word. Exact duplicates are told
 //! by [`farol_base::ContentHash`].
 
+use farol_base::ContentHash;
 use farol_base::random::mix;
 
 /// Words in a shingle.
@@ -36,6 +37,30 @@ pub fn simhash(text: &str) -> u64 {
         votes.add(shingle(&window));
     }
     votes.majority()
+}
+
+/// The hash of all words of a text that comes in pieces; markup between two pieces ends a word.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WordsHash {
+    lanes: [u64; 2],
+    words: u64,
+}
+
+impl WordsHash {
+    pub fn add(&mut self, text: &str) {
+        each_word(text.as_bytes(), |word| {
+            self.lanes[0] = mix(self.lanes[0] ^ word);
+            self.lanes[1] = mix(self.lanes[1].rotate_left(17) ^ word);
+            self.words += 1;
+        });
+    }
+
+    /// `None` where there was no word.
+    pub fn finish(&self) -> Option<ContentHash> {
+        let [first, second] = self.lanes.map(u64::to_le_bytes);
+        let bytes = [first, second, self.words.to_le_bytes()].concat();
+        (self.words > 0).then(|| ContentHash::of(&bytes))
+    }
 }
 
 /// The hash of a shingle, in which the order of its words counts.

@@ -32,8 +32,9 @@ pub struct PageInput<'a> {
 /// How much of a page is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
-    /// Links and what the head says; no headings, text, language or similarity fingerprint. The content
-    /// hash is then that of the bytes. The links are exactly those of [`Wants::Everything`].
+    /// Links and what the head says; no headings, text, language or similarity fingerprint. The content hash of HTML is
+    /// then that of all its words, so that pages which differ in their addresses alone are seen to be the same. The
+    /// links are exactly those of [`Wants::Everything`].
     LinksOnly,
     /// All of it.
     Everything,
@@ -73,7 +74,7 @@ pub struct Parsed {
     pub unavailable_after: Option<Timestamp>,
     /// When the page says it was last changed or published.
     pub dated: Option<Timestamp>,
-    /// Of the main text, or of the bytes where there is none.
+    /// Of the main text or, where that was not wanted, of all words; of the bytes where there are none.
     pub content_hash: ContentHash,
     /// Similarity fingerprint of the main text; 0 where there is none.
     pub simhash: u64,
@@ -165,7 +166,7 @@ pub(crate) fn page_of_kind(input: &PageInput<'_>, kind: Kind) -> Parsed {
         kind,
         complaints,
     };
-    let mut claimed_language = None;
+    let (mut claimed_language, mut words) = (None, None);
     match kind {
         Kind::Html => {
             let decoded = decode(input, body, &mut parsed);
@@ -181,6 +182,7 @@ pub(crate) fn page_of_kind(input: &PageInput<'_>, kind: Kind) -> Parsed {
             parsed.links = read.links;
             parsed.headings = read.text.headings;
             parsed.body = read.text.body;
+            words = read.words;
             parsed.complaints.extend(read.complaints);
         }
         Kind::PlainText => {
@@ -197,7 +199,7 @@ pub(crate) fn page_of_kind(input: &PageInput<'_>, kind: Kind) -> Parsed {
         Kind::Other => {}
     }
     if parsed.body.is_empty() {
-        parsed.content_hash = ContentHash::of(body);
+        parsed.content_hash = words.unwrap_or_else(|| ContentHash::of(body));
     } else {
         parsed.content_hash = ContentHash::of(parsed.body.as_bytes());
         parsed.simhash = fingerprint::simhash(&parsed.body);

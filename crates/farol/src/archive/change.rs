@@ -11,7 +11,7 @@ pub fn change_of(url: &CanonicalUrl, position: PagePosition, outcome: PageOutcom
             Some(document) => Change::Put(Box::new(Document { position, ..document })),
             None => Change::Delete(url.clone()),
         }),
-        PageOutcome::Gone | PageOutcome::Redirect(_) => Some(Change::Delete(url.clone())),
-        PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots => None,
+        PageOutcome::Gone | PageOutcome::Redirect => Some(Change::Delete(url.clone())),
+        PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots(_) => None,
     }
 }

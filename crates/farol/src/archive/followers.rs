@@ -20,14 +20,14 @@ use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, ContentHash, Host, PageId, PagePosition, SystemClock, Timestamp};
 use farol_frontier::trap::{TrapRules, TrapVerdict};
 use farol_links::{Links, OutLink};
-use farol_parse::robots::Verdict;
+use farol_parse::robots::Robots;
 use farol_store::pages::ArchiveReader;
 use farol_store::urls::{Found, Record, State, UrlStore, Visit, VisitOutcome};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Targets of redirects whose hops are counted at once: 100,000 × 24 bytes = 2.4 MB.
+/// Targets of redirects, and of pages that name another address as theirs, whose hops are counted at once: 100,000 × 24 bytes = 2.4 MB.
 const HOPS_KEPT_MAX: usize = 100_000;
 
 /// Everything that is written besides the archive.
@@ -50,7 +50,7 @@ pub struct Followers {
     shapes: Shapes,
     depth_max: u16,
     redirects_max: u8,
-    /// How many redirects in a row led to a page that is still to be visited.
+    /// How many redirects, or pages that name another address as theirs, led in a row to a page that is still to be visited.
     hops: HashMap<PageId, u8>,
     /// Whether somebody takes documents in.
     indexing: bool,
@@ -200,8 +200,8 @@ impl Followers {
         mut interpreted: Interpreted,
         wanted: FollowerSet,
     ) -> Result<()> {
-        if matches!(interpreted.outcome, PageOutcome::Robots) {
-            return self.apply_robots(visit, wanted);
+        if let PageOutcome::Robots(rules) = interpreted.outcome {
+            return self.apply_robots(visit, *rules, wanted);
         }
         if self.scope.is_removed(&visit.url.host()) {
             return Ok(());
@@ -212,17 +212,14 @@ impl Followers {
         if wanted.urls {
             let before = self.urls.get(visit.url)?;
             let hops = self.hops.remove(&visit.url.id()).unwrap_or(0);
-            match &interpreted.outcome {
-                PageOutcome::Redirect(_) if hops >= self.redirects_max => {}
-                PageOutcome::Redirect(to) => {
-                    if self.hops.len() < HOPS_KEPT_MAX {
-                        self.hops.insert(to.id(), hops + 1);
-                    }
-                    self.find(interpreted.found)?;
+            self.find(interpreted.found)?;
+            if let Some(to) = interpreted.moved.filter(|_| hops < self.redirects_max) {
+                // Beyond the limit all of them begin again, rather than the next ones being counted no more.
+                if self.hops.len() >= HOPS_KEPT_MAX {
+                    self.hops.clear();
                 }
-                _ => {
-                    self.find(interpreted.found)?;
-                }
+                self.hops.insert(to.url.id(), hops + 1);
+                self.find(vec![to])?;
             }
             if let PageOutcome::Page(page) = &interpreted.outcome {
                 let urls = &self.urls;
@@ -283,12 +280,13 @@ impl Followers {
     }
 
     /// Why a page must not be asked for; `None` where it may be.
-    pub fn not_asked(&self, url: &CanonicalUrl) -> Option<NotAsked> {
+    pub fn not_asked(&mut self, url: &CanonicalUrl) -> Result<Option<NotAsked>> {
         if !self.scope.contains(url) {
-            return Some(NotAsked::OutOfScope);
+            return Ok(Some(NotAsked::OutOfScope));
         }
-        let robots = self.hosts.robots(&url.host())?;
-        matches!(robots.verdict(url.path_and_query()), Verdict::Refused { .. }).then_some(NotAsked::Robots)
+        let rules = self.hosts.robots(&url.host())?;
+        let refused = rules.is_some_and(|rules| !rules.verdict(url.path_and_query()).is_allowed());
+        Ok(refused.then_some(NotAsked::Robots))
     }
 
     /// Records that a page was not asked for. It leaves the index, and is thought of again later.
@@ -333,7 +331,7 @@ impl Followers {
         Ok(())
     }
 
-    fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, wanted: FollowerSet) -> Result<()> {
+    fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, rules: Robots, wanted: FollowerSet) -> Result<()> {
         let Some(body) = visit.robots else { return Ok(()) };
         let host = visit.url.host();
         if !wanted.hosts && !wanted.urls {
@@ -341,9 +339,9 @@ impl Followers {
         }
         // Whatever the clock said then: no rules hold longer from now on than those of today.
         let fetched = visit.fetched.min(self.now);
-        let robots = self.hosts.set_robots(&host, visit.status, body, fetched)?;
+        let sitemaps = self.hosts.set_robots(&host, visit.status, body, rules, fetched)?;
         if wanted.urls {
-            let maps = robots.sitemaps().iter().filter_map(|map| visit.url.join(map).ok());
+            let maps = sitemaps.iter().filter_map(|map| visit.url.join(map).ok());
             let found = maps.map(|url| Found { url, depth: 0, hint: None }).collect();
             self.find(found)?;
         }
@@ -365,19 +363,19 @@ impl Followers {
                 let host = visit.url.host_hash();
                 self.linker.put(visit.url.id(), host, out, visit.position)
             }
-            PageOutcome::Gone | PageOutcome::Redirect(_) => self.linker.remove(visit.url.id()),
-            PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots => Ok(()),
+            PageOutcome::Gone | PageOutcome::Redirect => self.linker.remove(visit.url.id()),
+            PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots(_) => Ok(()),
         }
     }
 
     fn visit_of(&mut self, visit: &ArchivedVisit<'_>, page: &PageOutcome, before: Option<&Record>) -> Visit {
         let (outcome, hash) = match page {
             PageOutcome::Page(page) => (VisitOutcome::Page, page.content_hash),
-            PageOutcome::List | PageOutcome::Robots => (VisitOutcome::Page, ContentHash::default()),
+            PageOutcome::List | PageOutcome::Robots(_) => (VisitOutcome::Page, ContentHash::default()),
             PageOutcome::NotModified => {
                 (VisitOutcome::Unchanged, before.map_or(ContentHash::default(), |record| record.content_hash))
             }
-            PageOutcome::Redirect(_) => (VisitOutcome::Redirect, ContentHash::default()),
+            PageOutcome::Redirect => (VisitOutcome::Redirect, ContentHash::default()),
             PageOutcome::Gone => (VisitOutcome::Gone, ContentHash::default()),
         };
         let changed = match before {
@@ -474,16 +472,17 @@ mod tests {
         let seed = url("http://a.org/");
         followers.add_seed(&seed).unwrap();
         let rules = b"User-agent: *\nDisallow: /x";
-        followers.hosts.set_robots(&seed.host(), 200, rules, Timestamp::from_secs(1)).unwrap();
+        let parsed = Robots::parse(rules, "farol");
+        followers.hosts.set_robots(&seed.host(), 200, rules, parsed, Timestamp::from_secs(1)).unwrap();
         for (text, want) in [
             ("http://a.org/y", None),
             ("http://a.org/x", Some(NotAsked::Robots)),
             ("http://b.org/x", Some(NotAsked::OutOfScope)),
         ] {
-            assert_eq!(followers.not_asked(&url(text)), want, "{text}");
+            assert_eq!(followers.not_asked(&url(text)).unwrap(), want, "{text}");
         }
         followers.remove_host(&seed.host(), PagePosition::default()).unwrap();
-        assert_eq!(followers.not_asked(&url("http://a.org/y")), Some(NotAsked::OutOfScope));
+        assert_eq!(followers.not_asked(&url("http://a.org/y")).unwrap(), Some(NotAsked::OutOfScope));
     }
 
     /// Archives an answer of this second and takes it in.

@@ -2,8 +2,12 @@
 //!
 //! Kept in memory for hosts that are being visited, in the fabric's tables for all. Writes are gathered and
 //! made every few seconds; what a crash takes is read again from the archive.
+//!
+//! Memory is bounded whatever servers send: rules by [`RulesCache`], robots.txt files that wait to be written by
+//! [`UNWRITTEN_BYTES_MAX`]. Rules that had to go are read again from the table when their host has its turn.
 
 use super::position::{read_position, write_position};
+use super::rules_cache::RulesCache;
 use crate::fabric::{Table, Tables};
 use anyhow::Result;
 use farol_base::status::RecentVisit;
@@ -60,11 +64,15 @@ impl HostRow {
     }
 }
 
+/// Files that wait to be written are written at once when they take more than this: 32 of the largest.
+const UNWRITTEN_BYTES_MAX: usize = 16 << 20;
+
 /// A host that is being visited.
 struct LoadedHost {
     row: HostRow,
-    robots: Option<Arc<Robots>>,
     recent: VecDeque<RecentVisit>,
+    /// It is not being visited, and goes when its row is written.
+    leaves: bool,
 }
 
 /// The table of hosts, with those that are being visited in memory.
@@ -72,8 +80,11 @@ pub struct Hosts {
     tables: Arc<dyn Tables>,
     agent: String,
     loaded: HashMap<Host, LoadedHost>,
+    rules: RulesCache,
     /// Hosts whose row has changed since the last write, with robots.txt where that is new.
     changed: HashMap<Host, Option<Vec<u8>>>,
+    /// Bytes of robots.txt files among what has changed.
+    unwritten_bytes: usize,
     watermark: PagePosition,
 }
 
@@ -89,7 +100,9 @@ impl Hosts {
             tables,
             agent: agent.to_string(),
             loaded: HashMap::new(),
+            rules: RulesCache::default(),
             changed: HashMap::new(),
+            unwritten_bytes: 0,
             watermark,
         })
     }
@@ -101,13 +114,19 @@ impl Hosts {
 
     /// Brings a host into memory and says what is remembered of it.
     pub fn enter(&mut self, host: &Host, pages_known: u64) -> Result<HostMemory> {
-        self.load(host)?;
-        Ok(self.loaded.get(host).map(|loaded| loaded.row.memory(pages_known)).unwrap_or_default())
+        let loaded = self.load(host)?;
+        loaded.leaves = false;
+        Ok(loaded.row.memory(pages_known))
     }
 
     /// Lets a host out of memory; its row stays in the table.
     pub fn leave(&mut self, host: &Host) {
-        if !self.changed.contains_key(host) {
+        self.rules.remove(host);
+        if self.changed.contains_key(host) {
+            if let Some(loaded) = self.loaded.get_mut(host) {
+                loaded.leaves = true;
+            }
+        } else {
             self.loaded.remove(host);
         }
     }
@@ -115,37 +134,57 @@ impl Hosts {
     /// Forgets a host altogether.
     pub fn forget(&mut self, host: &Host) -> Result<()> {
         self.loaded.remove(host);
-        self.changed.remove(host);
+        self.rules.remove(host);
+        self.unchanged(host);
         self.tables.put(&[(Table::Hosts, host.as_str(), b""), (Table::Robots, host.as_str(), b"")])
     }
 
-    /// The rules of a host that is in memory.
-    pub fn robots(&self, host: &Host) -> Option<Arc<Robots>> {
-        self.loaded.get(host)?.robots.clone()
+    /// The rules of a host that is in memory. Where they had to go, they are read again: some milliseconds for the
+    /// largest file.
+    pub fn robots(&mut self, host: &Host) -> Result<Option<Arc<Robots>>> {
+        let Some(loaded) = self.loaded.get(host) else { return Ok(None) };
+        if loaded.row.robots_valid_until().is_none() {
+            return Ok(None);
+        }
+        if let Some(rules) = self.rules.get(host) {
+            return Ok(Some(rules));
+        }
+        let mut rules = Robots::parse(&self.robots_text(host)?.unwrap_or_default(), &self.agent);
+        rules.take_sitemaps();
+        let rules = Arc::new(rules);
+        self.rules.put(host, rules.clone());
+        Ok(Some(rules))
     }
 
-    /// Takes in a robots.txt as a server sent it; answers what the host asks of us.
-    ///
-    /// RFC 9309, section 2.3.1: 2xx is read, 4xx means that everything is allowed. Callers keep 5xx away.
+    /// Memory that rules take.
+    pub fn rules_bytes(&self) -> usize {
+        self.rules.bytes()
+    }
+
+    /// Takes in a robots.txt as a server sent it, and its rules; answers the sitemaps that it names.
     pub fn set_robots(
         &mut self,
         host: &Host,
         status: u16,
         body: &[u8],
+        mut rules: Robots,
         fetched: Timestamp,
-    ) -> Result<Arc<Robots>> {
-        self.load(host)?;
+    ) -> Result<Box<[String]>> {
+        let sitemaps = rules.take_sitemaps();
+        let row = &mut self.load(host)?.row;
+        row.robots_status = status;
+        row.robots_fetched_ms = fetched.as_millis();
+        row.crawl_delay_ms = rules.crawl_delay().map(|delay| delay.as_millis() as u64);
+        row.failures = 0;
+        self.rules.put(host, Arc::new(rules));
+        self.unchanged(host);
         let body: &[u8] = if (200..300).contains(&status) { body } else { b"" };
-        let robots = Arc::new(Robots::parse(body, &self.agent));
-        if let Some(loaded) = self.loaded.get_mut(host) {
-            loaded.row.robots_status = status;
-            loaded.row.robots_fetched_ms = fetched.as_millis();
-            loaded.row.crawl_delay_ms = robots.crawl_delay().map(|delay| delay.as_millis() as u64);
-            loaded.row.failures = 0;
-            loaded.robots = Some(robots.clone());
-        }
+        self.unwritten_bytes += body.len();
         self.changed.insert(host.clone(), Some(body.to_vec()));
-        Ok(robots)
+        if self.unwritten_bytes > UNWRITTEN_BYTES_MAX {
+            self.write_files()?;
+        }
+        Ok(sitemaps)
     }
 
     /// Notes a visit for the dashboard and the host's sums.
@@ -163,9 +202,7 @@ impl Hosts {
     /// Notes how long a connection to a host took. A host that has moved is measured anew.
     pub fn connected(&mut self, host: &Host, address: IpAddr, took: Duration, at: Timestamp) -> Result<()> {
         // A new host's first connection, for robots.txt, comes before the host itself.
-        self.load(host)?;
-        let Some(loaded) = self.loaded.get_mut(host) else { return Ok(()) };
-        let row = &mut loaded.row;
+        let row = &mut self.load(host)?.row;
         if row.address != Some(address) {
             row.address = Some(address);
             row.connects.clear();
@@ -207,10 +244,10 @@ impl Hosts {
     }
 
     /// robots.txt as it was sent.
-    pub fn robots_text(&self, host: &Host) -> Option<Vec<u8>> {
+    pub fn robots_text(&self, host: &Host) -> Result<Option<Vec<u8>>> {
         match self.changed.get(host) {
-            Some(Some(body)) => Some(body.clone()),
-            _ => self.tables.get(Table::Robots, host.as_str()).ok().flatten(),
+            Some(Some(body)) => Ok(Some(body.clone())),
+            _ => self.tables.get(Table::Robots, host.as_str()),
         }
     }
 
@@ -235,25 +272,41 @@ impl Hosts {
         // The watermark speaks for the rest, so it comes last.
         entries.push((Table::Marks, MARK, &mark));
         self.tables.put(&entries)?;
-        self.changed.clear();
+        for host in std::mem::take(&mut self.changed).into_keys() {
+            if self.loaded.get(&host).is_some_and(|loaded| loaded.leaves) {
+                self.loaded.remove(&host);
+                self.rules.remove(&host);
+            }
+        }
+        self.unwritten_bytes = 0;
         self.watermark = upto;
         Ok(())
     }
 
-    fn load(&mut self, host: &Host) -> Result<()> {
-        if self.loaded.contains_key(host) {
-            return Ok(());
-        }
-        let row = self.stored(host)?.unwrap_or_default();
-        let robots = match row.robots_valid_until() {
-            Some(_) => {
-                let body = self.tables.get(Table::Robots, host.as_str())?.unwrap_or_default();
-                Some(Arc::new(Robots::parse(&body, &self.agent)))
-            }
-            None => None,
-        };
-        self.loaded.insert(host.clone(), LoadedHost { row, robots, recent: VecDeque::new() });
+    /// Writes the files alone. A row that a crash then takes is an older one, so robots.txt is asked for again sooner.
+    fn write_files(&mut self) -> Result<()> {
+        let files = self.changed.iter().filter_map(|(host, body)| Some((host, body.as_deref()?)));
+        let entries: Vec<_> = files.map(|(host, body)| (Table::Robots, host.as_str(), body)).collect();
+        self.tables.put(&entries)?;
+        self.changed.values_mut().for_each(|body| *body = None);
+        self.unwritten_bytes = 0;
         Ok(())
+    }
+
+    /// Drops what waits to be written of a host.
+    fn unchanged(&mut self, host: &Host) {
+        if let Some(Some(body)) = self.changed.remove(host) {
+            self.unwritten_bytes -= body.len();
+        }
+    }
+
+    fn load(&mut self, host: &Host) -> Result<&mut LoadedHost> {
+        let row = match self.loaded.contains_key(host) {
+            true => HostRow::default(),
+            false => self.stored(host)?.unwrap_or_default(),
+        };
+        let new = || LoadedHost { row, recent: VecDeque::new(), leaves: true };
+        Ok(self.loaded.entry(host.clone()).or_insert_with(new))
     }
 
     fn stored(&self, host: &Host) -> Result<Option<HostRow>> {
@@ -266,6 +319,7 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::rules_cache::RULES_MEMORY_MAX;
     use crate::fabric::LocalTables;
 
     #[test]
@@ -278,7 +332,8 @@ mod tests {
             let tables = Arc::new(LocalTables::open(&dir.path().join("t")).unwrap());
             let mut hosts = Hosts::open(tables, "farol").unwrap();
             hosts.enter(&host, 0).unwrap();
-            hosts.set_robots(&host, 200, b"User-agent: *\nDisallow: /x\nCrawl-delay: 3", fetched).unwrap();
+            let file = b"User-agent: *\nDisallow: /x\nCrawl-delay: 3";
+            hosts.set_robots(&host, 200, file, Robots::parse(file, "farol"), fetched).unwrap();
             hosts.remember(
                 &host,
                 &HostMemory { not_before: Timestamp::from_secs(9), failures: 2, ..Default::default() },
@@ -292,8 +347,7 @@ mod tests {
         assert_eq!(memory.robots_valid_until, Some(fetched + ROBOTS_VALID));
         assert_eq!(memory.crawl_delay, Some(Duration::from_secs(3)));
         assert_eq!((memory.not_before, memory.failures, memory.pages_known), (Timestamp::from_secs(9), 2, 5));
-        let verdict = hosts.robots(&host).unwrap().verdict("/x/y");
-        assert!(matches!(verdict, farol_parse::robots::Verdict::Refused { .. }));
+        assert!(!hosts.robots(&host).unwrap().unwrap().verdict("/x/y").is_allowed());
         hosts.forget(&host).unwrap();
         assert_eq!(hosts.enter(&host, 0).unwrap().robots_valid_until, None);
     }
@@ -316,12 +370,29 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_robots_txt_allows_everything() {
+    fn two_hundred_hosts_with_hostile_rules_stay_within_the_budget_and_are_obeyed() {
         let dir = tempfile::tempdir().unwrap();
         let tables = Arc::new(LocalTables::open(&dir.path().join("t")).unwrap());
         let mut hosts = Hosts::open(tables, "farol").unwrap();
-        let host = Host::parse("http://h/").unwrap();
-        let robots = hosts.set_robots(&host, 404, b"Disallow: /", Timestamp::from_secs(1)).unwrap();
-        assert!(matches!(robots.verdict("/"), farol_parse::robots::Verdict::Allowed { .. }));
+        let rules = (0..25_000).map(|i| format!("Disallow: /{i:08}\n")).collect::<String>();
+        let file = format!("User-agent: *\n{rules}").into_bytes();
+        let parsed = Robots::parse(&file, "farol");
+        let host = |i: usize| Host::parse(&format!("http://h{i}.test/")).unwrap();
+        for i in 0..200 {
+            hosts.enter(&host(i), 0).unwrap();
+            hosts.set_robots(&host(i), 200, &file, parsed.clone(), Timestamp::from_secs(1)).unwrap();
+            assert!(hosts.rules_bytes() <= RULES_MEMORY_MAX);
+            let waiting = hosts.changed.values().flatten().map(Vec::len).sum::<usize>();
+            assert_eq!(hosts.unwritten_bytes, waiting);
+            assert!(waiting <= UNWRITTEN_BYTES_MAX);
+        }
+        // The first ones had to go, and are read again.
+        for i in [0, 1, 199] {
+            assert!(!hosts.robots(&host(i)).unwrap().unwrap().verdict("/00000007/x").is_allowed());
+            assert!(hosts.robots(&host(i)).unwrap().unwrap().verdict("/x").is_allowed());
+        }
+        (0..200).for_each(|i| hosts.leave(&host(i)));
+        hosts.write(PagePosition { file: 0, offset: 1 }).unwrap();
+        assert_eq!((hosts.loaded.len(), hosts.rules_bytes()), (0, 0), "who has left is forgotten");
     }
 }

@@ -3,7 +3,8 @@
 //! Works from an archived exchange alone, so that a page read live and the same page read again from the
 //! archive after a crash come out the same. Does no I/O.
 
-use farol_base::{CanonicalUrl, ContentHash, Document, Link, PagePosition, Timestamp};
+use farol_base::{ContentHash, Document, Link, PagePosition, Timestamp};
+use farol_parse::robots::Robots;
 use farol_parse::{Content, Kind, PageInput, Parsed, Wants};
 use farol_store::pages::Exchange;
 use farol_store::urls::Found;
@@ -21,13 +22,13 @@ pub enum PageOutcome {
     /// A list of addresses: a sitemap or a feed.
     List,
     /// The page is somewhere else.
-    Redirect(CanonicalUrl),
+    Redirect,
     /// The copy that is kept is still right.
     NotModified,
     /// There is no such page, or not for us.
     Gone,
-    /// The robots.txt of a host.
-    Robots,
+    /// The robots.txt of a host. RFC 9309, section 2.3.1: 2xx is read, 4xx means that everything is allowed.
+    Robots(Box<Robots>),
 }
 
 /// A page as the index wants it, and whether it may be there.
@@ -48,6 +49,15 @@ pub struct Interpreted {
     pub links: Vec<Link>,
     /// Addresses to visit.
     pub found: Vec<Found>,
+    /// Where the page is instead, by its server's word or its own (a redirect, `rel=canonical`, `meta refresh`). Visited
+    /// as long as not too many of them follow one another.
+    pub moved: Option<Found>,
+}
+
+impl Interpreted {
+    fn plain(outcome: PageOutcome) -> Interpreted {
+        Interpreted { outcome, links: Vec::new(), found: Vec::new(), moved: None }
+    }
 }
 
 /// Turns archived answers into what follows from them.
@@ -61,9 +71,11 @@ pub struct Interpreter {
 impl Interpreter {
     /// Reads an archived answer; `depth` is how many links lie between a seed and this page.
     pub fn interpret(&self, exchange: &Exchange, depth: u16) -> Interpreted {
-        let plain = |outcome| Interpreted { outcome, links: Vec::new(), found: Vec::new() };
+        let plain = Interpreted::plain;
         if exchange.url.path_and_query() == "/robots.txt" {
-            return plain(PageOutcome::Robots);
+            let is_file = (200..300).contains(&exchange.status);
+            let rules = if is_file { Robots::parse(&exchange.body, &self.agent) } else { Robots::default() };
+            return plain(PageOutcome::Robots(Box::new(rules)));
         }
         if exchange.revisit_of.is_some() {
             return plain(PageOutcome::NotModified);
@@ -75,8 +87,8 @@ impl Interpreter {
                 let target = exchange.header("location").and_then(|to| exchange.url.join(&to).ok());
                 match target {
                     Some(to) if to != exchange.url => Interpreted {
-                        found: vec![Found { url: to.clone(), depth, hint: None }],
-                        ..plain(PageOutcome::Redirect(to))
+                        moved: Some(Found { url: to, depth, hint: None }),
+                        ..plain(PageOutcome::Redirect)
                     },
                     _ => plain(PageOutcome::Gone),
                 }
@@ -100,7 +112,7 @@ impl Interpreter {
         });
         // What a list names counts as one link away from where the list stands.
         let next = depth.saturating_add(1);
-        let list = |found| Interpreted { outcome: PageOutcome::List, links: Vec::new(), found };
+        let list = |found| Interpreted { found, ..Interpreted::plain(PageOutcome::List) };
         match content {
             Content::Page(parsed) => {
                 let modified = exchange.header("last-modified").and_then(|text| Timestamp::parse(&text));
@@ -124,7 +136,7 @@ impl Interpreter {
 fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>, depth: u16) -> Interpreted {
     let next = depth.saturating_add(1);
     let follow = !parsed.nofollow;
-    let mut found: Vec<Found> = Vec::with_capacity(parsed.links.len() + 2);
+    let mut found: Vec<Found> = Vec::with_capacity(parsed.links.len() + 1);
     if follow {
         let visited = parsed.links.iter().filter(|link| !link.nofollow);
         found.extend(visited.map(|link| Found { url: link.url.clone(), depth: next, hint: None }));
@@ -135,7 +147,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         *to != exchange.url && to.host().registrable_domain() == exchange.url.host().registrable_domain()
     });
     let moved = elsewhere.clone().or_else(|| parsed.refresh.take().filter(|to| *to != exchange.url));
-    found.extend(moved.map(|url| Found { url, depth, hint: None }));
+    let moved = moved.map(|url| Found { url, depth, hint: None });
     let indexable = matches!(parsed.kind, Kind::Html | Kind::PlainText)
         && !parsed.noindex
         && parsed.unavailable_after.is_none_or(|end| exchange.fetched < end)
@@ -162,6 +174,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         outcome: PageOutcome::Page(Box::new(PageContent { document, content_hash, modified })),
         links,
         found,
+        moved,
     }
 }
 
@@ -178,6 +191,7 @@ fn unpacked(body: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farol_base::CanonicalUrl;
 
     fn exchange(url: &str, status: u16, head: &str, body: &str) -> Exchange {
         Exchange {
@@ -204,11 +218,31 @@ mod tests {
         interpreted.found.iter().map(|found| (found.url.as_str(), found.depth)).collect()
     }
 
+    fn moved(interpreted: &Interpreted) -> Option<(&str, u16)> {
+        interpreted.moved.as_ref().map(|found| (found.url.as_str(), found.depth))
+    }
+
+    #[test]
+    fn a_page_that_says_where_it_is_instead_has_moved() {
+        for body in ["<link rel=canonical href=/b>", "<meta http-equiv=refresh content='0; url=/b'>"] {
+            let interpreted = read("http://h/a", 200, "Content-Type: text/html", body);
+            assert_eq!(
+                (moved(&interpreted), found(&interpreted)),
+                (Some(("http://h/b", 3)), vec![]),
+                "{body}"
+            );
+        }
+        assert_eq!(
+            moved(&read("http://h/a", 200, "Content-Type: text/html", "<link rel=canonical href=/a>")),
+            None
+        );
+    }
+
     #[test]
     fn a_redirect_names_its_target() {
         let interpreted = read("http://h/a", 301, "Location: ../b", "");
-        assert!(matches!(&interpreted.outcome, PageOutcome::Redirect(to) if to.as_str() == "http://h/b"));
-        assert_eq!(found(&interpreted), [("http://h/b", 3)]);
+        assert!(matches!(interpreted.outcome, PageOutcome::Redirect));
+        assert_eq!(moved(&interpreted), Some(("http://h/b", 3)));
         // A redirect to itself, to nowhere or to another scheme leads nowhere.
         for location in ["Location: /a", "Location: mailto:x@y", "X: y"] {
             assert!(matches!(read("http://h/a", 302, location, "").outcome, PageOutcome::Gone), "{location}");
@@ -258,6 +292,11 @@ mod tests {
     fn other_answers() {
         assert!(matches!(read("http://h/x", 404, "A: b", "").outcome, PageOutcome::Gone));
         assert!(matches!(read("http://h/x", 304, "A: b", "").outcome, PageOutcome::NotModified));
-        assert!(matches!(read("http://h/robots.txt", 200, "A: b", "").outcome, PageOutcome::Robots));
+        let refuses = |status| {
+            let interpreted = read("http://h/robots.txt", status, "A: b", "User-agent: *\nDisallow: /");
+            matches!(interpreted.outcome, PageOutcome::Robots(rules) if !rules.verdict("/").is_allowed())
+        };
+        assert!(refuses(200));
+        assert!(!refuses(404), "a site without robots.txt allows everything");
     }
 }

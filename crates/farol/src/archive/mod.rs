@@ -16,9 +16,10 @@ mod open;
 pub mod position;
 pub mod replay;
 pub mod revisit;
+mod rules_cache;
 pub mod scope;
 mod shapes;
 
 pub use followers::{ArchivedVisit, FollowerSet, Followers};
-pub use interpret::{Interpreted, Interpreter, PageOutcome};
+pub use interpret::Interpreter;
 pub use open::{Opened, open, open_urls};

@@ -205,7 +205,7 @@ pub mod tests {
             followers.urls.compact_all().unwrap();
             let more = page.join("/more").unwrap();
             let known = [page, &more].map(|url| followers.urls.get(url).unwrap().is_some());
-            (known, followers.hosts.robots_text(&page.host()).is_some())
+            (known, followers.hosts.robots_text(&page.host()).unwrap().is_some())
         };
         let mut before = opened(&folder);
         assert_eq!(knows(&mut before, &a), ([true, true], true));

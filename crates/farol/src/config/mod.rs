@@ -114,7 +114,7 @@ section! {
         pages_per_host_max: u64 = 1_000_000,
         /// Longest path, in segments; a guard against endless sites.
         path_depth_max: usize = 20,
-        /// Redirects followed in a row.
+        /// Redirects followed in a row; `meta refresh` and `rel=canonical` count as such.
         redirects_max: u8 = 8,
         /// How revisits are planned: `optimal` shares visits out so that the index is as fresh as it can be, `interval`
         /// halves or lengthens the time between two visits of each page by itself.

@@ -63,6 +63,8 @@ pub struct CrawlSnapshot {
     pub archive_bytes: u64,
     pub urls_bytes: u64,
     pub links_bytes: u64,
+    /// Memory of the hosts' robots.txt rules.
+    pub robots_bytes: u64,
     /// How fresh the index is believed to be.
     pub freshness: Option<Freshness>,
 }

@@ -10,10 +10,11 @@ pub mod links;
 pub mod scanner;
 pub mod tags;
 
+use crate::fingerprint::WordsHash;
 use crate::page::{Complaint, Wants};
 use crate::text::{Layout, MainText};
 use directives::Directives;
-use farol_base::{CanonicalUrl, Link};
+use farol_base::{CanonicalUrl, ContentHash, Link};
 use head::{Head, is_nofollow};
 use links::Links;
 use scanner::{Scanner, Token};
@@ -24,6 +25,8 @@ pub struct HtmlPage {
     pub head: Head,
     pub links: Vec<Link>,
     pub text: MainText,
+    /// Of all words, where the main text was not wanted; `None` where there are none.
+    pub words: Option<ContentHash>,
     pub complaints: Vec<Complaint>,
 }
 
@@ -33,6 +36,7 @@ pub fn read(text: &str, url: &CanonicalUrl, agent: &str, wants: Wants, directive
     let mut links = Links::new(url);
     let mut head = Head::new(directives);
     let mut layout = (wants == Wants::Everything).then(|| Layout::new(text.len()));
+    let mut words = WordsHash::default();
     let mut json_ld = false;
     while let Some(token) = scanner.next_token() {
         match token {
@@ -40,8 +44,9 @@ pub fn read(text: &str, url: &CanonicalUrl, agent: &str, wants: Wants, directive
                 if links.wants_text() {
                     links.text(raw);
                 }
-                if let Some(layout) = &mut layout {
-                    layout.text(raw);
+                match &mut layout {
+                    Some(layout) => layout.text(raw),
+                    None => words.add(raw),
                 }
             }
             Token::Start { tag, self_closing } => {
@@ -63,11 +68,10 @@ pub fn read(text: &str, url: &CanonicalUrl, agent: &str, wants: Wants, directive
             }
             Token::Raw(Tag::Title, raw) if !scanner.in_foreign() => head.title(raw),
             Token::Raw(Tag::Script, raw) if json_ld => head.dates.add_json_ld(raw),
-            Token::Raw(Tag::Plaintext | Tag::Xmp, raw) => {
-                if let Some(layout) = &mut layout {
-                    layout.text(raw);
-                }
-            }
+            Token::Raw(Tag::Plaintext | Tag::Xmp, raw) => match &mut layout {
+                Some(layout) => layout.text(raw),
+                None => words.add(raw),
+            },
             Token::Raw(..) => {}
         }
     }
@@ -84,7 +88,7 @@ pub fn read(text: &str, url: &CanonicalUrl, agent: &str, wants: Wants, directive
         }
         None => MainText::default(),
     };
-    HtmlPage { head, links, text, complaints }
+    HtmlPage { head, links, text, words: words.finish(), complaints }
 }
 
 /// What a start tag means for links and head.

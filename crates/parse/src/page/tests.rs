@@ -152,6 +152,13 @@ fn fingerprints_follow_the_text_and_not_the_markup() {
     assert_ne!(one.content_hash, read("<p>other").content_hash);
     let fast = |body: &str| read_as(body.as_bytes(), None, &[], Wants::LinksOnly).content_hash;
     assert_ne!(fast("<p>a"), fast("<p>b"));
+    assert_ne!(fast("<p>a b"), fast("<p>b a"));
+    let trap = |token: u32| {
+        let links = (0..9).map(|i| format!("<a href='/s?token={token}{i}'>x</a>")).collect::<String>();
+        fast(&format!("<title>Session</title><script>t={token}</script><p>the same text always</p>{links}"))
+    };
+    assert_eq!(trap(1), trap(2)); // Only addresses and scripts differ.
+    assert_ne!(fast("<img src=a>"), fast("<img src=b>")); // Without words, the bytes.
 }
 
 /// Reads a hostile page both ways. Twenty seconds is far more than a linear reader needs for a megabyte,

@@ -5,53 +5,94 @@
 //! `$` are escaped too (§2.2.3): in a pattern they are wildcards, and `%2A` and `%24` mean the characters.
 
 use std::borrow::Cow;
+use std::fmt;
+
+/// Work that counts for a piece of a pattern, besides its own octets and those that are searched for it.
+const WORK_PER_PIECE: usize = 24;
 
 /// What a rule says about paths: pieces between `*`, perhaps bound to the end by `$`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern<'a> {
     /// In normal spelling; each `*` is a wildcard.
-    text: Box<str>,
+    pub text: &'a str,
     /// It ends with `$`: nothing may follow.
-    to_the_end: bool,
+    pub to_the_end: bool,
 }
 
-impl Pattern {
-    /// Reads a rule's value; an empty one matches nothing and is no pattern.
-    pub fn read(value: &[u8]) -> Option<Pattern> {
-        let (value, to_the_end) = match value {
-            [start @ .., b'$'] => (start, true),
-            _ => (value, false),
-        };
-        let text = normal(value, |b| b == b'*');
-        (!text.is_empty()).then(|| Pattern { text: text.into(), to_the_end })
+/// Whether a pattern matches, as far as the work allowed to find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matched {
+    Yes,
+    No,
+    TooMuchWork,
+}
+
+/// What may still be spent on a path.
+#[derive(Debug)]
+pub struct Work {
+    left: usize,
+}
+
+impl Work {
+    pub fn new(left: usize) -> Work {
+        Work { left }
     }
 
-    /// How specific it is: the longest match wins (§2.2.2).
-    pub fn octets(&self) -> usize {
-        self.text.len() + usize::from(self.to_the_end)
+    /// Looks for a piece; answers where it ends.
+    fn find(&mut self, path: &[u8], piece: &[u8]) -> Result<Option<usize>, TooMuch> {
+        let found = memchr::memmem::find(path, piece).map(|at| at + piece.len());
+        let looked_at = found.unwrap_or(path.len());
+        self.left = self.left.checked_sub(WORK_PER_PIECE + piece.len() + looked_at).ok_or(TooMuch)?;
+        Ok(found)
     }
+}
 
+/// No work is left.
+struct TooMuch;
+
+/// Reads a rule's value as pattern text and whether it is bound to the end; an empty one matches nothing and is no
+/// pattern.
+pub fn read(value: &[u8]) -> Option<(String, bool)> {
+    let (value, to_the_end) = match value {
+        [start @ .., b'$'] => (start, true),
+        _ => (value, false),
+    };
+    let text = normal(value, |b| b == b'*');
+    (!text.is_empty()).then_some((text, to_the_end))
+}
+
+impl Pattern<'_> {
     /// Whether it matches a path in normal spelling. Each piece is looked for once, after the one before: taking
     /// the leftmost place never costs a match, so the time is linear in pattern and path.
-    pub fn matches(&self, path: &str) -> bool {
-        let mut pieces = self.text.split('*');
+    pub fn matches(&self, path: &str, work: &mut Work) -> Matched {
+        match self.try_match(path.as_bytes(), work) {
+            Ok(true) => Matched::Yes,
+            Ok(false) => Matched::No,
+            Err(TooMuch) => Matched::TooMuchWork,
+        }
+    }
+
+    fn try_match(&self, path: &[u8], work: &mut Work) -> Result<bool, TooMuch> {
+        let mut pieces = self.text.split('*').map(str::as_bytes);
         let first = pieces.next().unwrap_or_default();
-        let Some(mut rest) = path.strip_prefix(first) else { return false };
+        let Some(mut rest) = path.strip_prefix(first) else { return Ok(false) };
         let Some(last) = pieces.next_back() else {
-            return !self.to_the_end || rest.is_empty();
+            return Ok(!self.to_the_end || rest.is_empty());
         };
         for piece in pieces {
-            match memchr::memmem::find(rest.as_bytes(), piece.as_bytes()) {
-                // Both are ASCII, so any place is a character boundary.
-                Some(at) => rest = &rest[at + piece.len()..],
-                None => return false,
+            match work.find(rest, piece)? {
+                Some(end) => rest = &rest[end..],
+                None => return Ok(false),
             }
         }
-        if self.to_the_end {
-            rest.ends_with(last)
-        } else {
-            memchr::memmem::find(rest.as_bytes(), last.as_bytes()).is_some()
-        }
+        if self.to_the_end { Ok(rest.ends_with(last)) } else { Ok(work.find(rest, last)?.is_some()) }
+    }
+}
+
+impl fmt::Display for Pattern<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)?;
+        f.write_str(if self.to_the_end { "$" } else { "" })
     }
 }
 
@@ -121,9 +162,14 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &str, path: &str, want: bool) {
-        let got =
-            Pattern::read(pattern.as_bytes()).is_some_and(|pattern| pattern.matches(&normal_path(path)));
-        assert_eq!(got, want, "{pattern} on {path}");
+        assert_eq!(is_match(pattern, path), want, "{pattern} on {path}");
+    }
+
+    fn is_match(pattern: &str, path: &str) -> bool {
+        read(pattern.as_bytes()).is_some_and(|(text, to_the_end)| {
+            let pattern = Pattern { text: &text, to_the_end };
+            pattern.matches(&normal_path(path), &mut Work::new(usize::MAX)) == Matched::Yes
+        })
     }
 
     #[test]
@@ -181,8 +227,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_matches_what_trying_everything_matches(pattern in "[ab*]{1,9}\\$?", path in "[ab]{0,12}") {
-            let clever = Pattern::read(pattern.as_bytes()).unwrap().matches(&normal_path(&path));
-            prop_assert_eq!(clever, naive(pattern.as_bytes(), path.as_bytes()));
+            prop_assert_eq!(is_match(&pattern, &path), naive(pattern.as_bytes(), path.as_bytes()));
         }
 
         #[test]

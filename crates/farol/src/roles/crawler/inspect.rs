@@ -26,7 +26,7 @@ impl Core {
                 let answer = self.followers.urls.host_counts(&host).map(|counts| HostAnswer {
                     row: self.followers.hosts.row(&host).unwrap_or_default(),
                     recent: self.followers.hosts.recent(&host),
-                    robots: self.followers.hosts.robots_text(&host).unwrap_or_default(),
+                    robots: self.followers.hosts.robots_text(&host).ok().flatten().unwrap_or_default(),
                     line: line(self, host, counts),
                 });
                 let _ = reply.send(answer);

@@ -167,10 +167,10 @@ impl Answer {
             PageOutcome::Page(page) if page.document.is_some() => "indexed",
             PageOutcome::Page(_) => "not for the index",
             PageOutcome::List => "addresses",
-            PageOutcome::Redirect(_) => "redirect",
+            PageOutcome::Redirect => "redirect",
             PageOutcome::NotModified => "unchanged",
             PageOutcome::Gone => "gone",
-            PageOutcome::Robots => "robots.txt",
+            PageOutcome::Robots(_) => "robots.txt",
         }
     }
 }

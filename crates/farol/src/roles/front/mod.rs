@@ -165,6 +165,7 @@ impl Engine for LiveEngine {
                 bytes_fetched: snapshot.totals.bytes,
                 queue: snapshot.queue,
                 urls_known: snapshot.urls_known,
+                robots_bytes: snapshot.robots_bytes,
                 hosts: snapshot.hosts,
                 status_codes: snapshot.totals.codes.into_iter().collect(),
                 errors: snapshot.totals.errors.into_iter().collect(),
