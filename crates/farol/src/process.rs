@@ -26,6 +26,12 @@ pub fn allow_many_files() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
 }
 
+/// Files and connections that this process may have open at a time.
+pub fn files_max() -> usize {
+    // Where there is no limit, memory sets one long before.
+    getrlimit(Resource::Nofile).current.map_or(1 << 20, |files| files.min(1 << 20) as usize)
+}
+
 /// Bytes of this process that are in RAM; 0 where the system does not say.
 pub fn memory_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

@@ -27,9 +27,12 @@ pub struct FetchConfig {
     /// Time over which the speed is averaged. Default: `10s`.
     pub speed_window: Duration,
     /// Most bytes of a body, both as received and after decompression; the rest is cut. A fetch holds at most
-    /// twice this (a growing buffer) and 16 MiB of a decompressor's window: 100 fetches × 36 MiB = 3.6 GiB if
-    /// every server does its worst; 100 usual pages take 10 MiB. Default: `10 MiB`.
+    /// twice this (a growing buffer) and 16 MiB of a decompressor's window. Default: `10 MiB`.
     pub body_bytes_max: u64,
+    /// Memory for bodies beyond 256 KiB, over all fetches, each counted with its limit: 25 of the largest at a time by
+    /// default, so that they take 25 × 36 MiB = 900 MiB if every server does its worst. Others wait, and their
+    /// servers with them. Default: `256 MiB`.
+    pub large_bodies_bytes_max: u64,
     /// Most bytes of the head of an answer; at most 100 lines. Default: `64 KiB`.
     pub head_bytes_max: usize,
     /// Whether addresses of private networks may be asked. Default: `false`.
@@ -73,6 +76,7 @@ impl Default for FetchConfig {
             speed_min: 256,
             speed_window: Duration::from_secs(10),
             body_bytes_max: 10 << 20,
+            large_bodies_bytes_max: 256 << 20,
             head_bytes_max: 64 << 10,
             allow_private: false,
             overrides: Vec::new(),

@@ -5,6 +5,7 @@
 //! connection has a task, which ends with the connection and at the latest after [`AGE_MAX`] and one request.
 
 use crate::request::RequestBody;
+use crate::usage::{Meter, OpenConnection};
 use crate::{FetchError, Stage, tls};
 use bytes::Bytes;
 use farol_base::{CanonicalUrl, Host};
@@ -38,12 +39,15 @@ pub(crate) struct Connector {
     pub connect_timeout: Duration,
     pub total_timeout: Duration,
     pub head_bytes_max: usize,
+    pub meter: Arc<Meter>,
 }
 
 pub(crate) struct Connection {
     link: Link,
     address: SocketAddr,
     opened: Instant,
+    /// Counts it as open.
+    _open: Arc<OpenConnection>,
 }
 
 enum Link {
@@ -67,7 +71,7 @@ impl Connector {
         deadline: Instant,
     ) -> Result<(Connection, Duration), FetchError> {
         let late = |stage| FetchError::Timeout { url: url.clone(), stage };
-        let start = Instant::now();
+        let (start, open) = (Instant::now(), self.meter.connection());
         let tcp = timeout_at(deadline.min(start + self.connect_timeout), TcpStream::connect(address))
             .await
             .map_err(|_| late(Stage::Connect))?
@@ -77,7 +81,7 @@ impl Connector {
         let http_error = |source| FetchError::from_http(url, self.head_bytes_max, source);
         if !host.is_tls() {
             let link = self.http1(Stream::Plain(tcp)).await.map_err(http_error)?;
-            return Ok((Connection { link, address, opened: start }, connect));
+            return Ok((Connection { link, address, opened: start, _open: open }, connect));
         }
         let tls_error = |source| FetchError::Tls { host: host.clone(), source };
         let name = tls::server_name(host.name()).ok_or_else(|| {
@@ -91,10 +95,12 @@ impl Connector {
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let stream = Stream::Secure(Box::new(stream));
         let link = match is_http2 {
-            true => timeout_at(deadline, self.http2(stream)).await.map_err(|_| late(Stage::Tls))?,
+            true => {
+                timeout_at(deadline, self.http2(stream, open.clone())).await.map_err(|_| late(Stage::Tls))?
+            }
             false => self.http1(stream).await,
         };
-        Ok((Connection { link: link.map_err(http_error)?, address, opened: start }, connect))
+        Ok((Connection { link: link.map_err(http_error)?, address, opened: start, _open: open }, connect))
     }
 
     async fn http1(&self, stream: Stream) -> hyper::Result<Link> {
@@ -111,7 +117,7 @@ impl Connector {
         Ok(Link::Http1 { sender, driver: Some(Box::new(driver)) })
     }
 
-    async fn http2(&self, stream: Stream) -> hyper::Result<Link> {
+    async fn http2(&self, stream: Stream, open: Arc<OpenConnection>) -> hyper::Result<Link> {
         let executor = BoundedTasks { lifetime: AGE_MAX + self.total_timeout };
         let (sender, driver) = http2::Builder::new(executor.clone())
             .timer(TokioTimer::new())
@@ -121,6 +127,7 @@ impl Connector {
             .handshake(TokioIo::new(stream))
             .await?;
         hyper::rt::Executor::execute(&executor, async move {
+            let _open = open;
             if let Err(error) = driver.await {
                 tracing::debug!(%error, "an HTTP/2 connection ended");
             }

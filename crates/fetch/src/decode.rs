@@ -98,6 +98,14 @@ impl Decoder {
         self.push(piece)
     }
 
+    /// Decoded bytes so far.
+    pub fn held_bytes(&mut self) -> usize {
+        match &self.state {
+            DecoderState::Start(start) => start.len(),
+            _ => self.sink().bytes.len(),
+        }
+    }
+
     /// Ends the body: the decoded bytes, whether they were decoded at all, and whether they are whole.
     pub fn finish(mut self) -> (Vec<u8>, bool, Progress) {
         if let DecoderState::Start(start) = &mut self.state {

@@ -62,6 +62,22 @@ pub enum FetchError {
         /// Why it is refused.
         reason: Reason,
     },
+    /// The port is kept for another protocol.
+    #[error(
+        "{host} names port {port}, which is kept for another protocol; like browsers, the crawler does not ask there"
+    )]
+    Port {
+        /// The host.
+        host: Host,
+        /// Its port.
+        port: u16,
+    },
+    /// So many large bodies are being read that there is no room for another.
+    #[error("too many large pages are being read to take in {url}; it is tried again later")]
+    NoRoom {
+        /// The page.
+        url: CanonicalUrl,
+    },
     /// Nobody accepted the connection.
     #[error("cannot connect to {host} at {address}")]
     Connect {
@@ -125,10 +141,14 @@ impl FetchError {
     pub fn is_transient(&self) -> bool {
         match self {
             FetchError::Dns { transient, .. } => *transient,
-            FetchError::Connect { .. } | FetchError::Timeout { .. } | FetchError::Closed { .. } => true,
+            FetchError::Connect { .. }
+            | FetchError::Timeout { .. }
+            | FetchError::Closed { .. }
+            | FetchError::NoRoom { .. } => true,
             // rustls hands its own verdicts (a bad certificate) over as `InvalidData`; the rest is the network.
             FetchError::Tls { source, .. } => source.kind() != std::io::ErrorKind::InvalidData,
             FetchError::Guard { .. }
+            | FetchError::Port { .. }
             | FetchError::TooLarge { .. }
             | FetchError::Protocol { .. }
             | FetchError::Unsendable { .. } => false,
@@ -141,6 +161,8 @@ impl FetchError {
             FetchError::Dns { transient: true, .. } => "dns_temporary",
             FetchError::Dns { .. } => "dns",
             FetchError::Guard { .. } => "guard",
+            FetchError::Port { .. } => "port",
+            FetchError::NoRoom { .. } => "no_room",
             FetchError::Connect { .. } => "connect",
             FetchError::Tls { .. } => "tls",
             FetchError::Timeout { .. } => "timeout",

@@ -6,6 +6,7 @@ use crate::names::Names;
 use crate::pool::{HostPermit, Pool};
 use crate::request::Template;
 use crate::response::{archive_head, is_redirect, retry_after};
+use crate::usage::{BodyRoom, Meter, NoRoom, Usage};
 use crate::{Error, FetchConfig, FetchError, Request, Response, Stage, tls};
 use bytes::Bytes;
 use farol_base::{CanonicalUrl, Host, Truncated};
@@ -38,20 +39,8 @@ struct Inner {
     names: Names,
     connector: Connector,
     pool: Arc<Pool<Connection>>,
+    meter: Arc<Meter>,
     reaper_runs: AtomicBool,
-}
-
-/// The last answer of a chain of redirects.
-#[derive(Clone, Debug)]
-pub struct Followed {
-    /// The answer.
-    pub response: Response,
-    /// The URL that gave this answer.
-    pub url: CanonicalUrl,
-    /// How many redirects were followed.
-    pub hops: u8,
-    /// Where the first hop connected to, and how long that took; `None` where a connection was there.
-    pub connected: Option<(std::net::IpAddr, std::time::Duration)>,
 }
 
 impl Fetcher {
@@ -65,7 +54,9 @@ impl Fetcher {
             |key, value: u64, min| if value < min { Err(Error::Limit { key, min }) } else { Ok(()) };
         at_least("head_bytes_max", config.head_bytes_max as u64, 8192)?;
         at_least("dns_lookups_max", config.dns_lookups_max as u64, 1)?;
+        let meter = Meter::new(config.large_bodies_bytes_max);
         let connector = Connector {
+            meter: meter.clone(),
             tls: tls::client_config(&config)?,
             connect_timeout: config.connect_timeout,
             total_timeout: config.total_timeout,
@@ -77,6 +68,7 @@ impl Fetcher {
                 names: Names::new(&config),
                 connector,
                 pool: Pool::new(config.idle_connections_max, config.idle_timeout),
+                meter,
                 reaper_runs: AtomicBool::new(false),
                 config,
             }),
@@ -126,38 +118,9 @@ impl Fetcher {
         Ok(response)
     }
 
-    /// Fetches a page and follows its redirects, at most `hops_max` of them (RFC 9309 §2.3.1.2 wants five for
-    /// robots.txt). Every hop passes the guard and has the time of a fetch: six × 60 s at the default limits.
-    ///
-    /// Between two hops it rests for `pause`: they may be of one server.
-    /// Where more redirects follow, or one leads nowhere, the answer is that redirect.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Fetcher::get`], on any hop.
-    pub async fn get_following(
-        &self,
-        mut request: Request,
-        hops_max: u8,
-        pause: Duration,
-    ) -> Result<Followed, FetchError> {
-        let (mut hops, mut connected) = (0, None);
-        loop {
-            let url = request.url.clone();
-            let body_bytes_max = request.body_bytes_max;
-            let response = self.get(request).await?;
-            if hops == 0 {
-                connected = response.connect.map(|took| (response.address.ip(), took));
-            }
-            match &response.location {
-                Some(next) if hops < hops_max => {
-                    request = Request { body_bytes_max, ..Request::new(next.clone()) };
-                    hops += 1;
-                    tokio::time::sleep(pause).await;
-                }
-                _ => return Ok(Followed { response, url, hops, connected }),
-            }
-        }
+    /// What fetching uses at this moment.
+    pub fn usage(&self) -> Usage {
+        self.inner.meter.usage()
     }
 
     async fn permit(&self, url: &CanonicalUrl, host: &Host) -> Result<HostPermit<Connection>, FetchError> {
@@ -256,17 +219,22 @@ impl Inner {
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let bytes_hint = incoming.size_hint().exact().map_or(0, |bytes| bytes.min(1 << 30) as usize);
         let mut decoder = Decoder::new(encoding, bytes_max, bytes_hint);
+        let mut room = self.meter.body(bytes_max);
         let stopped =
-            self.read_body(connection, &mut incoming, &mut decoder, alarm, bytes_max, deadline).await;
+            self.read_body(connection, &mut incoming, &mut decoder, alarm, &mut room, deadline).await;
+        if stopped == Some(Stopped::NoRoom) {
+            return Err(FetchError::NoRoom { url: request.url.clone() });
+        }
         let (mut body, decoded, progress) = decoder.finish();
         if body.capacity() > body.len() + body.len() / 2 {
             body.shrink_to_fit();
         }
-        let truncated = stopped.or(match progress {
-            Progress::More => None,
-            Progress::Full => Some(Truncated::Length),
-            Progress::Damaged => Some(Truncated::Disconnect),
-        });
+        let truncated = match (stopped, progress) {
+            (Some(Stopped::Cut(why)), _) => Some(why),
+            (_, Progress::More) => None,
+            (_, Progress::Full) => Some(Truncated::Length),
+            (_, Progress::Damaged) => Some(Truncated::Disconnect),
+        };
 
         let status = head.status.as_u16();
         let reason = match head.extensions.get::<hyper::ext::ReasonPhrase>() {
@@ -299,9 +267,11 @@ impl Inner {
         incoming: &mut Incoming,
         decoder: &mut Decoder,
         mut alarm: Pin<&mut Sleep>,
-        bytes_max: usize,
+        room: &mut BodyRoom,
         deadline: Instant,
-    ) -> Option<Truncated> {
+    ) -> Option<Stopped> {
+        let cut = |why| Some(Stopped::Cut(why));
+        let bytes_max = room.bytes_max();
         let window = self.config.speed_window.max(Duration::from_millis(1));
         let bytes_per_window = (self.config.speed_min as f64 * window.as_secs_f64()) as usize;
         let mut window_start: Option<Instant> = None;
@@ -311,17 +281,23 @@ impl Inner {
                 Some(Some(Ok(piece))) => {
                     bytes += piece.len();
                     window_bytes += piece.len();
-                    match decoder.write(&piece) {
-                        Progress::More if bytes > bytes_max => return Some(Truncated::Length),
+                    let progress = decoder.write(&piece);
+                    match room.holds(decoder.held_bytes(), deadline).await {
+                        Ok(()) => {}
+                        Err(NoRoom::Late) => return cut(Truncated::Time),
+                        Err(NoRoom::Held) => return Some(Stopped::NoRoom),
+                    }
+                    match progress {
+                        Progress::More if bytes > bytes_max => return cut(Truncated::Length),
                         // Pieces without pause, each next to nothing, ring no alarm either.
-                        Progress::More if Instant::now() >= deadline => return Some(Truncated::Time),
+                        Progress::More if Instant::now() >= deadline => return cut(Truncated::Time),
                         Progress::More => {}
-                        Progress::Full => return Some(Truncated::Length),
-                        Progress::Damaged => return Some(Truncated::Disconnect),
+                        Progress::Full => return cut(Truncated::Length),
+                        Progress::Damaged => return cut(Truncated::Disconnect),
                     }
                 }
                 Some(None) => return None,
-                Some(Some(Err(_))) => return Some(Truncated::Disconnect),
+                Some(Some(Err(_))) => return cut(Truncated::Disconnect),
                 None => {
                     // The alarm first rings when the head's time is up; only then is the speed looked at, so
                     // that a fast page sets no second alarm.
@@ -330,7 +306,7 @@ impl Inner {
                         now.duration_since(at) >= window && window_bytes < bytes_per_window
                     });
                     if now >= deadline || is_slow {
-                        return Some(Truncated::Time);
+                        return cut(Truncated::Time);
                     }
                     window_start = Some(now);
                     window_bytes = 0;
@@ -339,6 +315,13 @@ impl Inner {
             }
         }
     }
+}
+
+/// Why a body was not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    Cut(Truncated),
+    NoRoom,
 }
 
 /// Waits for some work, or for the alarm: then `None`.

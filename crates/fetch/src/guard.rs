@@ -3,7 +3,7 @@
 //! A page may link to `http://192.168.0.1/`, or to a name that resolves to it; whoever follows such links from
 //! inside a network shows its insides to the world. Promise: whatever is not known to be public is refused, and
 //! an IPv4 address inside an IPv6 one is judged as itself. The tables follow IANA's special-purpose registries
-//! (RFC 6890 and its updates). Does no lookups and opens nothing.
+//! (RFC 6890 and its updates). Ports that browsers refuse are refused too. Does no lookups and opens nothing.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -75,6 +75,25 @@ pub fn verdict(address: IpAddr) -> Result<(), Reason> {
         IpAddr::V4(address) => verdict_v4(address),
         IpAddr::V6(address) => verdict_v6(address),
     }
+}
+
+/// Ports of protocols that a request to them could be taken for: mail, chat, shells, printers. The list is that of the
+/// Fetch standard of the WHATWG ("port blocking"), in order.
+const PORTS_OF_OTHERS: &[u16] = &[
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103,
+    104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514,
+    515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723,
+    2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+];
+
+/// Whether a port is kept for another protocol, so that no browser asks there.
+///
+/// ```
+/// use farol_fetch::guard::is_for_others;
+/// assert!(is_for_others(25) && !is_for_others(443) && !is_for_others(8080));
+/// ```
+pub fn is_for_others(port: u16) -> bool {
+    PORTS_OF_OTHERS.binary_search(&port).is_ok()
 }
 
 /// The first network that holds the address decides.
@@ -152,6 +171,13 @@ mod tests {
     #[track_caller]
     fn check(address: &str, want: Result<(), Reason>) {
         assert_eq!(verdict(address.parse().unwrap()), want, "{address}");
+    }
+
+    #[test]
+    fn the_ports_are_in_order() {
+        assert!(PORTS_OF_OTHERS.is_sorted_by(|a, b| a < b));
+        let refused = (0..=u16::MAX).filter(|port| is_for_others(*port)).count();
+        assert_eq!(refused, PORTS_OF_OTHERS.len());
     }
 
     #[test]

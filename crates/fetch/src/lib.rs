@@ -46,11 +46,13 @@ mod pool;
 mod request;
 mod response;
 mod tls;
+mod usage;
 
 pub use config::FetchConfig;
 pub use error::{Error, FetchError, Stage};
-pub use fetcher::{Fetcher, Followed};
+pub use fetcher::Fetcher;
 pub use overrides::Override;
 pub use request::Request;
 pub use response::Response;
 pub use rustls::pki_types::CertificateDer;
+pub use usage::Usage;

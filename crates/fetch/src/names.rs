@@ -71,6 +71,9 @@ impl Names {
             return Ok(vec![address]);
         }
         let literal = host.name().trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        if guard::is_for_others(port) {
+            return Err(FetchError::Port { host: host.clone(), port });
+        }
         if let Some(address) = wanted.or(literal) {
             self.judge(host, address)?;
             return Ok(vec![SocketAddr::new(address, port)]);
@@ -252,6 +255,9 @@ mod tests {
         assert_eq!(route(&plain, "http://[::ffff:10.0.0.1]/", None).await, Err("guard"));
         assert_eq!(route(&plain, "http://h.test/", Some("8.8.8.8")).await, Ok("8.8.8.8:80".into()));
         assert_eq!(route(&plain, "http://h.test/", Some("192.168.0.1")).await, Err("guard"));
+        assert_eq!(route(&plain, "http://8.8.8.8:25/", None).await, Err("port"));
+        assert_eq!(route(&plain, "http://h.test:6667/", None).await, Err("port"));
+        assert_eq!(route(&plain, "http://h.test:22/", Some("8.8.8.8")).await, Err("port"));
 
         let open = names(&[], true);
         assert_eq!(route(&open, "http://127.0.0.1:81/", None).await, Ok("127.0.0.1:81".into()));

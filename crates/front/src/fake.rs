@@ -134,6 +134,10 @@ impl Engine for Fake {
                 queue: 391_022,
                 urls_known: 1_204_331,
                 robots_bytes: 48_128,
+                visits: 12,
+                connections: 40,
+                body_bytes: 350_000,
+                hosts_sent_away: 3,
                 hosts: named(&[
                     ("sleeping", 612),
                     ("waiting", 233),

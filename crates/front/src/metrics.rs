@@ -49,6 +49,13 @@ fn engine(page: &mut Page, status: &Status) {
     page.gauge("farol_urls_known", "URLs known.", crawl.urls_known);
     let help = "Memory of robots.txt rules of hosts that are being visited; 64 MiB at most.";
     page.gauge("farol_robots_bytes", help, crawl.robots_bytes);
+    let help = "Connections to crawled servers that are open, idle ones included.";
+    page.gauge("farol_crawl_connections", help, crawl.connections);
+    page.gauge("farol_crawl_visits", "Visits under way.", crawl.visits);
+    let help = "Memory of pages that are being received.";
+    page.gauge("farol_crawl_body_bytes", help, crawl.body_bytes);
+    let help = "Times that a host was put off because its domain or address had its share of the places.";
+    page.counter("farol_hosts_sent_away_total", help, crawl.hosts_sent_away);
     page.metric("farol_hosts", "gauge", "Hosts by state.");
     for (state, count) in &crawl.hosts {
         page.sample("farol_hosts", &[("state", state)], count);

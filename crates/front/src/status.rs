@@ -53,6 +53,14 @@ pub struct CrawlStatus {
     pub urls_known: u64,
     /// Memory of the robots.txt rules of hosts that are being visited.
     pub robots_bytes: u64,
+    /// Visits under way.
+    pub visits: u64,
+    /// Connections to crawled servers that are open.
+    pub connections: u64,
+    /// Memory of pages that are being received.
+    pub body_bytes: u64,
+    /// Times that a host was put off because its domain or address had its share of the places.
+    pub hosts_sent_away: u64,
     /// How many hosts are in each state (a word in lower case), in the order in which to show them.
     pub hosts: Vec<(String, u64)>,
     /// How many answers had each HTTP status code.

@@ -23,7 +23,11 @@ fn main() {
             // Both names lead to one machine, so the two take turns although they are different hosts.
             Step::Resolve(host) => {
                 println!("{seconds:>5.1} s  resolve {host}");
-                frontier.resolved(now, &host, Resolution::Address("192.0.2.1".parse().expect("an address")));
+                let _taken = frontier.resolved(
+                    now,
+                    &host,
+                    Resolution::Address("192.0.2.1".parse().expect("an address")),
+                );
             }
             // A host has three pages. Asked a second time it has none, and leaves.
             Step::Refill { host, .. } => {
@@ -42,6 +46,8 @@ fn main() {
                         let valid_until = now + Duration::from_secs(86_400);
                         ("robots.txt".to_string(), Outcome::Robots { delay: None, valid_until, download })
                     }
+                    // Another host's robots.txt is here; none of these is moved.
+                    Task::MovedRobots(moved) => (moved.url.to_string(), Outcome::NotAsked),
                     Task::Page(page) => (page.url.to_string(), Outcome::Fetched { download, bytes: 5_000 }),
                 };
                 println!("{seconds:>5.1} s  fetch   {what}");
@@ -49,6 +55,7 @@ fn main() {
                 now = now + download;
                 let _ = frontier.done(now, lease, outcome);
             }
+            Step::Left { host, .. } => println!("{seconds:>5.1} s  left    {host}"),
             Step::WaitUntil(then) => now = then,
             Step::Idle => break,
         }

@@ -40,7 +40,7 @@ fn main() {
             Step::Resolve(host) => {
                 addresses += 1;
                 let address = IpAddr::from(Ipv4Addr::from_bits(0x0A00_0000 + addresses));
-                frontier.resolved(now, &host, Resolution::Address(address));
+                let _taken = frontier.resolved(now, &host, Resolution::Address(address));
             }
             Step::Refill { host, want } => {
                 refills += 1;
@@ -59,7 +59,7 @@ fn main() {
                 waits += 1;
                 now = then;
             }
-            Step::Idle => panic!("nothing to do"),
+            Step::Left { .. } | Step::Idle => panic!("nothing to do"),
         }
     }
     let took = start.elapsed();

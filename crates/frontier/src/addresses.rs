@@ -24,6 +24,8 @@ struct Address {
     ip: IpAddr,
     /// Hosts that have this address.
     hosts: usize,
+    /// When a host of it was last sent away for want of room.
+    sent_away: Timestamp,
     busy: bool,
     not_before: Timestamp,
     line: VecDeque<QueueEntry>,
@@ -62,6 +64,7 @@ impl Addresses {
             let address = Address {
                 ip,
                 hosts: 0,
+                sent_away: Timestamp::EPOCH,
                 busy: false,
                 not_before: Timestamp::EPOCH,
                 line: VecDeque::new(),
@@ -76,6 +79,23 @@ impl Addresses {
         });
         self.change(id, |address| address.hosts += 1);
         id
+    }
+
+    /// Hosts that have this address.
+    pub fn hosts(&self, ip: IpAddr) -> usize {
+        let slot = self.ids.get(&ip.to_canonical()).and_then(|id| self.slots.get(id.0 as usize));
+        slot.and_then(Option::as_ref).map_or(0, |address| address.hosts)
+    }
+
+    pub fn sent_away(&mut self, ip: IpAddr, now: Timestamp) {
+        if let Some(id) = self.ids.get(&ip.to_canonical()).copied() {
+            self.change(id, |address| address.sent_away = now);
+        }
+    }
+
+    pub fn last_sent_away(&self, id: AddressId) -> Timestamp {
+        let slot = self.slots.get(id.0 as usize).and_then(Option::as_ref);
+        slot.map_or(Timestamp::EPOCH, |address| address.sent_away)
     }
 
     /// A host no longer has this address.

@@ -5,6 +5,8 @@
 //! cannot be leased a second time meanwhile. Does not decide anything; see [`crate::frontier`].
 
 use crate::addresses::AddressId;
+use crate::domains::DomainId;
+use crate::lease::MovedRobots;
 use crate::timers::TimerId;
 use farol_base::{Host, Scheduled, Timestamp};
 use std::collections::{HashMap, VecDeque};
@@ -120,10 +122,40 @@ pub struct Queued {
     pub tries: u8,
 }
 
+/// A request to make here for the robots.txt of a host, which its server says is here.
+#[derive(Debug)]
+pub struct Errand {
+    pub moved: MovedRobots,
+    /// The host that waits for it.
+    pub sender: HostId,
+    /// The host that waits is of another registrable domain.
+    pub foreign: bool,
+}
+
+/// What a host whose robots.txt is elsewhere waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwaitedErrand {
+    pub serial: u64,
+    /// Until when the whole chain of redirects is waited for.
+    pub deadline: Timestamp,
+}
+
 #[derive(Debug)]
 pub struct HostEntry {
     pub host: Host,
+    pub domain: DomainId,
     pub memory: HostMemory,
+    /// Since when it is here.
+    pub entered: Timestamp,
+    /// It is here for errands alone, not for pages of its own.
+    pub guest: bool,
+    /// Robots.txt files of others, or its own, to be asked for here.
+    pub errands: VecDeque<Errand>,
+    pub awaited: Option<AwaitedErrand>,
+    /// The last lease was for an errand: its own pages come first now.
+    pub just_ran_errand: bool,
+    /// Somebody has its lease: nothing else may bring it anywhere.
+    pub is_out: bool,
     pub address: Option<AddressId>,
     pub resolved_at: Timestamp,
     pub queue: VecDeque<Queued>,
@@ -182,10 +214,17 @@ impl Hosts {
     }
 
     /// Starts a host's life in state [`HostState::Resting`].
-    pub fn insert(&mut self, host: &Host, memory: HostMemory) -> HostId {
+    pub fn insert(&mut self, now: Timestamp, host: &Host, domain: DomainId, memory: HostMemory) -> HostId {
         let entry = HostEntry {
             host: host.clone(),
+            domain,
             memory,
+            entered: now,
+            guest: false,
+            errands: VecDeque::new(),
+            awaited: None,
+            just_ran_errand: false,
+            is_out: false,
             address: None,
             resolved_at: Timestamp::EPOCH,
             queue: VecDeque::new(),

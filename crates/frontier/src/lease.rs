@@ -2,7 +2,7 @@
 
 use crate::addresses::AddressId;
 use crate::hosts::{HostId, HostMemory};
-use farol_base::{Host, Scheduled, Timestamp};
+use farol_base::{CanonicalUrl, Host, Scheduled, Timestamp};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ pub enum Step {
     /// Find up to `want` pages of this host that are due and answer with [`crate::Frontier::offer`]. Said once
     /// until answered.
     Refill { host: Host, want: usize },
+    /// This host has left: it was here only because another's robots.txt led to it. This is what it should remember.
+    Left { host: Host, memory: HostMemory },
     /// Nothing before this instant, unless something is added or answered.
     WaitUntil(Timestamp),
     /// Nothing until something is added or answered.
@@ -57,8 +59,23 @@ impl Lease {
 pub enum Task {
     /// Read the host's robots.txt: first, and again when its validity ends.
     Robots,
+    /// Ask this host for a robots.txt that was moved here: a redirect is a request of its target host, in its turn.
+    MovedRobots(MovedRobots),
     /// Visit a page.
     Page(Scheduled),
+}
+
+/// A robots.txt that is not where it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedRobots {
+    /// Whose it is.
+    pub of: Host,
+    /// Where to ask for it.
+    pub url: CanonicalUrl,
+    /// Redirects that led there.
+    pub hops: u8,
+    /// Tells this request from all others of its kind.
+    pub(crate) serial: u64,
 }
 
 /// What [`crate::Frontier::add_host`] did.
@@ -71,6 +88,19 @@ pub enum Added {
     /// There is no room ([`crate::Limits::hosts_max`]): add it again later, or make room with
     /// [`crate::Frontier::retire`].
     Full,
+    /// Its registrable domain has its share of the places ([`crate::Limits::hosts_share`]): add it again then.
+    Crowded { until: Timestamp },
+}
+
+/// What [`crate::Frontier::resolved`] made of an address.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Resolved {
+    /// The host goes on.
+    Taken,
+    /// Its address has its share of the places ([`crate::Limits::hosts_share`]): the host has left. Add it again then,
+    /// with this memory; these pages are as unvisited as they were.
+    Crowded { until: Timestamp, memory: HostMemory, pages: Vec<Scheduled> },
 }
 
 /// A host's address, or why there is none.
@@ -101,6 +131,9 @@ pub enum Offered {
 pub enum Outcome {
     /// robots.txt was read, or the host has none (4xx). `delay` is its Crawl-delay.
     Robots { delay: Option<Duration>, valid_until: Timestamp, download: Duration },
+    /// robots.txt is elsewhere. `memory` is what is remembered of the host there, as for
+    /// [`crate::Frontier::add_host`].
+    RobotsMoved { to: CanonicalUrl, memory: Box<HostMemory> },
     /// robots.txt could not be had (5xx, unreachable): no page is asked for until it can.
     RobotsUnavailable { retry_after: Option<Duration>, download: Duration },
     /// The page was answered, whatever the answer was.

@@ -15,6 +15,14 @@
 //! keeps its pages and is tried again far later. When a refill brings nothing, the host sleeps until its next
 //! page is due, or leaves, and `offer` hands its memory over for the next time.
 //!
+//! Places are shared out: a registrable domain, or an address, with more hosts than its share
+//! ([`Limits::hosts_share`]) has the others wait outside ([`Added::Crowded`], [`Resolved::Crowded`]), and those inside
+//! make way after a while ([`Frontier::makes_way`]). So whoever makes up names without end waits for himself.
+//!
+//! A robots.txt may be elsewhere ([`Outcome::RobotsMoved`]). Then the host there is asked for it in its own turn
+//! ([`Task::MovedRobots`]), with its own rests, while the host whose rules they are waits for the answer; if need be
+//! the other becomes a guest here for as long as that takes.
+//!
 //! ```
 //! use farol_base::{CanonicalUrl, Scheduled, Timestamp};
 //! use farol_frontier::polite::Constant;
@@ -28,7 +36,7 @@
 //!
 //! frontier.add_host(now, &host, HostMemory::default());
 //! let Step::Resolve(asked) = frontier.poll(now) else { panic!() };
-//! frontier.resolved(now, &asked, Resolution::Address("192.0.2.1".parse().unwrap()));
+//! let _taken = frontier.resolved(now, &asked, Resolution::Address("192.0.2.1".parse().unwrap()));
 //!
 //! let Step::Fetch(lease) = frontier.poll(now) else { panic!() };
 //! assert!(matches!(lease.task(), Task::Robots));
@@ -74,6 +82,7 @@
 //! To see it at work: `examples/host_life.rs` plays a host's life through, without a network.
 
 mod addresses;
+mod domains;
 mod frontier;
 mod hosts;
 mod lease;
@@ -88,5 +97,5 @@ mod simulated;
 
 pub use frontier::Frontier;
 pub use hosts::{Counts, HostMemory, HostState, HostView};
-pub use lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Step, Task};
+pub use lease::{Added, Disposition, Lease, MovedRobots, Offered, Outcome, Resolution, Resolved, Step, Task};
 pub use limits::{Limits, ROBOTS_VALID, RetryPolicy};

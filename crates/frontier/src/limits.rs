@@ -24,14 +24,37 @@ pub const THROTTLED_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// changes its mind at most once a second.
 pub const DRY_SLEEP_MIN: Duration = Duration::from_secs(1);
 
+/// Longest that a chain of redirects of a robots.txt is waited for, turns in line included: six requests, each with a
+/// fetch of 20 s and a place among a few others. A host that is sent round in circles loses five minutes, no more.
+pub const ROBOTS_CHAIN_MAX: Duration = Duration::from_secs(300);
+
+/// Robots.txt files of other domains that one registrable domain is asked for at a time. A site that many others point
+/// to still has its turns for its own pages; those beyond try again after a pause.
+pub const FOREIGN_ROBOTS_MAX: usize = 8;
+
+/// A host for which its domain or address has no room comes back no sooner than this, whatever the delay.
+pub const CROWDED_MIN: Duration = Duration::from_secs(5);
+
+/// And no later: of a million such hosts, 1,700 per second ask for room again, at some microseconds each.
+pub const CROWDED_MAX: Duration = Duration::from_secs(600);
+
+/// How long a host keeps its place while others of its domain or address wait for one.
+pub const TENURE: Duration = Duration::from_secs(600);
+
 /// The frontier's bounds.
 ///
-/// Memory with the defaults: 20,000 hosts × 0.5 KiB = 10 MiB, plus queued URLs of at most
+/// Memory with the defaults: 20,000 hosts × 0.9 KiB with their domains, and at most a quarter more that are here only for
+/// others' robots.txt = 23 MiB, plus queued URLs of at most
 /// `queued_bytes_max` = 64 MiB (a little more: past it, each host still gets one URL of at most 2 KiB at a time).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Most hosts at a time; see [`crate::Added::Full`]. Default: 20,000.
     pub hosts_max: usize,
+    /// Hosts of one registrable domain, and hosts at one address, that always have a place. While there is room, a domain
+    /// may have up to an eighth of what is free: alone it gets a ninth of `hosts_max`, and newcomers always find a place.
+    /// An address is asked one thing at a time, so more of its hosts at once would not be any faster. Default: 64, so that
+    /// 312 crowded domains fill the default `hosts_max`.
+    pub hosts_share: usize,
     /// How many URLs of one host are wanted per refill. Default: 32.
     pub queue_per_host: usize,
     /// Queued URLs, in bytes, beyond which a refill asks for a single URL. Default: 64 MiB.
@@ -59,6 +82,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             hosts_max: 20_000,
+            hosts_share: 64,
             queue_per_host: 32,
             queued_bytes_max: 64 << 20,
             in_flight_max: 256,
@@ -84,6 +108,31 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// Hosts that a domain or an address may have while so many places are free.
+    pub(crate) fn share(&self, free: usize) -> usize {
+        self.hosts_share.max(free / 8).max(1)
+    }
+
+    /// Hosts that may be here only for others' robots.txt: a quarter more than `hosts_max`, and a few.
+    pub(crate) fn guests_max(&self) -> usize {
+        self.hosts_max / 4 + 16
+    }
+
+    /// Lookups of one domain at a time: an eighth, so that slow name servers delay their own names.
+    pub(crate) fn resolving_per_domain(&self) -> usize {
+        (self.resolving_max / 8).max(1)
+    }
+
+    /// Leases of one domain at a time: a quarter, so that servers which never answer leave connections to others.
+    pub(crate) fn leased_per_domain(&self) -> usize {
+        (self.in_flight_max / 4).max(LEASED_PER_DOMAIN_MIN)
+    }
+}
+
+/// With few connections in all, a single site may use them: there is little to share out.
+const LEASED_PER_DOMAIN_MIN: usize = 16;
 
 /// Pauses that double with each failure in a row, and what follows when they did not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(86_400);
+/// Hosts without pages, to which a robots.txt may be moved.
+const GUESTS: usize = 3;
 
 /// What a run is like.
 #[derive(Clone, Debug)]
@@ -28,6 +30,11 @@ struct Weather {
     faults: u64,
     /// Per thousand steps: how many remove or drain a host.
     removals: u64,
+    /// Per thousand answers to robots.txt: how many are redirects, to any host.
+    moves: u64,
+    /// Hosts that fit in, and those of a domain or an address that always do.
+    places: usize,
+    share: usize,
     /// Whether pages are visited again when they are due.
     revisits: bool,
 }
@@ -98,7 +105,7 @@ impl Watch {
         self.requests += 1;
         self.host_free_at.insert(lease.host().clone(), now + host_rest);
         self.address_free_at.insert(lease.address(), now + address_rest);
-        if let Outcome::Robots { .. } = outcome {
+        if let (Outcome::Robots { .. }, Task::Robots) = (outcome, lease.task()) {
             self.robots_read.insert(lease.host().clone(), now);
         }
     }
@@ -111,6 +118,8 @@ struct Sim {
     frontier: Frontier,
     hosts: Vec<SimHost>,
     by_host: HashMap<Host, usize>,
+    /// Hosts for which there was no room, by when they come back.
+    outside: std::collections::BTreeSet<(Timestamp, usize)>,
     /// Leases out, by the instant at which they end.
     running: BTreeMap<(Timestamp, u64), (Lease, Outcome)>,
     /// Hosts that were removed while leased: their rest counts from the request's start.
@@ -127,29 +136,32 @@ impl Sim {
             delay_min: weather.delay,
             in_flight_max: weather.in_flight_max,
             queue_per_host: 4,
+            hosts_max: weather.places,
+            hosts_share: weather.share,
             ..Limits::default()
         };
         let now = Timestamp::from_secs(1_700_000_000);
         let hosts: Vec<SimHost> =
-            (0..weather.hosts).map(|n| sim_host(n, &weather, &mut random, now)).collect();
+            (0..weather.hosts + GUESTS).map(|n| sim_host(n, &weather, &mut random, now)).collect();
         let by_host = hosts.iter().enumerate().map(|(n, sim)| (sim.host.clone(), n)).collect();
-        let mut frontier = Frontier::new(Box::new(Constant(weather.delay)), limits);
-        for sim in &hosts {
-            assert_eq!(frontier.add_host(now, &sim.host, sim.memory.clone()), Added::New);
-        }
-        Sim {
+        let frontier = Frontier::new(Box::new(Constant(weather.delay)), limits);
+        let hosts_with_pages = weather.hosts;
+        let mut sim = Sim {
             weather,
             random,
             now,
             frontier,
             hosts,
             by_host,
+            outside: Default::default(),
             running: BTreeMap::new(),
             removed: HashSet::new(),
             serial: 0,
             watch: Watch::default(),
             finished: 0,
-        }
+        };
+        (0..hosts_with_pages).for_each(|n| sim.add_back(n));
+        sim
     }
 
     /// Goes on until `end`, or until nothing is left to do.
@@ -162,11 +174,12 @@ impl Sim {
                 Step::Resolve(host) => self.resolve(&host),
                 Step::Refill { host, want } => self.refill(&host, want),
                 Step::Fetch(lease) => self.fetch(lease),
+                Step::Left { host, memory } => self.sim(&host).memory = memory,
                 Step::WaitUntil(then) => {
                     assert!(then > self.now, "waiting for the past");
                     self.pass_until(Some(then));
                 }
-                Step::Idle if self.running.is_empty() => return,
+                Step::Idle if self.running.is_empty() && self.outside.is_empty() => return,
                 Step::Idle => self.pass_until(None),
             }
         }
@@ -174,12 +187,20 @@ impl Sim {
 
     /// Lets time pass until this instant or the end of the next request, whichever is sooner.
     fn pass_until(&mut self, then: Option<Timestamp>) {
-        let next = self.running.first_key_value().map(|((at, _), _)| *at);
+        let ends = self.running.first_key_value().map(|((at, _), _)| *at);
+        let comes = self.outside.first().map(|(at, _)| *at);
+        let next = ends.into_iter().chain(comes).min();
         self.now = match (then, next) {
             (Some(then), Some(next)) => then.min(next),
             (then, next) => then.or(next).expect("something to wait for"),
         }
         .max(self.now);
+        while let Some((at, n)) = self.outside.first().copied()
+            && at <= self.now
+        {
+            self.outside.pop_first();
+            self.add_back(n);
+        }
         while let Some(entry) = self.running.first_entry()
             && entry.key().0 <= self.now
         {
@@ -204,11 +225,22 @@ impl Sim {
             true => Resolution::Failed { transient: true },
             false => Resolution::Address(address),
         };
-        self.frontier.resolved(self.now, host, answer);
+        if let Resolved::Crowded { until, memory, pages } = self.frontier.resolved(self.now, host, answer) {
+            assert!(until > self.now);
+            self.removed_with(host, memory, pages);
+            self.outside.insert((until, self.by_host[host]));
+        }
     }
 
     fn refill(&mut self, host: &Host, want: usize) {
         let now = self.now;
+        if let Some(until) = self.frontier.makes_way(now, host) {
+            let memory = self.frontier.host(host).expect("it is asked about").memory;
+            assert_eq!(self.frontier.remove_host(host), []);
+            self.sim(host).memory = memory;
+            self.outside.insert((until, self.by_host[host]));
+            return;
+        }
         let sim = self.sim(host);
         let mut urls = Vec::new();
         let mut next_due = None;
@@ -235,7 +267,23 @@ impl Sim {
         let fault = if self.is_faulty() { 1 + self.random.below(5) } else { 0 };
         let retry_after = (self.random.below(2) == 0).then(|| SECOND * self.random.below(900) as u32);
         let delay = self.sim(&lease.host).crawl_delay;
+        let is_moved = self.random.below(1000) < self.weather.moves;
+        let to = self.random.below(self.hosts.len() as u64) as usize;
         let outcome = match (lease.task(), fault) {
+            (Task::Robots | Task::MovedRobots(_), 0) if is_moved => {
+                let to = &self.hosts[to];
+                Outcome::RobotsMoved {
+                    to: to.host.url("/elsewhere").unwrap(),
+                    memory: Box::new(to.memory.clone()),
+                }
+            }
+            (Task::MovedRobots(moved), 0) => {
+                let delay = self.hosts[self.by_host[&moved.of]].crawl_delay;
+                Outcome::Robots { delay, valid_until: self.now + DAY, download }
+            }
+            (Task::MovedRobots(_), 1) => Outcome::NotAsked,
+            (Task::MovedRobots(_), 2) => Outcome::Failed { transient: true },
+            (Task::MovedRobots(_), _) => Outcome::RobotsUnavailable { retry_after, download },
             (Task::Robots, 0) => {
                 let valid = self.now + SECOND * self.random.below(200_000) as u32;
                 Outcome::Robots { delay, valid_until: valid, download }
@@ -256,11 +304,14 @@ impl Sim {
     fn finish(&mut self, lease: Lease, outcome: Outcome) {
         let (now, delay) = (self.now, self.weather.delay);
         // A Crawl-delay binds from the moment it is read.
-        let is_known =
-            matches!(outcome, Outcome::Robots { .. }) || self.watch.robots_read.contains_key(&lease.host);
+        let reads_own = matches!((&outcome, lease.task()), (Outcome::Robots { .. }, Task::Robots));
+        let is_known = reads_own || self.watch.robots_read.contains_key(&lease.host);
         let crawl_delay = self.sim(&lease.host).crawl_delay.filter(|_| is_known);
         let mut rest = delay.max(crawl_delay.unwrap_or_default());
-        if let Outcome::Throttled { retry_after } | Outcome::RobotsUnavailable { retry_after, .. } = outcome {
+        let is_own = !matches!(lease.task(), Task::MovedRobots(_));
+        if let Outcome::Throttled { retry_after } | Outcome::RobotsUnavailable { retry_after, .. } = outcome
+            && is_own
+        {
             rest = rest.max(retry_after.unwrap_or(SECOND));
         }
         if self.removed.remove(&lease.host) {
@@ -270,8 +321,14 @@ impl Sim {
         self.watch.returned(now, &lease, &outcome, rest, delay);
         let page = match lease.task() {
             Task::Page(page) => Some(page.clone()),
-            Task::Robots => None,
+            Task::Robots | Task::MovedRobots(_) => None,
         };
+        let moved = match lease.task() {
+            Task::MovedRobots(moved) if matches!(outcome, Outcome::Robots { .. }) => Some(moved.of.clone()),
+            _ => None,
+        };
+        let valid = |sim: &Sim, of: &Host| sim.frontier.host(of)?.memory.robots_valid_until;
+        let before = moved.as_ref().and_then(|of| valid(self, of));
         let host = lease.host.clone();
         let fetched = matches!(outcome, Outcome::Fetched { .. });
         match (self.frontier.done(now, lease, outcome), page) {
@@ -286,6 +343,12 @@ impl Sim {
             }
             (Disposition::Requeued, Some(_)) | (Disposition::Finished, None) => {}
             (disposition, None) => panic!("{disposition:?} of robots.txt"),
+        }
+        // Whoever no longer waits for it does not take it.
+        if let Some(of) = moved
+            && valid(self, &of) != before
+        {
+            self.watch.robots_read.insert(of, now);
         }
     }
 
@@ -356,7 +419,11 @@ impl Sim {
 
     fn add_back(&mut self, n: usize) {
         let sim = &self.hosts[n];
-        let _ = self.frontier.add_host(self.now, &sim.host, sim.memory.clone());
+        match self.frontier.add_host(self.now, &sim.host, sim.memory.clone()) {
+            Added::New | Added::Known => {}
+            Added::Full => drop(self.outside.insert((self.now + SECOND * 60, n))),
+            Added::Crowded { until } => drop(self.outside.insert((until, n))),
+        }
     }
 
     fn check_counts(&self) {
@@ -380,10 +447,11 @@ impl Sim {
 }
 
 fn sim_host(n: usize, weather: &Weather, random: &mut Seeded, now: Timestamp) -> SimHost {
-    let host = Host::parse(&format!("http://h{n}.test/")).unwrap();
+    let host = Host::parse(&format!("http://h{n}.d{}.test/", n % 3)).unwrap();
     let address = IpAddr::from([10, 0, 0, random.below(weather.addresses as u64) as u8]);
     let page = |p| (host.url(&format!("/{p}")).unwrap(), Whereabouts::Store { due: now, last: None });
-    let pages = (0..weather.pages_per_host).map(page).collect();
+    let pages = if n < weather.hosts { weather.pages_per_host } else { 0 };
+    let pages = (0..pages).map(page).collect();
     let crawl_delay = (random.below(4) == 0).then(|| SECOND * random.below(90) as u32);
     SimHost { host, crawl_delay, address, pages, memory: HostMemory::default() }
 }
@@ -395,10 +463,11 @@ proptest! {
         seed in any::<u64>(), hosts in 1usize..14, addresses in 1usize..6, pages_per_host in 0usize..12,
         delay_millis in prop_oneof![Just(0u64), 1u64..60_000], in_flight_max in 1usize..6,
         faults in prop_oneof![Just(0u64), 0u64..600], removals in prop_oneof![Just(0u64), 0u64..100],
+        moves in prop_oneof![Just(0u64), 0u64..900], places in 1usize..20, share in 1usize..8,
     ) {
         let weather = Weather {
             seed, hosts, addresses, pages_per_host, delay: Duration::from_millis(delay_millis), in_flight_max, faults,
-            removals, revisits: false,
+            removals, moves, places, share, revisits: false,
         };
         let mut sim = Sim::new(weather);
         let start = sim.now;
@@ -406,6 +475,7 @@ proptest! {
         sim.check_pages();
         // The weather clears up: whoever was quarantined is tried again in time, and every page gets its end.
         sim.weather.faults = 0;
+        sim.weather.moves /= 4;
         sim.weather.removals = 0;
         for n in 0..sim.hosts.len() {
             sim.add_back(n);
@@ -431,6 +501,9 @@ fn a_year_passes() {
         in_flight_max: 16,
         faults: 30,
         removals: 1,
+        moves: 100,
+        places: 20_000,
+        share: 64,
         revisits: true,
     };
     let mut sim = Sim::new(weather);

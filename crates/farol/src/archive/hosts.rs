@@ -53,7 +53,8 @@ impl HostRow {
         (self.robots_fetched_ms > 0).then(|| Timestamp::from_millis(self.robots_fetched_ms) + ROBOTS_VALID)
     }
 
-    fn memory(&self, pages_known: u64) -> HostMemory {
+    /// What the frontier should know of it.
+    pub fn memory(&self, pages_known: u64) -> HostMemory {
         HostMemory {
             robots_valid_until: self.robots_valid_until(),
             crawl_delay: self.crawl_delay_ms.map(Duration::from_millis),

@@ -48,6 +48,18 @@ impl Totals {
     }
 }
 
+const OPEN: &str = "crawling";
+
+/// Whether a crawl was begun here and never ended: it was killed, or the power failed.
+pub fn is_open(tables: &dyn Tables) -> Result<bool> {
+    Ok(tables.get(Table::Marks, OPEN)?.is_some())
+}
+
+/// Notes that a crawl begins, or that it has ended as it should.
+pub fn set_open(tables: &dyn Tables, is_open: bool) -> Result<()> {
+    tables.put(&[(Table::Marks, OPEN, if is_open { b"1" } else { b"" })])
+}
+
 /// The crawler at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct CrawlSnapshot {
@@ -65,6 +77,14 @@ pub struct CrawlSnapshot {
     pub links_bytes: u64,
     /// Memory of the hosts' robots.txt rules.
     pub robots_bytes: u64,
+    /// Visits under way.
+    pub visits: u64,
+    /// Connections that are open, idle ones included.
+    pub connections: u64,
+    /// Memory of the bodies that are being read.
+    pub body_bytes: u64,
+    /// Hosts that were put off because their domain or address had its share of the places, in all.
+    pub hosts_sent_away: u64,
     /// How fresh the index is believed to be.
     pub freshness: Option<Freshness>,
 }

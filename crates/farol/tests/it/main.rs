@@ -8,6 +8,7 @@ mod crawl;
 mod endless;
 mod fixture;
 mod full_disk;
+mod hosts;
 mod import;
 mod nginx;
 mod partition;

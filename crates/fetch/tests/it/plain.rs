@@ -2,7 +2,7 @@
 
 use crate::server::{Page, Server, get, page, read_request};
 use farol_base::Truncated;
-use farol_fetch::{FetchConfig, FetchError, Fetcher};
+use farol_fetch::{FetchConfig, Fetcher};
 use hyper::body::Incoming;
 use std::io::Write;
 use std::sync::Arc;
@@ -117,8 +117,6 @@ async fn redirects_are_answers() {
             "/relative" => "../there?x#top",
             "/elsewhere" => "https://g.test/",
             "/nowhere" => "javascript:alert(1)",
-            "/round" => "/round",
-            "/inside" => "http://10.0.0.1/secret",
             _ => return page(200, &[("location", "/ignored")], "end"),
         };
         page(301, &[("location", location)], "moved")
@@ -134,16 +132,6 @@ async fn redirects_are_answers() {
         let response = fetcher.get(get(&format!("http://h.test{path}"))).await.unwrap();
         assert_eq!(response.location.as_ref().map(|url| url.as_str()), want, "{path}");
     }
-
-    let followed = fetcher.get_following(get("http://h.test/relative"), 5, Duration::ZERO).await.unwrap();
-    assert_eq!(
-        (followed.response.status, followed.hops, followed.url.as_str()),
-        (200, 1, "http://h.test/there?x")
-    );
-    let followed = fetcher.get_following(get("http://h.test/round"), 5, Duration::ZERO).await.unwrap();
-    assert_eq!((followed.response.status, followed.hops), (301, 5));
-    let inside = fetcher.get_following(get("http://h.test/inside"), 5, Duration::ZERO).await;
-    assert!(matches!(inside, Err(FetchError::Guard { .. })), "{inside:?}");
 }
 
 #[tokio::test]

@@ -1,32 +1,40 @@
 //! The frontier itself: decides who is resolved, leased, refilled, rested and quarantined.
 //!
-//! Every host is in exactly one place: a queue (`to_resolve`, `to_refill`), its address's line, behind a timer, or
-//! in somebody's hands (asked or leased).
+//! Every host is in exactly one place: a queue (its domain's for lookups, `to_refill`, `to_leave`), its address's line,
+//! behind a timer, held back with its domain, or in somebody's hands (asked or leased).
 //! Costs O(log n) per call, and O(1) where the delay is 0; nothing scans the hosts.
 
+mod errands;
 mod outcomes;
 mod places;
+mod room;
 #[cfg(test)]
 mod tests;
 
 use crate::addresses::{AddressId, Addresses, QueueEntry};
+use crate::domains::Domains;
 use crate::hosts::{Counts, HostEntry, HostId, HostMemory, HostState, HostView, Hosts, Queued};
-use crate::lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Step, Task};
+use crate::lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Resolved, Step, Task};
 use crate::limits::{self, Limits};
 use crate::polite::{self, DelayRule, Facts};
 use crate::timers::Timers;
 use farol_base::{Host, Scheduled, Timestamp};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Which page next and when, over all hosts. See the [crate page](crate) for the life of a host.
 pub struct Frontier {
     rule: Box<dyn DelayRule>,
     limits: Limits,
     hosts: Hosts,
+    domains: Domains,
     addresses: Addresses,
     timers: Timers<Whom>,
-    to_resolve: VecDeque<QueueEntry>,
     to_refill: VecDeque<QueueEntry>,
+    /// Guests whose errands are done.
+    to_leave: VecDeque<QueueEntry>,
+    /// Hosts that are here for errands alone.
+    guests: usize,
     resolving: usize,
     in_flight: usize,
     queued: usize,
@@ -48,10 +56,12 @@ impl Frontier {
             rule,
             limits,
             hosts: Hosts::default(),
+            domains: Domains::default(),
             addresses: Addresses::default(),
             timers: Timers::new(),
-            to_resolve: VecDeque::new(),
             to_refill: VecDeque::new(),
+            to_leave: VecDeque::new(),
+            guests: 0,
             resolving: 0,
             in_flight: 0,
             queued: 0,
@@ -68,24 +78,42 @@ impl Frontier {
         if let Some(id) = self.hosts.find(host) {
             return self.add_again(now, id, memory);
         }
-        if self.hosts.len() >= self.limits.hosts_max {
+        if self.free() == 0 {
             return Added::Full;
         }
-        let id = self.hosts.insert(host, plausible(now, memory));
+        if let Some(until) = self.crowded_until(now, host) {
+            return Added::Crowded { until };
+        }
+        let domain = self.domains.join(host.registrable_domain());
+        let id = self.hosts.insert(now, host, domain, plausible(now, memory));
         self.place(now, id);
         Added::New
     }
 
     fn add_again(&mut self, now: Timestamp, id: HostId, memory: HostMemory) -> Added {
-        let full = self.hosts.len() >= self.limits.hosts_max;
+        let full = self.free() == 0;
         let Some(entry) = self.hosts.get_mut(id) else { return Added::Full };
         if entry.ghost {
             if full {
                 return Added::Full;
             }
             // Its old lease still runs; `done` will place it.
+            self.guests -= usize::from(std::mem::take(&mut entry.guest));
             entry.memory = plausible(now, memory);
             self.hosts.set_ghost(id, false);
+            return Added::New;
+        }
+        if entry.guest {
+            if full {
+                return Added::Full;
+            }
+            // It stays for its own pages.
+            entry.guest = false;
+            self.guests -= 1;
+            entry.memory.pages_known = entry.memory.pages_known.max(memory.pages_known);
+            if entry.state() == HostState::Refilling {
+                self.place(now, id);
+            }
             return Added::New;
         }
         entry.memory.pages_known = entry.memory.pages_known.max(memory.pages_known);
@@ -112,6 +140,9 @@ impl Frontier {
         if let Some(host) = self.next_to_resolve() {
             return Step::Resolve(host);
         }
+        if let Some((host, memory)) = self.next_to_leave(now) {
+            return Step::Left { host, memory };
+        }
         if let Some(host) = self.next_to_refill() {
             let full = self.queued_bytes >= self.limits.queued_bytes_max;
             return Step::Refill { host, want: if full { 1 } else { self.limits.queue_per_host.max(1) } };
@@ -123,17 +154,23 @@ impl Frontier {
     }
 
     /// Answers [`Step::Resolve`]. Answers about hosts that did not wait for one are ignored.
-    pub fn resolved(&mut self, now: Timestamp, host: &Host, answer: Resolution) {
-        let Some(id) = self.hosts.find(host) else { return };
-        let Some(entry) = self.hosts.get_mut(id) else { return };
-        if entry.state() != HostState::Resolving || !entry.asked {
-            return;
-        }
+    pub fn resolved(&mut self, now: Timestamp, host: &Host, answer: Resolution) -> Resolved {
+        let found = self.hosts.find(host).and_then(|id| Some((id, self.hosts.get_mut(id)?)));
+        let Some((id, entry)) =
+            found.filter(|(_, entry)| entry.state() == HostState::Resolving && entry.asked)
+        else {
+            return Resolved::Taken;
+        };
         entry.asked = false;
         self.resolving -= 1;
+        self.domains.resolved(entry.domain, self.limits.resolving_per_domain());
         let retry = self.limits.robots_retry;
         match answer {
             Resolution::Address(ip) => {
+                if let Some(until) = self.address_crowded_until(now, id, ip) {
+                    return self.send_away(now, id, until);
+                }
+                let Some(entry) = self.hosts.get_mut(id) else { return Resolved::Taken };
                 entry.resolved_at = now;
                 let before = entry.address.replace(self.addresses.join(ip));
                 self.leave_address(now, before);
@@ -154,14 +191,17 @@ impl Frontier {
                         HostState::Resting
                     },
                 );
+                self.fail_errands(now, id);
             }
             Resolution::Refused => {
                 entry.memory.not_before = now + retry.quarantine.min(limits::QUARANTINE_MAX);
                 let before = entry.address.take();
                 self.leave_address(now, before);
                 self.rest(id, HostState::Refused);
+                self.fail_errands(now, id);
             }
         }
+        Resolved::Taken
     }
 
     /// Answers [`Step::Refill`], or brings pages of its own accord. Nothing at all and no `next_due` makes the
@@ -230,16 +270,26 @@ impl Frontier {
         self.set_address_alarm(lease.address_id, alarm);
 
         let Some(entry) = self.hosts.get_mut(id) else { return Disposition::Finished };
+        entry.is_out = false;
+        let domain = entry.domain;
+        self.domains.returned(domain);
+        self.resume_held_back(now, domain);
+        let Some(entry) = self.hosts.get_mut(id) else { return Disposition::Finished };
         if entry.ghost {
             self.drop_host(now, id);
             return match (lease.task, outcome) {
-                (Task::Robots, _) | (_, Outcome::Fetched { .. } | Outcome::NotAsked) => Disposition::Finished,
+                (Task::Robots | Task::MovedRobots(_), _)
+                | (_, Outcome::Fetched { .. } | Outcome::NotAsked) => Disposition::Finished,
                 (Task::Page(page), _) => Disposition::GivenBack(page),
             };
         }
         match lease.task {
             Task::Robots => {
                 self.robots_done(now, id, outcome);
+                Disposition::Finished
+            }
+            Task::MovedRobots(moved) => {
+                self.errand_done(now, id, moved, outcome);
                 Disposition::Finished
             }
             Task::Page(page) => self.page_done(now, id, Queued { page, tries: lease.tries }, outcome),
@@ -269,6 +319,18 @@ impl Frontier {
         let hosts: Vec<Host> = self.hosts.iter().map(|entry| entry.host.clone()).collect();
         let ids: Vec<HostId> = hosts.iter().filter_map(|host| self.hosts.find(host)).collect();
         ids.into_iter().filter_map(|id| self.take_out(id)).collect()
+    }
+
+    /// The rest between two requests of a host of which only this is known.
+    pub fn delay_of(&self, memory: &HostMemory) -> Duration {
+        let facts = Facts {
+            last_download: Duration::ZERO,
+            pages_known: memory.pages_known,
+            pages_on_densest: self.pages_on_densest,
+            crawl_delay: memory.crawl_delay.map(|delay| delay.min(limits::CRAWL_DELAY_MAX)),
+            delay_min: self.limits.delay_min,
+        };
+        polite::rests(&*self.rule, &facts, self.limits.slow_after).host
     }
 
     /// A host as it stands now.
@@ -310,9 +372,25 @@ impl Frontier {
         if self.resolving >= self.limits.resolving_max.max(1) {
             return None;
         }
-        let host = next_valid(&mut self.to_resolve, &mut self.hosts)?;
+        let (hosts, most) = (&self.hosts, self.limits.resolving_per_domain());
+        let is_valid =
+            |queued: QueueEntry| hosts.get(queued.host).is_some_and(|entry| entry.epoch == queued.epoch);
+        let queued = self.domains.next_to_resolve(most, is_valid)?;
         self.resolving += 1;
-        Some(host)
+        let entry = self.hosts.get_mut(queued.host)?;
+        entry.asked = true;
+        Some(entry.host.clone())
+    }
+
+    fn next_to_leave(&mut self, now: Timestamp) -> Option<(Host, HostMemory)> {
+        while let Some(queued) = self.to_leave.pop_front() {
+            if let Some(entry) = self.hosts.get(queued.host).filter(|entry| entry.epoch == queued.epoch) {
+                let left = (entry.host.clone(), entry.memory.clone());
+                self.drop_host(now, queued.host);
+                return Some(left);
+            }
+        }
+        None
     }
 
     fn next_to_refill(&mut self) -> Option<Host> {
@@ -323,22 +401,24 @@ impl Frontier {
         if self.in_flight >= self.limits.in_flight_max.max(1) {
             return None;
         }
-        let hosts = &self.hosts;
-        let is_valid =
-            |queued: QueueEntry| hosts.get(queued.host).is_some_and(|entry| entry.epoch == queued.epoch);
-        let (address_id, address, queued) = self.addresses.take(is_valid)?;
-        let entry = self.hosts.get_mut(queued.host)?;
-        // robots.txt may have expired while the host stood in line.
-        let page = if entry.robots_valid(now) { entry.queue.pop_front() } else { None };
-        let (task, tries) = match page {
-            Some(Queued { page, tries }) => {
-                entry.just_read_robots = false;
-                self.queued -= 1;
-                self.queued_bytes -= bytes_of(&page);
-                (Task::Page(page), tries)
+        let (address_id, address, queued, task, tries) = loop {
+            let (hosts, domains, most) = (&self.hosts, &mut self.domains, self.limits.leased_per_domain());
+            let is_valid = |queued: QueueEntry| {
+                let valid = hosts.get(queued.host).filter(|entry| entry.epoch == queued.epoch);
+                valid.is_some_and(|entry| domains.may_lease(entry.domain, queued, most))
+            };
+            let (address_id, address, queued) = self.addresses.take(is_valid)?;
+            if let Some((task, tries)) = self.next_task(now, queued.host) {
+                break (address_id, address, queued, task, tries);
             }
-            None => (Task::Robots, 0),
+            // It stood in line for an errand that nobody waits for any more.
+            let alarm = self.addresses.release(now, address_id, None);
+            self.set_address_alarm(address_id, alarm);
+            self.place(now, queued.host);
         };
+        let entry = self.hosts.get_mut(queued.host)?;
+        entry.is_out = true;
+        self.domains.leased(entry.domain);
         // Whoever takes the host out while it is leased remembers that it was asked just now.
         let facts = facts(entry, self.pages_on_densest, &self.limits);
         entry.memory.not_before = now + polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
@@ -349,7 +429,37 @@ impl Frontier {
     }
 }
 
-/// Takes the first queue entry that is not stale, and notes that its host was asked about.
+/// What a host in line is asked for: an errand and something of its own by turns.
+impl Frontier {
+    fn next_task(&mut self, now: Timestamp, id: HostId) -> Option<(Task, u8)> {
+        let entry = self.hosts.get(id)?;
+        let has_own = !entry.guest && entry.awaited.is_none();
+        if !(has_own && entry.just_ran_errand)
+            && let Some(moved) = self.next_errand(now, id)
+        {
+            if let Some(entry) = self.hosts.get_mut(id) {
+                entry.just_ran_errand = true;
+            }
+            return Some((Task::MovedRobots(moved), 0));
+        }
+        let entry = self.hosts.get_mut(id)?;
+        entry.just_ran_errand = false;
+        if !has_own {
+            return None;
+        }
+        // robots.txt may have expired while the host stood in line.
+        if !entry.robots_valid(now) {
+            return Some((Task::Robots, 0));
+        }
+        let Queued { page, tries } = entry.queue.pop_front()?;
+        entry.just_read_robots = false;
+        self.queued -= 1;
+        self.queued_bytes -= bytes_of(&page);
+        Some((Task::Page(page), tries))
+    }
+}
+
+/// Takes the first place in line that is not void, and notes that its host was asked about.
 fn next_valid(line: &mut VecDeque<QueueEntry>, hosts: &mut Hosts) -> Option<Host> {
     while let Some(queued) = line.pop_front() {
         if let Some(entry) = hosts.get_mut(queued.host)

@@ -41,6 +41,10 @@ impl Frontier {
             Outcome::RobotsUnavailable { retry_after, .. } | Outcome::Throttled { retry_after } => {
                 self.back_off(now, id, retry, retry_after);
             }
+            Outcome::RobotsMoved { to, memory } => {
+                self.rest_politely(now, id);
+                self.send_errand(now, id, to, *memory, 1);
+            }
             Outcome::Failed { .. } | Outcome::Fetched { .. } => self.back_off(now, id, retry, None),
         }
     }
@@ -57,7 +61,7 @@ impl Frontier {
         let hopeless = tried.tries >= self.limits.tries_per_page;
         let Some(entry) = self.hosts.get_mut(id) else { return Disposition::GivenBack(tried.page) };
         match outcome {
-            Outcome::Fetched { .. } | Outcome::Robots { .. } => {
+            Outcome::Fetched { .. } | Outcome::Robots { .. } | Outcome::RobotsMoved { .. } => {
                 entry.memory.failures = 0;
                 self.rest_politely(now, id);
                 Disposition::Finished
@@ -116,11 +120,22 @@ impl Frontier {
         }
     }
 
+    /// A host was asked for somebody's robots.txt: it rests as after a page, or backs off where it did not answer.
+    pub(super) fn messenger_returns(&mut self, now: Timestamp, id: HostId, no_answer: bool) {
+        if no_answer {
+            self.back_off(now, id, self.limits.host_retry, None);
+        } else {
+            self.rest_politely(now, id);
+        }
+    }
+
     /// Lets a host rest as its delay rule and its own Crawl-delay say.
     fn rest_politely(&mut self, now: Timestamp, id: HostId) {
         let Some(entry) = self.hosts.get_mut(id) else { return };
         let facts = facts(entry, self.pages_on_densest, &self.limits);
-        entry.memory.not_before = now + polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
+        let rest = polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
+        // What it learnt while it was being asked (that its robots.txt cannot be had) may bind it longer.
+        entry.memory.not_before = entry.memory.not_before.max(now + rest);
         self.place(now, id);
     }
 
@@ -141,5 +156,8 @@ impl Frontier {
         let usual = polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
         entry.memory.not_before = now + pause.max(usual);
         self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
+        if over {
+            self.fail_errands(now, id);
+        }
     }
 }

@@ -5,6 +5,7 @@
 use super::{Frontier, Whom, bytes_of};
 use crate::addresses::{AddressId, Alarm, QueueEntry};
 use crate::hosts::{HostId, HostMemory, HostState};
+use crate::limits;
 use farol_base::{Host, Scheduled, Timestamp};
 
 impl Frontier {
@@ -14,20 +15,40 @@ impl Frontier {
         self.epoch += 1;
         let epoch = self.epoch;
         let Some(entry) = self.hosts.get_mut(id) else { return };
+        if entry.is_out {
+            return; // Whoever has its lease brings it on.
+        }
         entry.epoch = epoch;
         entry.asked = false;
         let queued = QueueEntry { host: id, epoch };
+        let is_far = entry.memory.not_before > now + limits::ROBOTS_CHAIN_MAX;
+        if entry.guest && is_far && !entry.errands.is_empty() {
+            return self.fail_errands(now, id); // Which brings it here again, without them.
+        }
+        if entry.guest && entry.errands.is_empty() {
+            self.to_leave.push_back(queued);
+            return self.hosts.set_state(id, HostState::Refilling);
+        }
         if entry.memory.not_before > now {
             let over = self.limits.host_retry.is_over(entry.memory.failures);
             return self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
         }
+        if let Some(awaited) = entry.awaited {
+            if awaited.deadline <= now {
+                return self.errand_failed(now, id, awaited.serial);
+            }
+            if entry.errands.is_empty() {
+                return self.sleep(id, awaited.deadline, HostState::Resting);
+            }
+        }
         let fresh = now < entry.resolved_at + self.limits.address_valid;
         match entry.address.filter(|_| fresh || entry.resolved_at == now) {
             None => {
-                self.to_resolve.push_back(queued);
+                let most = self.limits.resolving_per_domain();
+                self.domains.queue_to_resolve(entry.domain, queued, most);
                 self.hosts.set_state(id, HostState::Resolving);
             }
-            Some(_) if entry.queue.is_empty() && entry.robots_valid(now) => {
+            Some(_) if entry.errands.is_empty() && entry.queue.is_empty() && entry.robots_valid(now) => {
                 self.to_refill.push_back(queued);
                 self.hosts.set_state(id, HostState::Refilling);
             }
@@ -50,6 +71,9 @@ impl Frontier {
     }
 
     pub(super) fn sleep(&mut self, id: HostId, at: Timestamp, state: HostState) {
+        if self.hosts.get(id).is_none_or(|entry| entry.is_out) {
+            return;
+        }
         self.call_off(id);
         let alarm = self.timers.set(at, Whom::Host(id));
         if let Some(entry) = self.hosts.get_mut(id) {
@@ -90,6 +114,7 @@ impl Frontier {
         } else {
             if entry.state() == HostState::Resolving && entry.asked {
                 self.resolving -= 1;
+                self.domains.resolved(entry.domain, self.limits.resolving_per_domain());
             }
             // No clock is at hand: an address that still rests is kept until its rest is over either way.
             self.drop_host(Timestamp::EPOCH, id);
@@ -100,7 +125,13 @@ impl Frontier {
     pub(super) fn drop_host(&mut self, now: Timestamp, id: HostId) {
         self.call_off(id);
         if let Some(entry) = self.hosts.remove(id) {
+            self.guests -= usize::from(entry.guest);
+            // Whoever waits for an errand of its waits till its time is up.
+            let foreign = entry.errands.iter().filter(|errand| errand.foreign).count();
+            (0..foreign).for_each(|_| self.domains.foreign_went(entry.domain));
             self.leave_address(now, entry.address);
+            self.resume_held_back(now, entry.domain);
+            self.domains.leave(entry.domain);
         }
     }
 

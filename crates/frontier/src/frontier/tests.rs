@@ -1,5 +1,8 @@
 //! Scenes from the life of a host, told step by step.
 
+mod errands;
+mod room;
+
 use super::*;
 use crate::limits::{ROBOTS_VALID, RetryPolicy};
 use crate::polite::Constant;
@@ -57,7 +60,9 @@ impl Scene {
     #[track_caller]
     fn resolve(&mut self, name: &str, answer: Resolution) {
         match self.frontier.poll(self.now) {
-            Step::Resolve(asked) if asked == host(name) => self.frontier.resolved(self.now, &asked, answer),
+            Step::Resolve(asked) if asked == host(name) => {
+                assert_eq!(self.frontier.resolved(self.now, &asked, answer), Resolved::Taken);
+            }
             step => panic!("{step:?}"),
         }
     }
@@ -85,7 +90,9 @@ impl Scene {
     #[track_caller]
     fn lease_resolved(&mut self) -> Lease {
         match self.frontier.poll(self.now) {
-            Step::Resolve(asked) => self.frontier.resolved(self.now, &asked, Resolution::Address(ip(1))),
+            Step::Resolve(asked) => {
+                let _ = self.frontier.resolved(self.now, &asked, Resolution::Address(ip(1)));
+            }
             Step::Fetch(lease) => return lease,
             step => panic!("{step:?}"),
         }
@@ -356,13 +363,13 @@ fn limits_hold() {
     };
     ask(&mut scene, "a");
     assert!(matches!(scene.frontier.poll(scene.now), Step::Idle)); // One question at a time.
-    scene.frontier.resolved(scene.now, &host("a"), Resolution::Address(ip(1)));
+    let _ = scene.frontier.resolved(scene.now, &host("a"), Resolution::Address(ip(1)));
     ask(&mut scene, "b");
     let _lease_a = scene.lease_robots();
-    scene.frontier.resolved(scene.now, &host("b"), Resolution::Address(ip(2)));
+    let _ = scene.frontier.resolved(scene.now, &host("b"), Resolution::Address(ip(2)));
     ask(&mut scene, "c");
     let _lease_b = scene.lease_robots();
-    scene.frontier.resolved(scene.now, &host("c"), Resolution::Address(ip(3)));
+    let _ = scene.frontier.resolved(scene.now, &host("c"), Resolution::Address(ip(3)));
     assert!(matches!(scene.frontier.poll(scene.now), Step::Idle)); // Two leases are out.
     assert_eq!(scene.frontier.counts().in_flight, 2);
 }
@@ -429,7 +436,9 @@ fn a_site_that_wants_a_day_between_requests_gets_it() {
     let mut pages = Vec::new();
     for _ in 0..40 {
         match scene.frontier.poll(scene.now) {
-            Step::Resolve(asked) => scene.frontier.resolved(scene.now, &asked, Resolution::Address(ip(1))),
+            Step::Resolve(asked) => {
+                let _ = scene.frontier.resolved(scene.now, &asked, Resolution::Address(ip(1)));
+            }
             Step::Refill { host: asked, .. } => {
                 let _ = scene.frontier.offer(scene.now, &asked, vec![page("a", "1")], None);
             }
@@ -441,7 +450,7 @@ fn a_site_that_wants_a_day_between_requests_gets_it() {
                 let _ = scene.done(lease, if is_page { FETCHED } else { read });
             }
             Step::WaitUntil(then) => scene.now = then,
-            Step::Idle => panic!(),
+            Step::Left { .. } | Step::Idle => panic!(),
         }
     }
     assert!(pages.len() >= 4, "{pages:?}");
@@ -458,7 +467,9 @@ fn in_a_long_line_pages_follow_robots_txt() {
     let (mut robots, mut pages) = (0, 0);
     while scene.now < scene.start + HOUR * 24 * 30 {
         match scene.frontier.poll(scene.now) {
-            Step::Resolve(asked) => scene.frontier.resolved(scene.now, &asked, Resolution::Address(ip(1))),
+            Step::Resolve(asked) => {
+                let _ = scene.frontier.resolved(scene.now, &asked, Resolution::Address(ip(1)));
+            }
             Step::Refill { host: asked, .. } => {
                 let _ = scene.frontier.offer(scene.now, &asked, vec![page(asked.name(), "1")], None);
             }
@@ -473,7 +484,7 @@ fn in_a_long_line_pages_follow_robots_txt() {
                 let _ = scene.done(lease, FETCHED);
             }
             Step::WaitUntil(then) => scene.now = then,
-            Step::Idle => panic!(),
+            Step::Left { .. } | Step::Idle => panic!(),
         }
     }
     assert!(pages >= robots * 9 / 10, "{robots} files and {pages} pages");

@@ -79,7 +79,19 @@ pub trait UrlStore: Send {
 
     /// Hosts with something to draw now that are not leased, those that wait longest first; each is leased
     /// from now on. Takes time in proportion to the answer.
-    fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error>;
+    fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error> {
+        self.hosts_due_but(now, limit, &mut |_| None)
+    }
+
+    /// The same, but for hosts that are not wanted yet: `until` is asked about each, and one for which it names a
+    /// later instant is passed over, so that it does not stand in the way of others. It comes up again then at
+    /// the latest; a store may ask earlier.
+    fn hosts_due_but(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+        until: &mut dyn FnMut(&Host) -> Option<Timestamp>,
+    ) -> Result<Vec<Host>, Error>;
 
     /// Leased hosts that have something to draw now and had not when they were drawn from last: links that
     /// were found meanwhile. A caller that waits for a later page of theirs need not wait. Each is named
@@ -89,7 +101,12 @@ pub trait UrlStore: Send {
     }
 
     /// Ends the lease of a host; it comes up again as soon as it has something to draw.
-    fn release_host(&mut self, host: &Host);
+    fn release_host(&mut self, host: &Host) {
+        self.release_host_until(host, Timestamp::EPOCH);
+    }
+
+    /// Ends the lease of a host, which need not come up again before this instant; a store may be earlier.
+    fn release_host_until(&mut self, host: &Host, until: Timestamp);
 
     /// The earliest instant at which [`hosts_due`](UrlStore::hosts_due) may have an answer:
     /// [`Timestamp::EPOCH`] where it has one already, `None` where all are leased or nothing waits.

@@ -125,16 +125,23 @@ impl UrlStore for Naive {
         Ok(())
     }
 
-    fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error> {
+    fn hosts_due_but(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+        until: &mut dyn FnMut(&Host) -> Option<Timestamp>,
+    ) -> Result<Vec<Host>, Error> {
         let is_due = |host: &&Host| {
-            !self.leased.contains(*host) && self.dues(host).any(|due| due <= now && due != Timestamp::NEVER)
+            !self.leased.contains(*host)
+                && self.dues(host).any(|due| due <= now && due != Timestamp::NEVER)
+                && until(host).is_none_or(|until| until <= now)
         };
         let due: Vec<Host> = self.hosts.iter().filter(is_due).take(limit).cloned().collect();
         self.leased.extend(due.iter().cloned());
         Ok(due)
     }
 
-    fn release_host(&mut self, host: &Host) {
+    fn release_host_until(&mut self, host: &Host, _: Timestamp) {
         self.leased.remove(host);
     }
 

@@ -6,21 +6,19 @@
 //!
 //! INVARIANT: nothing follows from an answer before that answer is in the archive.
 
-use super::visit::{Answer, Visited, Visitor};
-use crate::archive::{ArchivedVisit, FollowerSet, Followers};
+use super::under_way::UnderWay;
+use super::visit::{VisitPlan, Visited, Visitor};
+use crate::archive::Followers;
 use crate::config::Config;
 use crate::disk::until_room;
-use crate::handles::crawl::{CrawlSnapshot, Totals, set_full};
+use crate::handles::crawl::{CrawlSnapshot, Totals, set_full, set_open};
 use crate::handles::order::Order;
 use anyhow::Result;
-use farol_base::status::{EngineState, RecentVisit};
+use farol_base::status::EngineState;
 use farol_base::sync::Mutex;
-use farol_base::{CanonicalUrl, Clock, Host, PagePosition, Scheduled, SystemClock, Timestamp};
+use farol_base::{Clock, Host, PagePosition, SystemClock, Timestamp};
 use farol_fetch::FetchError;
-use farol_frontier::{
-    Added, Disposition, Frontier, HostMemory, HostState, Lease, Offered, Outcome, ROBOTS_VALID, Resolution,
-    Step, Task,
-};
+use farol_frontier::{Disposition, Frontier, HostState, Lease, Outcome, ROBOTS_VALID, Step, Task};
 use farol_store::pages::{Archive, Encoded};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -36,7 +34,7 @@ const GATHER: Duration = Duration::from_millis(1);
 /// and rules that had to leave memory are read again in 12 ms, so a turn is over in some 60 ms at most.
 const DISPATCH_MAX: Duration = Duration::from_millis(50);
 /// Hosts brought into the frontier in one go.
-const HOSTS_PER_TURN: usize = 256;
+pub const HOSTS_PER_TURN: usize = 256;
 /// Sleep at most this long, so that orders and clocks are looked at.
 const NAP_MAX: Duration = Duration::from_millis(500);
 /// Sleep this long while the URL store merges.
@@ -46,7 +44,10 @@ const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
 /// How often hosts' memories are written, and everything is made to survive a power cut.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 /// A host whose next page is due later than this leaves the frontier meanwhile.
-const STAY_MAX: Duration = Duration::from_secs(600);
+pub const STAY_MAX: Duration = Duration::from_secs(600);
+/// When told to stop, visits under way may end by themselves for so long; then they are abandoned, and their pages visited
+/// next time. Most pages come within it, and what follows fits into the ten seconds that `docker stop` waits.
+const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// What reaches the core.
 pub enum Event {
@@ -56,7 +57,7 @@ pub enum Event {
         answer: Result<std::net::IpAddr, FetchError>,
     },
     Order(Order),
-    /// Come to an end: finish what is under way, write, return.
+    /// Come to an end: wait a little for what is under way, write, return.
     Stop,
 }
 
@@ -73,13 +74,17 @@ pub struct Core {
     pub totals: Totals,
     /// Return when there is nothing left to do.
     pub ends_when_done: bool,
-    pub in_flight: usize,
+    pub under_way: UnderWay,
+    /// When this run began, where the one before did not end as it should: hosts may have been asked just before.
+    pub crashed_before: Option<Timestamp>,
+    /// Hosts that were sent away for want of room, in all.
+    pub sent_away: u64,
     pub disk_path: std::path::PathBuf,
 }
 
 /// What the loop carries from turn to state.
 struct LoopState {
-    stopping: bool,
+    stopping: Option<Instant>,
     paused_by_disk: Option<String>,
     idle: bool,
     published: Instant,
@@ -92,7 +97,7 @@ impl Core {
     pub fn run(&mut self) -> Result<()> {
         let long_ago = Instant::now().checked_sub(Duration::from_secs(3600)).unwrap_or_else(Instant::now);
         let mut state = LoopState {
-            stopping: false,
+            stopping: None,
             paused_by_disk: None,
             idle: false,
             published: long_ago,
@@ -107,7 +112,8 @@ impl Core {
             wait = self.dispatch(&mut state)?;
             self.tick(&mut state)?;
             let done = state.idle && self.ends_when_done;
-            if (state.stopping || done) && self.in_flight == 0 {
+            let is_over = state.stopping.is_some_and(|since| since.elapsed() >= STOP_GRACE);
+            if is_over || ((state.stopping.is_some() || done) && self.under_way.is_empty()) {
                 break;
             }
         }
@@ -117,7 +123,7 @@ impl Core {
     /// Waits for something to happen and takes all that has.
     fn gather(&mut self, wait: Duration, state: &mut LoopState) -> Result<Vec<Visited>> {
         let mut batch = Vec::new();
-        let mut next = if self.in_flight >= BUSY {
+        let mut next = if self.under_way.len() >= BUSY {
             // With this much under way something will have come: being woken for each answer would cost more
             // than the answer's own work.
             std::thread::sleep(wait.min(GATHER));
@@ -127,13 +133,10 @@ impl Core {
         };
         while let Some(event) = next {
             match event {
-                Event::Visited(visited) => {
-                    self.in_flight -= 1;
-                    batch.push(visited);
-                }
-                Event::Resolved { host, answer } => self.resolved(&host, answer),
+                Event::Visited(visited) => batch.push(visited),
+                Event::Resolved { host, answer } => self.resolved(&host, answer)?,
                 Event::Order(order) => self.apply_order(order)?,
-                Event::Stop => state.stopping = true,
+                Event::Stop => state.stopping = state.stopping.or(Some(Instant::now())),
             }
             if batch.len() >= BATCH_MAX {
                 break;
@@ -164,174 +167,14 @@ impl Core {
         until_room("more pages", tell, || Ok(self.archive.append(encoded)?))
     }
 
-    fn take_in(&mut self, visited: Visited, position: Option<PagePosition>) -> Result<()> {
-        let Visited { lease, brought, took } = visited;
-        if let Ok(answer) = &brought
-            && let Some((address, connect)) = answer.connected
-        {
-            self.followers.hosts.connected(lease.host(), address, connect, answer.fetched)?;
-        }
-        match lease.task() {
-            Task::Robots => self.take_robots(lease, brought, took, position),
-            Task::Page(_) => self.take_page(lease, brought, took, position),
-        }
-    }
-
-    fn take_robots(
-        &mut self,
-        lease: Lease,
-        brought: Result<Box<Answer>, FetchError>,
-        took: Duration,
-        position: Option<PagePosition>,
-    ) -> Result<()> {
-        let now = SystemClock.now();
-        let host = lease.host().clone();
-        let unavailable = |retry_after| Outcome::RobotsUnavailable { retry_after, download: took };
-        if let Ok(url) = host.url("/robots.txt") {
-            self.note_visit(&url, &brought, took, now);
-        }
-        let outcome = match (brought, position) {
-            (Ok(answer), Some(position)) => {
-                self.count(&answer);
-                let url = host.url("/robots.txt")?;
-                let visit = ArchivedVisit {
-                    url: &url,
-                    status: answer.status,
-                    fetched: answer.fetched,
-                    download: took,
-                    position,
-                    robots: answer.robots.as_deref(),
-                };
-                self.followers.apply(&visit, answer.interpreted, FollowerSet::ALL)?;
-                Outcome::Robots {
-                    delay: self.followers.hosts.crawl_delay(&host),
-                    valid_until: answer.fetched + ROBOTS_VALID,
-                    download: took,
-                }
-            }
-            (Ok(answer), None) => {
-                self.count(&answer);
-                unavailable(answer.retry_after)
-            }
-            (Err(error), _) => {
-                self.count_error(error.kind());
-                unavailable(None)
-            }
-        };
-        match self.frontier.done(now, lease, outcome) {
-            Disposition::Finished | Disposition::Requeued => Ok(()),
-            Disposition::GaveUp(page) | Disposition::GivenBack(page) => {
-                Ok(self.followers.urls.release(&[page.url])?)
-            }
-        }
-    }
-
-    fn take_page(
-        &mut self,
-        lease: Lease,
-        brought: Result<Box<Answer>, FetchError>,
-        took: Duration,
-        position: Option<PagePosition>,
-    ) -> Result<()> {
-        let now = SystemClock.now();
-        let Task::Page(page) = lease.task().clone() else { unreachable!("robots.txt goes elsewhere") };
-        self.note_visit(&page.url, &brought, took, now);
-        let outcome = match &brought {
-            Ok(answer) => {
-                self.count(answer);
-                match position {
-                    Some(_) => Outcome::Fetched { download: took, bytes: answer.bytes },
-                    None if answer.is_throttled() => Outcome::Throttled { retry_after: answer.retry_after },
-                    None => Outcome::Failed { transient: true },
-                }
-            }
-            Err(error) => {
-                self.count_error(error.kind());
-                Outcome::Failed { transient: error.is_transient() }
-            }
-        };
-        let disposition = self.frontier.done(now, lease, outcome);
-        match (disposition, brought, position) {
-            (_, Ok(answer), Some(position)) => {
-                let visit = ArchivedVisit {
-                    url: &page.url,
-                    status: answer.status,
-                    fetched: answer.fetched,
-                    download: took,
-                    position,
-                    robots: None,
-                };
-                self.followers.apply(&visit, answer.interpreted, FollowerSet::ALL)
-            }
-            (Disposition::GivenBack(page), _, None) => Ok(self.followers.urls.release(&[page.url])?),
-            (Disposition::GaveUp(page), _, None) => self.followers.failed(&page.url, now),
-            (Disposition::Finished, _, None) => self.followers.failed(&page.url, now),
-            (Disposition::Requeued, _, None) => Ok(()),
-            (_, Err(_), Some(_)) => unreachable!("no answer, no position"),
-        }
-    }
-
-    fn note_visit(
-        &mut self,
-        url: &CanonicalUrl,
-        brought: &Result<Box<Answer>, FetchError>,
-        took: Duration,
-        at: Timestamp,
-    ) {
-        let (status, outcome, bytes, error) = match brought {
-            Ok(answer) => (
-                Some(answer.status),
-                answer.outcome().to_string(),
-                answer.bytes,
-                answer.is_server_error().then_some("server"),
-            ),
-            Err(error) => (None, error.to_string(), 0, Some(error.kind())),
-        };
-        let recent = RecentVisit { at, url: url.clone(), status, outcome, took, bytes };
-        self.followers.hosts.visited(&url.host(), recent, error);
-    }
-
-    fn count(&mut self, answer: &Answer) {
-        *self.totals.codes.entry(answer.status).or_default() += 1;
-        self.totals.bytes += answer.bytes;
-        if (200..300).contains(&answer.status) && answer.robots.is_none() {
-            self.totals.pages += 1;
-        }
-    }
-
-    fn count_error(&mut self, kind: &str) {
-        match self.totals.errors.get_mut(kind) {
-            Some(count) => *count += 1,
-            None => drop(self.totals.errors.insert(kind.to_string(), 1)),
-        }
-    }
-
-    fn resolved(&mut self, host: &Host, answer: Result<std::net::IpAddr, FetchError>) {
-        let resolution = match answer {
-            Ok(address) => Resolution::Address(address),
-            Err(error) => {
-                self.count_error(error.kind());
-                let resolution = match &error {
-                    FetchError::Guard { .. } => Resolution::Refused,
-                    error => Resolution::Failed { transient: error.is_transient() },
-                };
-                if let Ok(url) = host.url("/") {
-                    self.note_visit(&url, &Err(error), Duration::ZERO, SystemClock.now());
-                }
-                resolution
-            }
-        };
-        self.frontier.resolved(SystemClock.now(), host, resolution);
-    }
-
     /// Sends out visits until there is nothing to do before some later time, which is returned.
     fn dispatch(&mut self, state: &mut LoopState) -> Result<Duration> {
         state.idle = false;
-        if state.stopping || self.followers.operator().paused() || state.paused_by_disk.is_some() {
+        if state.stopping.is_some() || self.followers.operator().paused() || state.paused_by_disk.is_some() {
             return Ok(NAP_MAX);
         }
         if self.limit_reached() {
-            state.idle = self.in_flight == 0;
+            state.idle = self.under_way.is_empty();
             return Ok(NAP_MAX);
         }
         self.bring_hosts()?;
@@ -345,6 +188,7 @@ impl Core {
             match self.frontier.poll(now) {
                 Step::Resolve(host) => self.resolve(host),
                 Step::Refill { host, want } => self.refill(now, host, want)?,
+                Step::Left { host, memory } => self.guest_left(&host, &memory)?,
                 Step::Fetch(lease) => {
                     self.send(now, lease)?;
                     if self.limit_reached() {
@@ -356,7 +200,8 @@ impl Core {
                     // Idle with nothing under way, and nothing that becomes due soon: all is done.
                     let nap = self.nap(now);
                     let nothing_comes = nap == NAP_MAX;
-                    state.idle = self.in_flight == 0 && self.frontier.counts().hosts == 0 && nothing_comes;
+                    state.idle =
+                        self.under_way.is_empty() && self.frontier.counts().hosts == 0 && nothing_comes;
                     return Ok(nap);
                 }
             }
@@ -372,71 +217,7 @@ impl Core {
 
     fn limit_reached(&self) -> bool {
         let max = self.config.crawl.max_pages;
-        max > 0 && self.totals.pages + self.in_flight as u64 >= max
-    }
-
-    fn bring_hosts(&mut self) -> Result<()> {
-        let now = SystemClock.now();
-        // While every connection is in use, more hosts would only wait.
-        if self.in_flight >= self.config.crawl.concurrency {
-            return Ok(());
-        }
-        let mut room = self.config.crawl.hosts_max.saturating_sub(self.frontier.counts().hosts);
-        // Hosts that sleep long make room for those that are due.
-        while room < HOSTS_PER_TURN {
-            let Some((host, memory, pages)) = self.frontier.retire(now + STAY_MAX) else { break };
-            self.give_back(&host, pages)?;
-            self.left(&host, &memory);
-            room += 1;
-        }
-        if room == 0 {
-            return Ok(());
-        }
-        let mut hosts = self.followers.urls.hosts_due(now, room.min(HOSTS_PER_TURN))?;
-        // Those that sleep until a later page is due have new ones now.
-        hosts.extend(self.followers.urls.newly_ready());
-        for host in hosts {
-            let known = self.followers.urls.host_counts(&host).map_or(0, |counts| counts.known);
-            let memory = self.followers.hosts.enter(&host, known)?;
-            if self.frontier.add_host(now, &host, memory) == Added::Full {
-                self.followers.urls.release_host(&host);
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn resolve(&mut self, host: Host) {
-        let (sender, visitor) = (self.sender.clone(), self.visitor.clone());
-        self.runtime.spawn(async move {
-            let answer = visitor.fetcher.resolve(&host).await;
-            // The core has ended when nobody listens; then nobody needs the answer.
-            let _ = sender.send(Event::Resolved { host, answer });
-        });
-    }
-
-    fn refill(&mut self, now: Timestamp, host: Host, want: usize) -> Result<()> {
-        let drawn = self.followers.urls.draw(&host, want, now)?;
-        let next_due = drawn.next_due.filter(|due| due.since(now) < STAY_MAX);
-        match self.frontier.offer(now, &host, drawn.urls, next_due) {
-            Offered::Taken => {}
-            Offered::Left(memory) => self.left(&host, &memory),
-            Offered::GivenBack(pages) => self.give_back(&host, pages)?,
-        }
-        Ok(())
-    }
-
-    fn left(&mut self, host: &Host, memory: &HostMemory) {
-        self.followers.hosts.remember(host, memory);
-        self.followers.hosts.leave(host);
-        self.followers.urls.release_host(host);
-    }
-
-    fn give_back(&mut self, host: &Host, pages: Vec<Scheduled>) -> Result<()> {
-        let urls: Vec<CanonicalUrl> = pages.into_iter().map(|page| page.url).collect();
-        self.followers.urls.release(&urls)?;
-        self.followers.urls.release_host(host);
-        Ok(())
+        max > 0 && self.totals.pages + self.under_way.len() as u64 >= max
     }
 
     /// Starts a visit, unless robots.txt forbids it or the page is out of scope.
@@ -454,12 +235,8 @@ impl Core {
                 previous = self.followers.urls.get(&page.url)?.and_then(|record| record.position);
             }
         }
-        self.in_flight += 1;
-        let (sender, visitor) = (self.sender.clone(), self.visitor.clone());
-        self.runtime.spawn(async move {
-            let visited = visitor.visit(lease, previous).await;
-            let _ = sender.send(Event::Visited(visited));
-        });
+        let (visitor, plan) = (self.visitor.clone(), VisitPlan::of(&lease));
+        self.under_way.start(lease, async move { visitor.visit(&plan, previous).await });
         Ok(())
     }
 
@@ -524,15 +301,16 @@ impl Core {
     fn publish(&self, round: &LoopState) {
         let counts = self.followers.urls.counts();
         let hosts = self.frontier.counts();
+        let usage = self.visitor.fetcher.usage();
         let (state, message) = match (&round.paused_by_disk, self.followers.operator().paused()) {
-            _ if round.stopping => (EngineState::Stopping, String::new()),
+            _ if round.stopping.is_some() => (EngineState::Stopping, String::new()),
             (Some(message), _) => (EngineState::DiskFull, message.clone()),
             (None, true) => (EngineState::Paused, String::new()),
             (None, false) if self.limit_reached() => {
                 let max = self.config.crawl.max_pages;
                 (EngineState::Idle, format!("the limit of {max} pages is reached; raise max_pages to go on"))
             }
-            (None, false) if self.in_flight == 0 && counts.waiting + counts.unmerged == 0 => {
+            (None, false) if self.under_way.is_empty() && counts.waiting + counts.unmerged == 0 => {
                 (EngineState::Idle, String::new())
             }
             (None, false) => (EngineState::Crawling, String::new()),
@@ -552,6 +330,10 @@ impl Core {
             urls_bytes: counts.bytes_on_disk,
             links_bytes: self.followers.linker.bytes(),
             robots_bytes: self.followers.hosts.rules_bytes() as u64,
+            visits: self.under_way.len() as u64,
+            connections: usage.connections,
+            body_bytes: usage.body_bytes,
+            hosts_sent_away: self.sent_away,
             freshness: self.followers.revisits.freshness(SystemClock.now()),
         };
         *self.snapshot.lock() = snapshot;
@@ -560,11 +342,20 @@ impl Core {
     fn finish(&mut self) -> Result<()> {
         for (host, memory, pages) in self.frontier.drain() {
             self.followers.hosts.remember(&host, &memory);
-            self.give_back(&host, pages)?;
+            self.give_back(pages)?;
+            self.followers.urls.release_host(&host);
+        }
+        // Their hosts are out of the frontier now, so all that comes of these leases are their pages.
+        for lease in self.under_way.abandon() {
+            let no_answer = Outcome::Failed { transient: true };
+            if let Disposition::GivenBack(page) = self.frontier.done(SystemClock.now(), lease, no_answer) {
+                self.give_back(vec![page])?;
+            }
         }
         self.followers.flush(self.archive.end())?;
         self.followers.linker.sync()?;
-        self.write_memories()
+        self.write_memories()?;
+        set_open(&*self.followers.fabric.tables, false)
     }
 }
 

@@ -1,17 +1,20 @@
 //! Crawls: runs the [`core`] over an opened data folder.
 //!
-//! Life of a page here: a host is due → the frontier leases it → [`visit`] asks the server and interprets the answer →
-//! the [`core`] archives it → [`crate::archive`] writes what follows from it, and the fabric carries the document to
-//! the indexer.
+//! Life of a page here: a host is due and [`supply`] brings it to the frontier → the frontier leases it → [`visit`] asks
+//! the server and interprets the answer, while [`under_way`] keeps the lease → the [`core`] archives it → [`intake`] has
+//! [`crate::archive`] write what follows from it, and the fabric carries the document to the indexer.
 
 mod core;
 mod inspect;
+mod intake;
+mod supply;
+mod under_way;
 mod visit;
 
 use crate::archive::Opened;
 use crate::config::{Config, DelayRuleKind};
 use crate::folder::Folder;
-use crate::handles::crawl::{CrawlHandle, CrawlSnapshot, Totals, set_full};
+use crate::handles::crawl::{CrawlHandle, CrawlSnapshot, Totals, is_open, set_full, set_open};
 use anyhow::{Context, Result};
 use core::{Core, Event};
 use farol_base::status::EngineState;
@@ -25,6 +28,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use under_way::UnderWay;
 use visit::Visitor;
 
 /// A crawl that runs on its own threads.
@@ -61,9 +65,11 @@ impl Crawler {
             interpreter,
             archive: archive.reader(),
             compression: config.archive.compression,
-            pause: config.crawl.delay_min.get(),
             ids: AtomicU64::new(now.as_millis() << 20 ^ u64::from(std::process::id())),
         };
+        let tables = followers.fabric.tables.clone();
+        let crashed_before = is_open(&*tables)?.then_some(now);
+        set_open(&*tables, true)?;
         let totals = Totals::read(&*followers.fabric.tables, followers.urls.counts().collected)?;
         let shown = snapshot.clone();
         followers.on_full_disk = Box::new(move |message| set_full(&shown, message));
@@ -80,7 +86,9 @@ impl Crawler {
             snapshot: snapshot.clone(),
             totals,
             ends_when_done,
-            in_flight: 0,
+            under_way: UnderWay::new(runtime.handle().clone(), sender.clone()),
+            crashed_before,
+            sent_away: 0,
             disk_path: folder.path().to_path_buf(),
             config,
         };
@@ -174,6 +182,7 @@ pub fn fetcher(config: &Config) -> Result<Fetcher> {
         allow_private: crawl.allow_private,
         overrides: overrides?,
         nameservers: nameservers?,
+        idle_connections_max: idle_connections_max(config),
         http2: crawl.http2,
         accept_language: (!crawl.accept_language.is_empty()).then(|| crawl.accept_language.clone()),
         ..FetchConfig::default()
@@ -190,10 +199,22 @@ fn delay_rule(config: &Config) -> Box<dyn DelayRule> {
     }
 }
 
+/// Visits at a time: at most half of the files that may be open are connections of the crawler, the rest is for search,
+/// index and stores.
+fn visits_max(config: &Config) -> usize {
+    config.crawl.concurrency.min(crate::process::files_max() / 2).max(1)
+}
+
+/// Connections kept open between visits: what is left of that half, 1,024 at most.
+fn idle_connections_max(config: &Config) -> usize {
+    let left = (crate::process::files_max() / 2).saturating_sub(visits_max(config));
+    left.min(FetchConfig::default().idle_connections_max)
+}
+
 fn limits(config: &Config) -> Limits {
     Limits {
         hosts_max: config.crawl.hosts_max,
-        in_flight_max: config.crawl.concurrency,
+        in_flight_max: visits_max(config),
         delay_min: config.crawl.delay_min.get(),
         ..Limits::default()
     }

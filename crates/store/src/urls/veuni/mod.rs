@@ -207,16 +207,21 @@ impl UrlStore for Veuni {
         Ok(())
     }
 
-    fn hosts_due(&mut self, now: Timestamp, limit: usize) -> Result<Vec<Host>, Error> {
-        self.dispatcher.hosts_due(&mut self.engine, now, limit)
+    fn hosts_due_but(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+        until: &mut dyn FnMut(&Host) -> Option<Timestamp>,
+    ) -> Result<Vec<Host>, Error> {
+        self.dispatcher.hosts_due(&mut self.engine, now, limit, until)
     }
 
     fn newly_ready(&mut self) -> Vec<Host> {
         self.dispatcher.newly_ready()
     }
 
-    fn release_host(&mut self, host: &Host) {
-        self.dispatcher.release_host(host);
+    fn release_host_until(&mut self, host: &Host, until: Timestamp) {
+        self.dispatcher.release_host(host, until);
     }
 
     fn next_host_due(&mut self) -> Option<Timestamp> {

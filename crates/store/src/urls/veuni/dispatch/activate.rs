@@ -15,13 +15,16 @@ impl Dispatcher {
         engine: &mut Engine,
         now: Timestamp,
         limit: usize,
+        until: &mut dyn FnMut(&Host) -> Option<Timestamp>,
     ) -> Result<Vec<Host>, Error> {
         engine.tell_time(now);
         engine.poll_jobs(self);
         let mut hosts = Vec::new();
-        self.take_from_due_queue(engine, now, limit, &mut hosts);
+        let mut wanted = Wanted { until, passed_over: 0 };
+        self.take_from_due_queue(engine, now, limit, &mut wanted, &mut hosts);
         // A bucket that is compacted inline gives its hosts at once.
-        while self.take_from_active(engine, now, limit, &mut hosts)? < limit
+        while self.take_from_active(engine, now, limit, &mut wanted, &mut hosts)? < limit
+            && !wanted.is_tired()
             && self.activate_next(engine, now)
         {}
         Ok(hosts)
@@ -58,8 +61,16 @@ impl Dispatcher {
     }
 
     /// Hosts whose pages wait in memory.
-    fn take_from_due_queue(&mut self, engine: &Engine, now: Timestamp, limit: usize, hosts: &mut Vec<Host>) {
+    fn take_from_due_queue(
+        &mut self,
+        engine: &Engine,
+        now: Timestamp,
+        limit: usize,
+        wanted: &mut Wanted<'_>,
+        hosts: &mut Vec<Host>,
+    ) {
         while hosts.len() < limit
+            && !wanted.is_tired()
             && let Some(name) = self.due_queue.next_host(now)
         {
             let bucket = &engine.buckets()[engine.bucket_of(HostHash::of(&name))];
@@ -67,6 +78,10 @@ impl Dispatcher {
             if bucket.damage.is_none()
                 && let Ok(host) = Host::parse(&name)
             {
+                if let Some(later) = wanted.later(&host, now) {
+                    self.due_queue.release(&name, later);
+                    continue;
+                }
                 self.lease(bucket.number, &host);
                 hosts.push(host);
             }
@@ -78,11 +93,13 @@ impl Dispatcher {
         engine: &mut Engine,
         now: Timestamp,
         limit: usize,
+        wanted: &mut Wanted<'_>,
         hosts: &mut Vec<Host>,
     ) -> Result<usize, Error> {
         for at in 0..engine.buckets().len() {
             let number = engine.buckets()[at].number;
             while hosts.len() < limit
+                && !wanted.is_tired()
                 && let Some(active) = self.active(number)
                 && let Some((order, ordinal)) = active.pop_due(now)
             {
@@ -92,6 +109,12 @@ impl Dispatcher {
                 if self.is_leased(&host) {
                     // It comes up again when it is released; meanwhile `newly_ready` names it.
                     self.newly_ready.insert(host);
+                    continue;
+                }
+                if let Some(later) = wanted.later(&host, now) {
+                    if let Some(active) = self.active(number) {
+                        active.queue.push(Reverse((later, order, ordinal)));
+                    }
                     continue;
                 }
                 if let Some(active) = self.active(number) {
@@ -262,6 +285,29 @@ impl Dispatcher {
         if self.active(bucket.number).is_none() && !bucket.has_pending() {
             self.try_activate(engine, at);
         }
+    }
+}
+
+/// Which hosts the caller wants, and how many were passed over in this call.
+struct Wanted<'a> {
+    until: &'a mut dyn FnMut(&Host) -> Option<Timestamp>,
+    passed_over: usize,
+}
+
+/// Hosts passed over in one call, at some microseconds each: a call takes tens of milliseconds at most, and the next one
+/// goes on from there.
+const PASSED_OVER_MAX: usize = 10_000;
+
+impl Wanted<'_> {
+    /// When a host is wanted, where that is later than now.
+    fn later(&mut self, host: &Host, now: Timestamp) -> Option<Timestamp> {
+        let later = (self.until)(host).filter(|until| *until > now)?;
+        self.passed_over += 1;
+        Some(later)
+    }
+
+    fn is_tired(&self) -> bool {
+        self.passed_over >= PASSED_OVER_MAX
     }
 }
 

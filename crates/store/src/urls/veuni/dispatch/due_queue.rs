@@ -40,6 +40,8 @@ pub struct HostDueQueue {
     records: HashMap<Arc<str>, Record>,
     order: BTreeSet<(Timestamp, Arc<str>)>,
     is_leased: bool,
+    /// Nobody wants it before this instant, whatever is due.
+    not_before: Timestamp,
     /// Its key among the hosts that wait.
     waits: Option<Timestamp>,
 }
@@ -131,6 +133,14 @@ impl DueQueue {
         }
     }
 
+    /// Notes that a host is no longer leased, and that nobody wants it before this instant.
+    pub fn release(&mut self, host: &str, until: Timestamp) {
+        if let Some(pages) = self.hosts.get_mut(host) {
+            pages.not_before = until;
+        }
+        self.set_leased(host, false);
+    }
+
     /// The next host with something due that is not leased; counts as leased from now on.
     pub fn next_host(&mut self, now: Timestamp) -> Option<Arc<str>> {
         let (_, host) = self.waiting.first().filter(|(due, _)| *due <= now)?.clone();
@@ -156,7 +166,7 @@ impl DueQueue {
     fn requeue(&mut self, host: &str) {
         let Some((host, pages)) = self.hosts.get_key_value(host) else { return };
         let (host, before) = (host.clone(), pages.waits);
-        let waits = pages.next().filter(|_| !pages.is_leased);
+        let waits = pages.next().filter(|_| !pages.is_leased).map(|next| next.max(pages.not_before));
         if waits != before {
             if let Some(before) = before {
                 self.waiting.remove(&(before, host.clone()));

@@ -93,11 +93,12 @@ impl Dispatcher {
         }
     }
 
-    /// Ends the lease of a host; it comes up again as soon as it has something to draw.
-    pub fn release_host(&mut self, host: &Host) {
+    /// Ends the lease of a host; it comes up again as soon as it has something to draw, but not before `until`, unless
+    /// its bucket is compacted meanwhile.
+    pub fn release_host(&mut self, host: &Host, until: Timestamp) {
         let Some(number) = self.leased_hosts.remove(host) else { return };
         self.newly_ready.remove(host);
-        self.due_queue.set_leased(host.as_str(), false);
+        self.due_queue.release(host.as_str(), until);
         let bucket = self.buckets.entry(number).or_default();
         bucket.leased = bucket.leased.saturating_sub(1);
         let Some(active) = &mut bucket.active else { return };
@@ -106,12 +107,12 @@ impl Dispatcher {
             if let Ok(Some((ordinal, meta))) = active.file.host_meta(host.hash(), host.as_str())
                 && meta.prescheduled.ready() != Timestamp::NEVER
             {
-                active.queue.push(Reverse((meta.prescheduled.ready(), 0, ordinal)));
+                active.queue.push(Reverse((meta.prescheduled.ready().max(until), 0, ordinal)));
             }
             return;
         };
         if let Some(next) = cursor.suspend() {
-            active.queue.push(Reverse((next, cursor.order, cursor.ordinal)));
+            active.queue.push(Reverse((next.max(until), cursor.order, cursor.ordinal)));
         }
     }
 
@@ -129,7 +130,7 @@ impl Dispatcher {
     pub fn delete_host(&mut self, host: &Host) {
         self.in_flight.delete_host(host.as_str());
         self.due_queue.delete_host(host.as_str());
-        self.release_host(host);
+        self.release_host(host, Timestamp::EPOCH);
     }
 
     /// Activates a bucket: its hosts are dispatched from now on.

@@ -113,3 +113,33 @@ fn refresh_brings_due_pages_before_new_ones_and_breadth_after() {
         assert_eq!(texts(&store.draw(&host, 9, later).unwrap()), ["http://h/later"]);
     }
 }
+
+#[test]
+fn hosts_that_are_not_wanted_yet_do_not_stand_in_the_way() {
+    let mut store = open(&Mem::new(), options());
+    let page_of = |name: &str| found(&format!("http://{name}/"), 1);
+    store.found(&(0..500).map(|n| page_of(&format!("n{n}.trap.test"))).collect::<Vec<_>>()).unwrap();
+    store.found(&[page_of("a.good.test"), page_of("b.good.test")]).unwrap();
+    store.flush().unwrap();
+    store.compact_all().unwrap();
+    let (soon, mut asked) = (Timestamp::from_secs(60), 0);
+    let mut crowded = |host: &Host| {
+        asked += 1;
+        host.name().ends_with("trap.test").then_some(soon)
+    };
+    let mut hosts = store.hosts_due_but(NOW, 1, &mut crowded).unwrap();
+    hosts.extend(store.hosts_due_but(NOW, 1, &mut crowded).unwrap());
+    let mut hosts = names(&hosts);
+    hosts.sort();
+    assert_eq!(hosts, ["a.good.test", "b.good.test"]);
+    assert!(store.hosts_due_but(NOW, 9, &mut crowded).unwrap().is_empty());
+    assert!(asked <= 502, "each was asked about once, not {asked} times in all");
+    // Nothing is lost: they come up when they said, and one that is given back comes when it says.
+    let mut back = store.hosts_due(soon, 600).unwrap();
+    assert_eq!(back.len(), 500);
+    let last = back.pop().unwrap();
+    let later = Timestamp::from_secs(90);
+    store.release_host_until(&last, later);
+    assert_eq!(store.hosts_due(soon, 600).unwrap(), []);
+    assert_eq!(store.hosts_due(later, 600).unwrap(), std::slice::from_ref(&last));
+}

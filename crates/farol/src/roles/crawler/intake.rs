@@ -1,0 +1,165 @@
+//! Takes in what visits brought: says what it means for the crawl, and returns the leases.
+//!
+//! INVARIANT: everything that follows from an answer is written here, after the core has archived it.
+
+use super::core::Core;
+use super::under_way::Brought;
+use super::visit::{Answer, Visited};
+use crate::archive::{ArchivedVisit, FollowerSet};
+use anyhow::Result;
+use farol_base::status::RecentVisit;
+use farol_base::{CanonicalUrl, Clock, PagePosition, SystemClock, Timestamp};
+use farol_frontier::{Disposition, Lease, Outcome, ROBOTS_VALID, Task};
+use std::time::Duration;
+
+impl Core {
+    pub fn take_in(&mut self, visited: Visited, position: Option<PagePosition>) -> Result<()> {
+        let Visited { id, brought, took } = visited;
+        let Some(lease) = self.under_way.end(id) else { return Ok(()) };
+        if let Ok(answer) = &brought
+            && let Some((address, connect)) = answer.connected
+        {
+            self.followers.hosts.connected(lease.host(), address, connect, answer.fetched)?;
+        }
+        match lease.task() {
+            Task::Robots | Task::MovedRobots(_) => self.take_robots(lease, brought, took, position),
+            Task::Page(_) => self.take_page(lease, brought, took, position),
+        }
+    }
+
+    fn take_robots(
+        &mut self,
+        lease: Lease,
+        brought: Brought,
+        took: Duration,
+        position: Option<PagePosition>,
+    ) -> Result<()> {
+        let now = SystemClock.now();
+        // A file that was moved is still that of the host that says so.
+        let host = match lease.task() {
+            Task::MovedRobots(moved) => moved.of.clone(),
+            _ => lease.host().clone(),
+        };
+        let unavailable = |retry_after| Outcome::RobotsUnavailable { retry_after, download: took };
+        if let Ok(url) = host.url("/robots.txt") {
+            self.note_visit(&url, &brought, took, now);
+        }
+        let outcome = match (brought, position) {
+            (Ok(answer), Some(position)) => {
+                self.count(&answer);
+                let url = host.url("/robots.txt")?;
+                let visit = ArchivedVisit {
+                    url: &url,
+                    status: answer.status,
+                    fetched: answer.fetched,
+                    download: took,
+                    position,
+                    robots: answer.robots.as_deref(),
+                };
+                self.followers.apply(&visit, answer.interpreted, FollowerSet::ALL)?;
+                Outcome::Robots {
+                    delay: self.followers.hosts.crawl_delay(&host),
+                    valid_until: answer.fetched + ROBOTS_VALID,
+                    download: took,
+                }
+            }
+            (Ok(answer), None) => {
+                self.count(&answer);
+                match answer.moved {
+                    Some(to) => {
+                        let memory = self.followers.hosts.row(&to.host()).unwrap_or_default().memory(0);
+                        Outcome::RobotsMoved { to, memory: Box::new(self.rested(memory)) }
+                    }
+                    None => unavailable(answer.retry_after),
+                }
+            }
+            (Err(error), _) => {
+                self.count_error(error.kind());
+                match lease.task() {
+                    Task::MovedRobots(_) => Outcome::Failed { transient: error.is_transient() },
+                    _ => unavailable(None),
+                }
+            }
+        };
+        match self.frontier.done(now, lease, outcome) {
+            Disposition::Finished | Disposition::Requeued => Ok(()),
+            Disposition::GaveUp(page) | Disposition::GivenBack(page) => {
+                Ok(self.followers.urls.release(&[page.url])?)
+            }
+        }
+    }
+
+    fn take_page(
+        &mut self,
+        lease: Lease,
+        brought: Brought,
+        took: Duration,
+        position: Option<PagePosition>,
+    ) -> Result<()> {
+        let now = SystemClock.now();
+        let Task::Page(page) = lease.task().clone() else { unreachable!("robots.txt goes elsewhere") };
+        self.note_visit(&page.url, &brought, took, now);
+        let outcome = match &brought {
+            Ok(answer) => {
+                self.count(answer);
+                match position {
+                    Some(_) => Outcome::Fetched { download: took, bytes: answer.bytes },
+                    None if answer.is_throttled() => Outcome::Throttled { retry_after: answer.retry_after },
+                    None => Outcome::Failed { transient: true },
+                }
+            }
+            Err(error) => {
+                self.count_error(error.kind());
+                Outcome::Failed { transient: error.is_transient() }
+            }
+        };
+        let disposition = self.frontier.done(now, lease, outcome);
+        match (disposition, brought, position) {
+            (_, Ok(answer), Some(position)) => {
+                let visit = ArchivedVisit {
+                    url: &page.url,
+                    status: answer.status,
+                    fetched: answer.fetched,
+                    download: took,
+                    position,
+                    robots: None,
+                };
+                self.followers.apply(&visit, answer.interpreted, FollowerSet::ALL)
+            }
+            (Disposition::GivenBack(page), _, None) => Ok(self.followers.urls.release(&[page.url])?),
+            (Disposition::GaveUp(page), _, None) => self.followers.failed(&page.url, now),
+            (Disposition::Finished, _, None) => self.followers.failed(&page.url, now),
+            (Disposition::Requeued, _, None) => Ok(()),
+            (_, Err(_), Some(_)) => unreachable!("no answer, no position"),
+        }
+    }
+
+    pub fn note_visit(&mut self, url: &CanonicalUrl, brought: &Brought, took: Duration, at: Timestamp) {
+        let (status, outcome, bytes, error) = match brought {
+            Ok(answer) => (
+                Some(answer.status),
+                answer.outcome().to_string(),
+                answer.bytes,
+                answer.is_server_error().then_some("server"),
+            ),
+            Err(error) => (None, error.to_string(), 0, Some(error.kind())),
+        };
+        let recent = RecentVisit { at, url: url.clone(), status, outcome, took, bytes };
+        self.followers.hosts.visited(&url.host(), recent, error);
+    }
+
+    fn count(&mut self, answer: &Answer) {
+        *self.totals.codes.entry(answer.status).or_default() += 1;
+        self.totals.bytes += answer.bytes;
+        if (200..300).contains(&answer.status) && answer.robots.is_none() {
+            self.totals.pages += 1;
+        }
+    }
+
+    pub fn count_error(&mut self, kind: &str) {
+        match self.totals.errors.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.totals.errors.insert(kind.to_string(), 1)),
+        }
+    }
+}

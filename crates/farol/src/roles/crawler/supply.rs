@@ -1,0 +1,147 @@
+//! Keeps the frontier supplied: hosts that are due, their addresses, their pages; and takes back what leaves it.
+//!
+//! INVARIANT: a host that the frontier has no room for, or that makes way, goes back to the URL store with all of its
+//! pages, and comes up again when the frontier says.
+
+use super::core::{Core, Event, HOSTS_PER_TURN, STAY_MAX};
+use super::visit::NoAnswer;
+use anyhow::Result;
+use farol_base::{CanonicalUrl, Clock, Host, Scheduled, SystemClock, Timestamp};
+use farol_fetch::FetchError;
+use farol_frontier::{Added, HostMemory, Offered, Resolution, Resolved};
+use std::net::IpAddr;
+use std::time::Duration;
+
+impl Core {
+    /// Brings hosts that are due into the frontier, as far as there is room: those of crowded domains are passed over.
+    pub fn bring_hosts(&mut self) -> Result<()> {
+        let now = SystemClock.now();
+        // While every connection is in use, more hosts would only wait.
+        if self.under_way.len() >= self.config.crawl.concurrency {
+            return Ok(());
+        }
+        let mut room = self.config.crawl.hosts_max.saturating_sub(self.frontier.counts().hosts);
+        // Hosts that sleep long make room for those that are due.
+        while room < HOSTS_PER_TURN {
+            let Some((host, memory, pages)) = self.frontier.retire(now + STAY_MAX) else { break };
+            self.give_back(pages)?;
+            self.left(&host, &memory, Timestamp::EPOCH);
+            room += 1;
+        }
+        if room == 0 {
+            return Ok(());
+        }
+        let (frontier, sent_away) = (&mut self.frontier, &mut self.sent_away);
+        let mut crowded = |host: &Host| {
+            let until = frontier.crowded_until(now, host);
+            *sent_away += u64::from(until.is_some());
+            until
+        };
+        let limit = room.min(HOSTS_PER_TURN);
+        let mut hosts = self.followers.urls.hosts_due_but(now, limit, &mut crowded)?;
+        // Those that sleep until a later page is due have new ones now.
+        hosts.extend(self.followers.urls.newly_ready());
+        for host in hosts {
+            let known = self.followers.urls.host_counts(&host).map_or(0, |counts| counts.known);
+            let memory = self.followers.hosts.enter(&host, known)?;
+            let memory = self.rested(memory);
+            let until = match self.frontier.add_host(now, &host, memory) {
+                Added::New | Added::Known => continue,
+                Added::Full => Timestamp::EPOCH,
+                Added::Crowded { until } => until,
+            };
+            self.sent_away += u64::from(until > now);
+            self.followers.hosts.leave(&host);
+            self.followers.urls.release_host_until(&host, until);
+        }
+        Ok(())
+    }
+
+    /// After a crash nobody knows who was asked last: a host waits its own delay from the start on, unless it is known to
+    /// rest longer.
+    pub fn rested(&self, memory: HostMemory) -> HostMemory {
+        match self.crashed_before {
+            Some(start) if memory.not_before <= start => {
+                HostMemory { not_before: start + self.frontier.delay_of(&memory), ..memory }
+            }
+            _ => memory,
+        }
+    }
+
+    pub fn resolve(&mut self, host: Host) {
+        let (sender, visitor) = (self.sender.clone(), self.visitor.clone());
+        self.runtime.spawn(async move {
+            let answer = visitor.fetcher.resolve(&host).await;
+            // The core has ended when nobody listens; then nobody needs the answer.
+            let _ = sender.send(Event::Resolved { host, answer });
+        });
+    }
+
+    pub fn resolved(&mut self, host: &Host, answer: Result<IpAddr, FetchError>) -> Result<()> {
+        let now = SystemClock.now();
+        let resolution = match answer {
+            Ok(address) => Resolution::Address(address),
+            Err(error) => {
+                self.count_error(error.kind());
+                let resolution = match &error {
+                    FetchError::Guard { .. } | FetchError::Port { .. } => Resolution::Refused,
+                    error => Resolution::Failed { transient: error.is_transient() },
+                };
+                if let Ok(url) = host.url("/") {
+                    self.note_visit(&url, &Err(NoAnswer::Fetch(error)), Duration::ZERO, now);
+                }
+                resolution
+            }
+        };
+        match self.frontier.resolved(now, host, resolution) {
+            Resolved::Taken => Ok(()),
+            Resolved::Crowded { until, memory, pages } => {
+                self.sent_away += 1;
+                self.give_back(pages)?;
+                self.left(host, &memory, until);
+                Ok(())
+            }
+        }
+    }
+
+    pub fn refill(&mut self, now: Timestamp, host: Host, want: usize) -> Result<()> {
+        if let Some(until) = self.frontier.makes_way(now, &host)
+            && let Some(view) = self.frontier.host(&host)
+        {
+            let pages = self.frontier.remove_host(&host);
+            self.give_back(pages)?;
+            self.left(&host, &view.memory, until);
+            return Ok(());
+        }
+        let drawn = self.followers.urls.draw(&host, want, now)?;
+        let next_due = drawn.next_due.filter(|due| due.since(now) < STAY_MAX);
+        match self.frontier.offer(now, &host, drawn.urls, next_due) {
+            Offered::Taken => {}
+            Offered::Left(memory) => self.left(&host, &memory, Timestamp::EPOCH),
+            Offered::GivenBack(pages) => {
+                self.give_back(pages)?;
+                self.followers.urls.release_host(&host);
+            }
+        }
+        Ok(())
+    }
+
+    /// A host is no longer in the frontier, and need not come back before this instant.
+    pub fn left(&mut self, host: &Host, memory: &HostMemory, until: Timestamp) {
+        self.followers.hosts.remember(host, memory);
+        self.followers.hosts.leave(host);
+        self.followers.urls.release_host_until(host, until);
+    }
+
+    /// A host that was there only for another's robots.txt is no longer.
+    pub fn guest_left(&mut self, host: &Host, memory: &HostMemory) -> Result<()> {
+        self.followers.hosts.enter(host, memory.pages_known)?;
+        self.left(host, memory, Timestamp::EPOCH);
+        Ok(())
+    }
+
+    pub fn give_back(&mut self, pages: Vec<Scheduled>) -> Result<()> {
+        let urls: Vec<CanonicalUrl> = pages.into_iter().map(|page| page.url).collect();
+        Ok(self.followers.urls.release(&urls)?)
+    }
+}
