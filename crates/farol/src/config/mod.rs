@@ -84,7 +84,8 @@ section! {
         delay_max: Span = Span::secs(15),
         /// Rule for the pause: `constant`, `download-time` (ten times the last download) or `density`.
         delay_rule: DelayRuleKind = DelayRuleKind::Constant,
-        /// Requests under way at once, over all servers. Each may hold one page of `body_max` at worst.
+        /// Requests under way at once, over all servers; at most half of the files that the process may open, and
+        /// of one registrable domain at most a quarter or 16. Pages beyond 256 KiB share 256 MiB of memory.
         concurrency: usize = 256,
         /// Threads that fetch and parse; 0 = one per core.
         threads: usize = 0,

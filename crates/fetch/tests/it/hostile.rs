@@ -291,3 +291,51 @@ proptest! {
         }
     }
 }
+
+#[tokio::test]
+async fn many_large_bodies_at_once_stay_within_their_memory_and_all_arrive() {
+    const BODY_BYTES: usize = 900 << 10;
+    let server = Server::raw(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY_BYTES}\r\n\r\n");
+        let _ = stream.write_all(head.as_bytes()).await;
+        // In pieces: while nobody reads on, the server waits.
+        for _ in 0..BODY_BYTES / 1024 {
+            let _ = stream.write_all(&[b'x'; 1024]).await;
+        }
+    })
+    .await;
+    let one = 1 << 20;
+    let config = FetchConfig { body_bytes_max: one, large_bodies_bytes_max: 2 * one, ..server.config() };
+    let fetcher = Fetcher::new(FetchConfig { total_timeout: Duration::from_secs(60), ..config }).unwrap();
+    let fetches = 12;
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..fetches {
+        let fetcher = fetcher.clone();
+        tasks.spawn(async move { fetcher.get(get(&format!("http://h{n}.test/"))).await });
+    }
+    let mut most = 0;
+    while !tasks.is_empty() {
+        most = most.max(fetcher.usage().body_bytes);
+        if let Ok(Some(fetched)) = tokio::time::timeout(Duration::from_millis(1), tasks.join_next()).await {
+            let response = fetched.unwrap().unwrap();
+            assert_eq!((response.body.len(), response.truncated), (BODY_BYTES, None));
+        }
+    }
+    assert!(most <= fetches * (512 << 10) + 2 * one, "{most} bytes at once");
+    assert_eq!(fetcher.usage().body_bytes, 0);
+    assert!(fetcher.usage().connections <= fetches);
+}
+
+#[tokio::test]
+async fn ports_of_other_protocols_are_not_asked() {
+    let server = Server::saying("HTTP/1.1 200 OK\r\n\r\n").await;
+    // The override names a port of the operator's choice; nothing else may.
+    let fetcher = Fetcher::new(FetchConfig { allow_private: true, ..server.config() }).unwrap();
+    for port in [22, 25, 6667] {
+        let refused = fetcher.get(get(&format!("http://127.0.0.1:{port}/"))).await.unwrap_err();
+        assert_eq!((refused.kind(), refused.is_transient()), ("port", false));
+        assert!(refused.to_string().contains(&format!("port {port}")), "{refused}");
+    }
+    assert_eq!(server.accepted(), 0);
+}
