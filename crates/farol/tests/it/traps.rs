@@ -79,21 +79,33 @@ fn new_numbered_pages_are_fetched_however_often_the_old_ones_were() {
 
 #[test]
 fn a_mirror_that_is_crawled_first_does_not_keep_its_original_out() {
-    let site = Site::start(|host, path| match (path, number_of(path)) {
-        ("/", _) => {
-            let links = (1..=150).map(|n| format!("<a href='/article/{n}'>Article {n}</a> "));
-            SiteReply::html(format!("<title>Home of {host}</title>{}", links.collect::<String>()))
+    const PAGES: usize = 300;
+    let mirrored = AtomicUsize::new(0);
+    // At an address of its own each, or they would wait for one another.
+    let site = Site::start_at(2, move |host, path| {
+        let number = match number_of(path) {
+            Some(number) => number,
+            None if path == "/" => 0,
+            None => return SiteReply::missing(),
+        };
+        match host {
+            "mirror.test" => drop(mirrored.fetch_add(1, Ordering::SeqCst)),
+            // The original is not there before its mirror was read to the end.
+            _ => wait("the mirror", || mirrored.load(Ordering::SeqCst) > PAGES),
         }
-        (_, Some(number)) => SiteReply::html(article(number)),
-        _ => SiteReply::missing(),
+        // Found one after the other, so that what is new is judged by what came before.
+        let next = (3 * number + 1..=3 * number + 3).filter(|next| *next <= PAGES);
+        let links: String =
+            next.map(|next| format!("<a href='/article/{next}'>Article {next}</a> ")).collect();
+        SiteReply::html(article(number) + &links)
     });
     let data = Data::new();
-    let flags = site.flags(&["mirror.test", "original.test"]);
+    let mut arguments = site.flags(&["mirror.test"]);
+    arguments.extend(["--resolve".to_string(), format!("original.test=127.0.0.2:{}", site.port())]);
+    arguments.extend(["http://mirror.test/", "http://original.test/", "--index"].map(String::from));
+    Farol::start(&data, "crawl", &arguments).finish();
     for host in ["mirror.test", "original.test"] {
-        let mut arguments = flags.clone();
-        arguments.extend([format!("http://{host}/"), "--index".to_string()]);
-        Farol::start(&data, "crawl", &arguments).finish();
-        assert_eq!(articles(&site, host).0, 150, "{host}");
+        assert_eq!(articles(&site, host).0, PAGES, "{host}");
     }
     let hits = |query: &str| -> Vec<String> {
         let found: serde_json::Value =
@@ -101,7 +113,7 @@ fn a_mirror_that_is_crawled_first_does_not_keep_its_original_out() {
         let hits = found["hits"].as_array().unwrap();
         hits.iter().map(|hit| hit["url"].as_str().unwrap().to_string()).collect()
     };
-    assert_eq!(hits("unique149x site:original.test"), ["http://original.test/article/149"]);
-    assert_eq!(hits("unique149x site:mirror.test"), ["http://mirror.test/article/149"]);
-    assert_eq!(hits("unique149x").len(), 1, "one of the copies is shown");
+    assert_eq!(hits("unique299x site:original.test"), ["http://original.test/article/299"]);
+    assert_eq!(hits("unique299x site:mirror.test"), ["http://mirror.test/article/299"]);
+    assert_eq!(hits("unique299x").len(), 1, "one of the copies is shown");
 }

@@ -16,6 +16,7 @@ mod ideal;
 mod intervals;
 mod learning;
 mod measure;
+mod planned;
 mod plot;
 mod policies;
 mod replay;

@@ -3,6 +3,7 @@
 use super::history::History;
 use super::intervals::{Intervals, Peer};
 use super::learning::Learning;
+use super::planned::PlannedCrawler;
 use super::world::{Crawler, Replay, crawl};
 use super::{RevisitArgs, row};
 use std::fmt::Write;
@@ -25,7 +26,10 @@ pub fn report(history: &History, args: &RevisitArgs) -> String {
         "---:|".repeat(BUDGETS.len()),
     );
     type Make = fn(&super::Repository, f64) -> Box<dyn Crawler>;
-    let rules: [(&str, Make); 5] = [
+    let rules: [(&str, Make); 6] = [
+        ("the planner of `farol`, from nothing", |repository, channel| {
+            Box::new(PlannedCrawler::new(repository, channel))
+        }),
         ("PUNCTUAL, from nothing", |repository, channel| {
             Box::new(Learning::from_nothing(repository, channel))
         }),

@@ -106,6 +106,11 @@ impl Belief {
         interval
     }
 
+    /// What a visit at this age is worth.
+    pub fn index(&self, age: f64) -> f64 {
+        self.index_and_slope(age).0
+    }
+
     /// What a visit at this age is worth, and how fast that grows.
     fn index_and_slope(&self, age: f64) -> (f64, f64) {
         let (mut index, mut slope) = (0.0, 0.0);

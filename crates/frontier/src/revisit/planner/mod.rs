@@ -24,6 +24,23 @@ use farol_base::HostHash;
 use std::collections::HashMap;
 use sums::Sums;
 
+/// Intervals shrink by the factor e for each four visits per page that were allowed and not made, and grow likewise. More
+/// makes a crawl's first weeks swing; less leaves more unspent.
+const EASE: f64 = 0.25;
+
+/// No more is made up for than so many visits per page: a crawl that stood still does not storm its hosts afterwards.
+const UNSPENT_MAX: f64 = 4.0;
+
+/// What a page's first visit takes from the budget: time begins to count for it with that visit, and its next one comes
+/// about an interval later. Without it pages are visited too soon at first, with a half too late.
+const FIRST_VISIT: f64 = 0.25;
+
+/// A page that is unchanged although that was less likely than this is believed to have changed its ways: so much of the
+/// changes that were seen is remembered. In pages that keep their ways it happens once in twenty visits, and is made good
+/// by the next change.
+const SURPRISE: f64 = 0.05;
+const REMEMBERED: f32 = 0.25;
+
 /// What one visit counts in a host's mean lateness: a memory of some thirty.
 const LATE_WEIGHT: f64 = 1.0 / 32.0;
 
@@ -51,6 +68,10 @@ pub struct RevisitPlanner {
     /// The same at the last rebalancing, when hosts took it over.
     prior_then: Prior,
     price: f64,
+    /// Visits that were allowed and not made, less those that were made beyond; see [`RevisitPlanner::spend`].
+    unspent: f64,
+    /// The latest instant seen; infinitely long ago before the first.
+    now: f64,
     /// Visits since the last rebalancing.
     moved: u64,
 }
@@ -117,7 +138,9 @@ impl RevisitPlanner {
             prior: Prior::default(),
             prior_then: Prior::default(),
             // As if all pages were alike: the first rebalancing knows better.
-            price: rules.mean / 4.0,
+            price: Prior::default().belief(&Evidence::default()).index(rules.mean),
+            unspent: 0.0,
+            now: f64::NEG_INFINITY,
             moved: 0,
         }
     }
@@ -135,6 +158,7 @@ impl RevisitPlanner {
     pub fn visited(&mut self, seen: &Seen) -> Planned {
         let Seen { host, delay, now, due, before, observed, weight } = *seen;
         self.moved += 1;
+        self.spend(now, before.is_some());
         let mut evidence = before.map_or_else(Evidence::default, |(page_belief, _)| page_belief.evidence);
         if let Some((page_belief, last)) = before {
             self.take(host, page_belief.entry, last, now);
@@ -147,8 +171,12 @@ impl RevisitPlanner {
         }
         let late = plan.late;
         if let Some(observed) = observed {
-            let old = evidence;
-            evidence.observe(before.map_or(0.0, |(_, last)| now - last), observed);
+            let (old, elapsed) = (evidence, before.map_or(0.0, |(_, last)| now - last));
+            // A page that stays as it is for so long that nobody would have believed it has changed its ways.
+            if observed == Observed::Unchanged && plan.prior.belief(&evidence).fresh(elapsed) < SURPRISE {
+                evidence.changes *= REMEMBERED;
+            }
+            evidence.observe(elapsed, observed);
             let pages = plan.sums.pages() as u32 + 1;
             plan.prior.nudge(&old, &evidence, pages);
             self.prior.nudge(&old, &evidence, self.whole.pages() as u32 + 1);
@@ -158,7 +186,7 @@ impl RevisitPlanner {
         let page_belief = PageBelief { evidence, entry: Quantised::of(belief.change(worth), weight) };
         self.put(host, delay, page_belief.entry, now, now);
         // Visits that come late in the mean are asked for sooner, so that the channel is used as planned.
-        let interval = self.interval(&belief, worth);
+        let interval = self.interval(host, &belief, worth);
         let sooner = interval - late.min(interval / 2.0);
         Planned { page_belief, due: now + sooner.max(self.rules.least) }
     }
@@ -179,7 +207,7 @@ impl RevisitPlanner {
     /// Whether so much has moved since the last rebalancing that it is time for another.
     pub fn is_unbalanced(&self) -> bool {
         let pages = self.whole.pages();
-        self.moved as f64 > (pages / 50.0).max(100.0)
+        self.moved as f64 > (pages / 50.0).max(20.0)
     }
 
     /// Finds the prices again. `waiting` pages were never visited and want to be.
@@ -242,7 +270,7 @@ impl RevisitPlanner {
             worth: weight * change.index((now - last).max(0.0)),
             price,
             saturated: self.hosts.get(&host).is_some_and(|plan| plan.price.is_some()),
-            interval: self.interval(&belief, worth_of(price, weight)),
+            interval: self.interval(host, &belief, worth_of(price, weight)),
             changes: f64::from(page_belief.evidence.changes),
         }
     }
@@ -252,10 +280,45 @@ impl RevisitPlanner {
     }
 
     /// Seconds until the next visit is worth so much, or sooner where it is worth finding out more; within the bounds.
-    fn interval(&self, belief: &Belief, worth: f64) -> f64 {
-        let interval = belief.interval_at(worth);
-        let interval = belief.probe(worth).map_or(interval, |soon| soon.min(interval));
-        interval.max(self.rules.least).min(self.rules.longest.max(self.rules.least))
+    fn interval(&self, host: HostHash, belief: &Belief, worth: f64) -> f64 {
+        // A host that bears no more is not asked for more, whatever is left of the budget.
+        let is_full = self.hosts.get(&host).is_some_and(|plan| plan.price.is_some());
+        let ease = if is_full { self.ease().max(1.0) } else { self.ease() };
+        let mut interval = belief.interval_at(worth).min(self.rules.longest);
+        // A page that is not worth the price, and of which the copy will be wrong: it is visited as often as the mean page,
+        // rather than given up, because it may change its ways. Where the price is right, there are few of them.
+        if !is_full && belief.fresh(interval) < 0.5 {
+            interval = interval.min(self.rules.mean);
+        }
+        // Finding out is paid for by what is left, not on credit.
+        if self.unspent >= 0.0
+            && let Some(soon) = belief.probe(worth)
+        {
+            interval = interval.min(soon);
+        }
+        (interval * ease).min(self.rules.longest).max(self.rules.least)
+    }
+
+    /// Keeps account of the budget: what time has brought, and what a visit takes.
+    ///
+    /// The sums say what pages ask for only roughly: beliefs move between two visits, intervals have ends, pages are
+    /// probed. So what is left of the budget shortens the intervals that the price gives, for as long as some is.
+    fn spend(&mut self, now: f64, again: bool) {
+        let pages = self.whole.pages();
+        // Nobody was there in the meantime where more than the longest interval has passed.
+        let elapsed = (now - self.now).clamp(0.0, self.rules.longest);
+        if self.now.is_finite() {
+            self.unspent += pages / self.rules.mean * elapsed;
+        }
+        self.now = self.now.max(now);
+        self.unspent -= if again { 1.0 } else { FIRST_VISIT };
+        let most = UNSPENT_MAX * pages;
+        self.unspent = self.unspent.clamp(-most, most);
+    }
+
+    /// What intervals are to be multiplied by so that the budget is spent.
+    fn ease(&self) -> f64 {
+        (-EASE * self.unspent / self.whole.pages().max(1.0)).exp()
     }
 
     fn price_of(&self, host: HostHash) -> f64 {
