@@ -66,6 +66,8 @@ pub struct ArchivedVisit<'a> {
     pub position: PagePosition,
     /// The body, for a robots.txt.
     pub robots: Option<&'a [u8]>,
+    /// The least time between two requests to its host that was in force, where somebody was there to say.
+    pub pace: Option<Duration>,
 }
 
 /// Which followers of the archive still want a record; all of them while crawling.
@@ -403,7 +405,7 @@ impl Followers {
                 PageOutcome::Page(page) => page.modified,
                 _ => None,
             },
-            delay: self.hosts.crawl_delay(&visit.url.host()),
+            pace: visit.pace.or_else(|| self.hosts.crawl_delay(&visit.url.host())),
             rank: self.linker.ranks().page(visit.url.id()),
             clicks: self.clicks.factor(visit.url.id(), visit.fetched),
         });
@@ -435,7 +437,7 @@ impl Followers {
             changed: false,
             is_page: false,
             modified: None,
-            delay: None,
+            pace: None,
             rank: 0.0,
             clicks: 1.0,
         };

@@ -129,6 +129,7 @@ pub fn apply(
         download: Duration::from_millis(told("fetchTimeMs").unwrap_or(0)),
         position,
         robots: Some(&exchange.body),
+        pace: None,
     };
     followers.apply(&visit, interpreted, wanted)
 }
@@ -147,7 +148,7 @@ pub mod tests {
         CanonicalUrl::parse(text).unwrap()
     }
 
-    fn exchange(address: &str, body: &str) -> Exchange {
+    pub fn exchange(address: &str, body: &str) -> Exchange {
         Exchange {
             url: url(address),
             fetched: Timestamp::from_secs(1_700_000_000),

@@ -40,8 +40,8 @@ pub struct Facts<'a> {
     pub is_page: bool,
     /// As the server says.
     pub modified: Option<Timestamp>,
-    /// What the host asks for between two requests, where it does.
-    pub delay: Option<Duration>,
+    /// The least time between two requests to the host, where it is known; otherwise the operator's setting counts.
+    pub pace: Option<Duration>,
     /// How well linked the page is, from 0 to 1.
     pub rank: f32,
     /// How many times as much it counts because people open it.
@@ -121,7 +121,7 @@ impl Revisits {
                 signal::last_modified(now, last, facts.modified.map(secs), facts.changed)
             }
         };
-        let delay = facts.delay.unwrap_or_default().max(self.delay_min).as_secs_f64();
+        let delay = facts.pace.unwrap_or_default().max(self.delay_min).as_secs_f64();
         // What came due while nobody was there says nothing of how late visits are.
         let due = seen_before.map(|record| record.due);
         let due = due.filter(|due| self.began.is_some_and(|began| *due >= began)).map(secs);
@@ -213,6 +213,10 @@ fn shown((pages, sum): (u64, FreshnessSum)) -> Option<Freshness> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::replay::tests::exchange;
+    use crate::archive::{ArchivedVisit, FollowerSet, Opened};
+    use crate::fabric::Fabric;
+    use crate::folder::Folder;
     use farol_base::{ContentHash, PagePosition};
     use farol_store::urls::{Naive, Visit};
     use farol_synthetic::{Page, WebConfig, World};
@@ -291,7 +295,7 @@ mod tests {
                     changed,
                     is_page: true,
                     modified: None,
-                    delay: None,
+                    pace: None,
                     rank: 0.0,
                     clicks: 1.0,
                 });
@@ -312,6 +316,43 @@ mod tests {
             };
             self.world.all_pages().filter(is_fresh).count() as f64 / self.world.pages() as f64
         }
+    }
+
+    /// Takes in a host's thirty pages, visited at this pace, and says whether it bears the revisits that they are worth.
+    fn bears_thirty_pages(opened: &mut Opened, host: &str, pace: Option<Duration>) -> bool {
+        let Opened { followers, interpreter, .. } = opened;
+        for number in 0..30 {
+            let exchange = exchange(&format!("http://{host}/{number}"), &format!("text {number}"));
+            let visit = ArchivedVisit {
+                url: &exchange.url,
+                status: exchange.status,
+                fetched: exchange.fetched,
+                download: Duration::ZERO,
+                position: PagePosition::default(),
+                robots: None,
+                pace,
+            };
+            followers.apply(&visit, interpreter.interpret(&exchange, 0), FollowerSet::ALL).unwrap();
+        }
+        followers.revisits.rebalance(0);
+        let first = exchange(&format!("http://{host}/0"), "");
+        let record = followers.urls.get(&first.url).unwrap().unwrap();
+        !followers.revisits.explain(&first.url, &record, first.fetched).saturated
+    }
+
+    #[test]
+    fn a_host_bears_what_the_pace_of_its_visits_allows() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+        let fabric = Fabric::local(&folder.tables()).unwrap();
+        let mut opened = crate::archive::open(&folder, &Config::default(), fabric, false).unwrap();
+        // Thirty pages, each once a week, are one visit in 5.6 hours; the setting is a second.
+        let hour = Duration::from_secs(3600);
+        assert!(bears_thirty_pages(&mut opened, "replayed.org", None));
+        assert!(bears_thirty_pages(&mut opened, "quick.org", Some(hour)));
+        assert!(!bears_thirty_pages(&mut opened, "slow.org", Some(24 * hour)));
+        // The host's last visit counts: it has the address for itself again.
+        assert!(bears_thirty_pages(&mut opened, "slow.org", Some(hour)));
     }
 
     #[track_caller]

@@ -16,7 +16,7 @@ use crate::domains::Domains;
 use crate::hosts::{Counts, HostEntry, HostId, HostMemory, HostState, HostView, Hosts, Queued};
 use crate::lease::{Added, Disposition, Lease, Offered, Outcome, Resolution, Resolved, Step, Task};
 use crate::limits::{self, Limits};
-use crate::polite::{self, DelayRule, Facts};
+use crate::polite::{self, DelayRule, Facts, Rests};
 use crate::timers::Timers;
 use farol_base::{Host, Scheduled, Timestamp};
 use std::collections::VecDeque;
@@ -333,6 +333,14 @@ impl Frontier {
         polite::rests(&*self.rule, &facts, self.limits.slow_after).host
     }
 
+    /// The least time from one request to a host to the next as things stand: its rest as the rule, its Crawl-delay and
+    /// slow answers have it now, or a turn of every host here that has its address. `None` where the host is not here.
+    pub fn pace(&self, host: &Host) -> Option<Duration> {
+        let entry = self.hosts.get(self.hosts.find(host)?).filter(|entry| !entry.ghost)?;
+        let sharing = entry.address.and_then(|id| self.addresses.ip(id)).map(|ip| self.addresses.hosts(ip));
+        Some(self.rests(entry).taking_turns(sharing.unwrap_or(1)))
+    }
+
     /// A host as it stands now.
     pub fn host(&self, host: &Host) -> Option<HostView> {
         let entry = self.hosts.get(self.hosts.find(host)?)?;
@@ -353,14 +361,18 @@ impl Frontier {
         counts
     }
 
-    fn view(&self, entry: &HostEntry) -> HostView {
+    fn rests(&self, entry: &HostEntry) -> Rests {
         let facts = facts(entry, self.pages_on_densest, &self.limits);
+        polite::rests(&*self.rule, &facts, self.limits.slow_after)
+    }
+
+    fn view(&self, entry: &HostEntry) -> HostView {
         HostView {
             host: entry.host.clone(),
             state: entry.state(),
             address: entry.address.and_then(|id| self.addresses.ip(id)),
             queued: entry.queue.len(),
-            delay: polite::rests(&*self.rule, &facts, self.limits.slow_after).host,
+            delay: self.rests(entry).host,
             wakes: entry.alarm.map(|alarm| alarm.at),
             memory: entry.memory.clone(),
         }

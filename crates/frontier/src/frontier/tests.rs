@@ -1,6 +1,7 @@
 //! Scenes from the life of a host, told step by step.
 
 mod errands;
+mod pace;
 mod room;
 
 use super::*;

@@ -45,6 +45,13 @@ pub struct Rests {
     pub address: Duration,
 }
 
+impl Rests {
+    /// The time from one request to the host's next, where so many hosts of its address take turns.
+    pub fn taking_turns(&self, hosts: usize) -> Duration {
+        self.host.max(self.address.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX)))
+    }
+}
+
 /// The rests that are in force: the rule's proposal, never below the floors.
 ///
 /// Where the last answer took longer than `slow_after`, the host rests at least as long as that, unless rule and

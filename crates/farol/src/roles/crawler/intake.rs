@@ -55,6 +55,7 @@ impl Core {
                     download: took,
                     position,
                     robots: answer.robots.as_deref(),
+                    pace: None,
                 };
                 self.followers.apply(&visit, answer.interpreted, FollowerSet::ALL)?;
                 Outcome::Robots {
@@ -123,6 +124,7 @@ impl Core {
                     download: took,
                     position,
                     robots: None,
+                    pace: self.frontier.pace(&page.url.host()),
                 };
                 self.followers.apply(&visit, answer.interpreted, FollowerSet::ALL)
             }
