@@ -301,8 +301,12 @@ impl Sim {
         self.running.insert((self.now + took, self.serial), (lease, outcome));
     }
 
-    fn finish(&mut self, lease: Lease, outcome: Outcome) {
+    fn finish(&mut self, lease: Lease, mut outcome: Outcome) {
         let (now, delay) = (self.now, self.weather.delay);
+        // What is remembered of the host that it leads to may have changed since the request.
+        if let Outcome::RobotsMoved { to, memory } = &mut outcome {
+            **memory = self.sim(&to.host()).memory.clone();
+        }
         // A Crawl-delay binds from the moment it is read.
         let reads_own = matches!((&outcome, lease.task()), (Outcome::Robots { .. }, Task::Robots));
         let is_known = reads_own || self.watch.robots_read.contains_key(&lease.host);
@@ -319,6 +323,12 @@ impl Sim {
             rest = Duration::ZERO;
         }
         self.watch.returned(now, &lease, &outcome, rest, delay);
+        if let (Outcome::Robots { delay, .. }, Task::Robots) = (&outcome, lease.task())
+            && self.frontier.host(&lease.host).is_none()
+        {
+            // The frontier does not hear of it any more; whoever read the file knows what it says.
+            self.sim(&lease.host).memory.crawl_delay = *delay;
+        }
         let page = match lease.task() {
             Task::Page(page) => Some(page.clone()),
             Task::Robots | Task::MovedRobots(_) => None,
