@@ -1,10 +1,6 @@
-//! Any bytes as a feed.
 #![no_main]
 
-use farol_base::CanonicalUrl;
-use libfuzzer_sys::fuzz_target;
+#[path = "../contracts/feed.rs"]
+mod contract;
 
-fuzz_target!(|bytes: &[u8]| {
-    let base = CanonicalUrl::parse("http://h/feed").unwrap();
-    let _ = farol_parse::feed::parse(bytes, &base);
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| contract::check(bytes));

@@ -2,6 +2,8 @@
 
 mod check;
 mod debian_docs;
+mod dependencies;
+mod fuzz;
 mod install;
 mod json;
 mod run;
@@ -16,7 +18,9 @@ const USAGE: &str = "cargo xtask COMMAND
   test        install what the tests need, then check format, lints, docs and run every test
               (--no-browser: without Chromium and the tests that steer it)
   tidy        check that the project's documents are true
+  dependencies check licences and sources of everything that is built in
   install     only install what the tests need
+  fuzz        run the fuzz targets, all or one (--help for its options)
   unreached   list functions of product crates that the binary does not contain
   debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)";
 
@@ -28,6 +32,8 @@ fn main() -> ExitCode {
         ["test", "--no-browser"] => test(Browser::Missing),
         ["tidy"] => tidy::check(),
         ["install"] => install::everything(true),
+        ["dependencies"] => dependencies::check(),
+        ["fuzz", ref rest @ ..] => fuzz::run(rest),
         ["unreached"] => unreached::list(),
         ["debian-docs", ref rest @ ..] => debian_docs::prove(rest),
         _ => Err(USAGE.to_string()),
@@ -63,6 +69,8 @@ fn test(browser: Browser) -> Result<(), String> {
     run::step("format", "cargo", &["fmt", "--all", "--check"])?;
     run::announce("tidy");
     tidy::check()?;
+    run::announce("licences and sources");
+    dependencies::check()?;
     run::step(
         "lints",
         "cargo",

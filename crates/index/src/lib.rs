@@ -41,6 +41,7 @@
 
 mod error;
 mod filter;
+mod limits;
 mod matching;
 mod plan;
 mod rank;

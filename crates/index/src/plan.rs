@@ -8,8 +8,9 @@
 //! Does not touch postings; see [`crate::matching`].
 
 use crate::error::Error;
+use crate::limits::cut;
 use crate::rank::fields::idf;
-use crate::schema::{Fields, cut};
+use crate::schema::Fields;
 use crate::searcher::View;
 use crate::text::spans::{Script, Spans};
 use crate::text::stem::Stemmer;

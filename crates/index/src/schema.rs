@@ -14,6 +14,9 @@
 //!
 //! Does not decide the weights; see [`crate::rank::fields`].
 
+use crate::limits::{
+    ANCHORS_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_BYTES_MAX, HEADINGS_BYTES_MAX, TITLE_BYTES_MAX, cut,
+};
 use crate::rank::fields as weight;
 use crate::stored;
 use crate::text::fold::folded;
@@ -28,14 +31,6 @@ use tantivy::{TantivyDocument, Term};
 
 /// Number of this layout and of the analysis; a shard written with another one is refused.
 pub(crate) const FORMAT: u32 = 1;
-
-/// Bytes of each text that are indexed and kept; the rest of a longer one is left out.
-/// 512 + 32 + 32 + 4 + 4 KiB = 584 KiB per document at most.
-pub(crate) const BODY_BYTES_MAX: usize = 512 * 1024;
-pub(crate) const HEADINGS_BYTES_MAX: usize = 32 * 1024;
-pub(crate) const ANCHORS_BYTES_MAX: usize = 32 * 1024;
-pub(crate) const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
-pub(crate) const TITLE_BYTES_MAX: usize = 4 * 1024;
 
 /// Bytes of a title that are kept for suggestions.
 const SHOWN_TITLE_BYTES_MAX: usize = 200;
@@ -169,11 +164,6 @@ impl Fields {
 fn short_content(document: &Document) -> u64 {
     let hash = document.content_hash.0;
     (hash as u64) ^ ((hash >> 64) as u64)
-}
-
-/// The first bytes of a text, ending on a character.
-pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
 }
 
 /// A host name with all its parent domains, and the name with its port where that is not the default one.

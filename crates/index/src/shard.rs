@@ -9,6 +9,7 @@
 //! Does not answer questions; see [`crate::Searcher`].
 
 use crate::error::Error;
+use crate::limits;
 use crate::schema::{self, FORMAT, Fields};
 use crate::searcher::{Searcher, Shared};
 use crate::text::pretokenized::Pretokenizer;
@@ -213,7 +214,7 @@ pub(crate) fn open_index(dir: &Path, create: bool) -> Result<Index, Error> {
         Ok(found) if found.trim() == want => {}
         Ok(found) => {
             let number = found.trim().strip_prefix("farol index ").unwrap_or("unknown");
-            return Err(wrong(schema::cut(number, 20).to_string()));
+            return Err(wrong(limits::cut(number, 20).to_string()));
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && create => {
             if dir.join("meta.json").exists() {

@@ -6,8 +6,8 @@
 //! INVARIANT: the fragments of a snippet joined are at most [`SNIPPET_CHARS_MAX`] characters and a few dots.
 //! Does not escape anything: fragments are plain text.
 
+use crate::limits::cut;
 use crate::plan::{ClauseKind, Plan};
-use crate::schema::cut;
 use crate::stored::StoredDocument;
 use crate::text::spans::{Script, Spans};
 use crate::text::stem::{STEM_MARK, Stemmer};

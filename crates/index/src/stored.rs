@@ -10,9 +10,9 @@
 //! ```
 //! Numbers are little-endian. Tantivy adds compression (zstd) and a checksum per file.
 //!
-//! INVARIANT: `decode(encode(d))` is `d`, its texts cut at the limits of [`crate::schema`].
+//! INVARIANT: `decode(encode(d))` is `d`, its texts cut at the limits of [`super::limits`].
 
-use crate::schema::{
+use super::limits::{
     ANCHORS_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_BYTES_MAX, HEADINGS_BYTES_MAX, TITLE_BYTES_MAX, cut,
 };
 use farol_base::codec::{DecodeError, Decoder};
@@ -148,6 +148,21 @@ mod tests {
         document.title = "é".repeat(TITLE_BYTES_MAX);
         let bytes = encode(&document);
         assert_eq!(StoredDocument::decode(&bytes).unwrap().title.len(), TITLE_BYTES_MAX);
+    }
+
+    #[test]
+    fn inputs_that_the_fuzzer_found_are_still_read() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/stored");
+        for input in std::fs::read_dir(folder).unwrap() {
+            let bytes = [vec![LAYOUT], std::fs::read(input.unwrap().path()).unwrap()].concat();
+            let Some(document) = StoredDocument::decode(&bytes).and_then(|stored| stored.to_document())
+            else {
+                continue;
+            };
+            let written = encode(&document);
+            let again = StoredDocument::decode(&written).and_then(|stored| stored.to_document()).unwrap();
+            assert_eq!(format!("{again:?}"), format!("{document:?}"));
+        }
     }
 
     proptest! {

@@ -17,7 +17,7 @@ const COUNT_MAX: usize = 50;
 
 /// Completions of a text, best first, none of them the text itself.
 pub(crate) fn complete(vocabulary: &Vocabulary, typed: &str, count: usize) -> Vec<String> {
-    let typed = crate::schema::cut(typed, TYPED_BYTES_MAX).trim_start();
+    let typed = crate::limits::cut(typed, TYPED_BYTES_MAX).trim_start();
     let count = count.min(COUNT_MAX);
     let words: Vec<(String, &str)> = Spans::new(typed)
         .map(|span| &typed[span.start..span.end])

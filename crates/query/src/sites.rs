@@ -51,7 +51,8 @@ fn without_scheme(value: &str) -> &str {
 /// Stricter than a URL's host: `*`, `a..b` and `!` are host names to the standard, but nobody has them.
 fn is_host_name(name: &str) -> bool {
     if name.starts_with('[') {
-        return true; // The URL reader has checked the IPv6 address.
+        // The URL reader has checked the IPv6 address. The unspecified one is nobody's, and punctuation alone.
+        return name != "[::]";
     }
     let in_label = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     let is_label =
@@ -92,7 +93,9 @@ mod tests {
 
     #[test]
     fn what_is_no_site() {
-        for value in ["", "*", "*.", "a..b", "/docs", "a:b", "ftp://h/", r"ftp:\\h", "!", "a b"] {
+        for value in
+            ["", "*", "*.", "a..b", "/docs", "a:b", "ftp://h/", r"ftp:\\h", "!", "a b", "[0::]", "[::]/x"]
+        {
             check(value, None);
         }
     }

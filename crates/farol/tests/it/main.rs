@@ -3,6 +3,7 @@
 mod browser;
 mod cache;
 mod commands;
+mod corpora;
 mod crash;
 mod crawl;
 mod damage;

@@ -1,6 +1,6 @@
 //! Makes a foreign record an exchange of our own.
 
-use super::{Complaint, HttpResponse, Kind, WarcRecord, digest, http_response};
+use super::{Complaint, HttpResponse, Kind, WarcRecord, digest, http_response, http_status};
 use crate::pages::Exchange;
 use crate::pages::group::instant;
 use farol_base::{CanonicalUrl, Timestamp, Truncated};
@@ -20,7 +20,7 @@ pub fn to_exchange(record: WarcRecord) -> Result<Option<Exchange>, Complaint> {
     let Some(Ok(url)) = record.target_uri().map(CanonicalUrl::parse) else { return Ok(None) };
     let (status_line, response) = match record.kind {
         Kind::Response => match http_response(&record.block) {
-            Some(response) => (status_line(&record.block), response),
+            Some(response) => (telling(status_line(&record.block), response.status), response),
             None => return Ok(None),
         },
         Kind::Resource => ("HTTP/1.1 200 OK".to_string(), resource(&record)),
@@ -61,6 +61,11 @@ fn status_line(block: &[u8]) -> String {
     }
 }
 
+/// The line, if it tells this status to whoever reads it again, else one that does.
+fn telling(line: String, status: u16) -> String {
+    if http_status(line.as_bytes()) == Some(status) { line } else { format!("HTTP/1.1 {status}") }
+}
+
 fn head(status_line: &str, response: &HttpResponse) -> Vec<u8> {
     let mut head = format!("{status_line}\r\n");
     for (name, value) in response.headers.iter() {
@@ -83,6 +88,15 @@ mod tests {
         let file = format!("WARC/1.0\r\n{headers}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n", block.len());
         let record = Records::new(file.as_bytes()).next().unwrap().unwrap();
         to_exchange(record).unwrap()
+    }
+
+    #[test]
+    fn the_head_that_is_kept_tells_the_status_that_was_read() {
+        // As far as a status line is looked at, this one ends after three digits; without the space before it, after four.
+        let line = format!(" HTTP/1.1{}2000", " ".repeat(20));
+        let headers = "WARC-Type: response\r\nWARC-Target-URI: http://h/";
+        let exchange = one(headers, &format!("{line}\r\n\r\nbody")).unwrap();
+        assert_eq!(http_status(&exchange.response_head), Some(exchange.status));
     }
 
     #[test]

@@ -131,7 +131,7 @@ pub fn due_of(bytes: &[u8]) -> Result<Timestamp, DecodeError> {
 }
 
 /// Appends when a URL is due as the time from its last visit on: 0 = never, else one more than that.
-fn put_due(out: &mut Vec<u8>, due: Timestamp, last_visit: Timestamp) {
+pub fn put_due(out: &mut Vec<u8>, due: Timestamp, last_visit: Timestamp) {
     let wait = due.as_millis().wrapping_sub(last_visit.as_millis());
     match (due, wait) {
         (Timestamp::NEVER, _) => put_varint(out, 0),

@@ -47,7 +47,9 @@ impl Cursor {
             }
         }
         while self.reader.index() < addr.index {
-            self.step()?;
+            if !self.step()? {
+                return Err(self.damaged("it has fewer URLs than its directory says"));
+            }
         }
         self.reader.mark();
         Ok(())
@@ -108,5 +110,26 @@ impl Cursor {
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BucketId, BucketWriter};
+    use super::*;
+    use farol_base::HostHash;
+    use farol_base::disk::Mem;
+
+    #[test]
+    fn a_directory_that_names_more_urls_than_a_block_has_is_damage() {
+        let id = BucketId { number: 0, generation: 1, from: HostHash(0), flushed_seqno: 0 };
+        let mut writer = BucketWriter::create(Arc::new(Mem::new()), id).unwrap();
+        writer.begin(HostHash::of("http://h"), "http://h");
+        writer.push(&UrlEntry { path: b"/a", depth: 1, state: 0, visits: &[] }, true).unwrap();
+        writer.end().unwrap();
+        let mut cursor = Arc::new(writer.finish().unwrap()).cursor(1 << 10);
+        assert!(cursor.seek(EntryAddr { block: 0, index: 1 }).is_ok());
+        let error = cursor.seek(EntryAddr { block: 0, index: 2 }).unwrap_err().to_string();
+        assert!(error.contains("fewer URLs"), "{error}");
     }
 }

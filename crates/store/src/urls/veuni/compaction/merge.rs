@@ -167,7 +167,7 @@ impl Merger {
         );
         merge_ordered(sources, &mut self.scratch.visits, &mut |entry, _| {
             if all_stay {
-                debug_assert_ne!(entry.ready()?, Timestamp::NEVER);
+                // A file of ours has none here that is never due. Of another's it stays, and is never drawn.
                 return writer.push(entry, true);
             }
             if entry.ready()? == Timestamp::NEVER {
@@ -297,9 +297,43 @@ fn located(cursor: &Option<Cursor>, error: EntryError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::urls::veuni::codec::put_due;
     use crate::urls::veuni::dispatch::url_order::Breadth;
     use crate::urls::veuni::memtable::Memtable;
+    use farol_base::codec::put_varint;
     use farol_base::disk::Mem;
+
+    /// A compaction of a bucket for which nothing was written.
+    fn job(disk: &Arc<dyn Disk>, old: &Arc<BucketFile>, prescheduled: usize) -> Compaction {
+        Compaction {
+            disk: disk.clone(),
+            id: BucketId { generation: 8, ..old.id },
+            old: Some(old.clone()),
+            runs: vec![RunReader::memtable(Arc::new(Memtable::default()))],
+            run_bytes: 0,
+            policy: Arc::new(Breadth),
+            now: Timestamp::from_secs(9),
+            limits: BucketLimits { bytes: 1 << 30, hosts: 1 << 30, prescheduled },
+            next_number: Arc::new(AtomicU32::new(4)),
+        }
+    }
+
+    #[test]
+    fn a_url_that_is_never_due_does_no_harm_among_those_to_be_drawn() {
+        let disk: Arc<dyn Disk> = Arc::new(Mem::new());
+        let id = BucketId { number: 3, generation: 7, from: HostHash(0), flushed_seqno: 1 };
+        let mut writer = BucketWriter::create(disk.clone(), id).unwrap();
+        writer.begin(HostHash::of("http://h"), "http://h");
+        // Last visit at 0, never due, changed at no known time, one visit, no failure, no download, no position.
+        let mut visits = Vec::new();
+        put_varint(&mut visits, 0);
+        put_due(&mut visits, Timestamp::NEVER, Timestamp::EPOCH);
+        visits.extend([0, 1, 0, 0, 0]);
+        writer.push(&UrlEntry { path: b"/a", depth: 1, state: 1, visits: &visits }, true).unwrap();
+        writer.end().unwrap();
+        let old = Arc::new(writer.finish().unwrap());
+        assert!(compact(job(&disk, &old, 100)).is_ok());
+    }
 
     #[test]
     fn an_entry_that_cannot_be_decoded_is_named_with_its_file_and_offset() {
@@ -321,18 +355,7 @@ mod tests {
         assert!(old.blocks() > 2);
         let last_block = old.blocks[old.blocks() - 1];
         for prescheduled in [100, 100_000] {
-            let job = Compaction {
-                disk: disk.clone(),
-                id: BucketId { generation: 8, ..id },
-                old: Some(old.clone()),
-                runs: vec![RunReader::memtable(Arc::new(Memtable::default()))],
-                run_bytes: 0,
-                policy: Arc::new(Breadth),
-                now: Timestamp::from_secs(9),
-                limits: BucketLimits { bytes: 1 << 30, hosts: 1 << 30, prescheduled },
-                next_number: Arc::new(AtomicU32::new(4)),
-            };
-            match compact(job) {
+            match compact(job(&disk, &old, prescheduled)) {
                 Err(Error::Damaged { file, offset, .. }) => {
                     assert_eq!((&*file, offset), ("block-000003-00000007", last_block));
                 }
