@@ -8,6 +8,7 @@ use crate::config::Config;
 use anyhow::{Context, Result};
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// Name of the file in the data folder.
@@ -43,6 +44,15 @@ pub fn read(folder: &Path, config: &Config) -> String {
     std::fs::read_to_string(folder.join(FILE)).unwrap_or_default().trim().to_string()
 }
 
+/// Where the dashboard of an engine opens. A key that the folder has drawn is in the link; a token of the operator's own
+/// is not shown, since whoever set it knows it.
+pub fn dashboard(address: SocketAddr, config: &Config, key: &str) -> String {
+    match config.serve.admin_token.as_str() {
+        "" => format!("http://{address}/admin/enter?key={key}"),
+        _ => format!("http://{address}/admin"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,7 +74,10 @@ mod tests {
             let mode = std::fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+        let address = SocketAddr::from(([127, 0, 0, 1], 8080));
+        assert!(dashboard(address, &config, &key).ends_with(&format!("/admin/enter?key={key}")));
         config.serve.admin_token = "that of the settings".into();
+        assert_eq!(dashboard(address, &config, &key), "http://127.0.0.1:8080/admin");
         assert_eq!(draw(folder.path(), &config).unwrap(), "that of the settings");
     }
 }

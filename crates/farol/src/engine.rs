@@ -43,6 +43,13 @@ pub struct Running {
     _lock: FolderLock,
 }
 
+/// Where people are answered.
+pub struct Listening {
+    pub address: SocketAddr,
+    /// The link that opens the dashboard.
+    pub dashboard: String,
+}
+
 impl Running {
     /// Opens the folder and starts the roles.
     pub fn start(folder: Folder, config: Config, seeds: &[CanonicalUrl], roles: Roles) -> Result<Running> {
@@ -124,7 +131,7 @@ impl Running {
     }
 
     /// Listens for people; returns where.
-    pub async fn listen(&self) -> Result<Option<SocketAddr>> {
+    pub async fn listen(&self) -> Result<Option<Listening>> {
         let Some(engine) = &self.engine else { return Ok(None) };
         let wanted = &self.config.serve.listen;
         let listener = tokio::net::TcpListener::bind(wanted).await.map_err(|error| match error.kind() {
@@ -142,18 +149,13 @@ impl Running {
         })?;
         let address = listener.local_addr()?;
         let token = admin_key::draw(self.folder.path(), &self.config)?;
+        let dashboard = admin_key::dashboard(address, &self.config, &token);
         let settings = front::settings(&self.config, token, self.crawler.is_some());
         tokio::spawn(farol_front::serve(listener, engine.clone(), settings));
         if let Err(error) = self.folder.announce(address) {
             tracing::warn!("other commands will not find this engine: {error:#}");
         }
-        Ok(Some(address))
-    }
-
-    /// The admin token that the folder has drawn; `None` where the settings name one.
-    pub fn own_key(&self) -> Option<String> {
-        let is_own = self.config.serve.admin_token.is_empty();
-        is_own.then(|| admin_key::read(self.folder.path(), &self.config)).filter(|key| !key.is_empty())
+        Ok(Some(Listening { address, dashboard }))
     }
 
     /// The crawl at this moment.

@@ -47,7 +47,7 @@ pub fn ask(place: &Place, path: &str, wants: Wants) -> Result<serde_json::Value>
         Roles { crawl: false, index: true, serve: true, ends_when_done: false },
     )?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let address = runtime.block_on(running.listen())?.context("the engine does not listen")?;
+    let address = runtime.block_on(running.listen())?.context("the engine does not listen")?.address;
     let begun = Instant::now();
     while wants == Wants::Everything && !running.caught_up() && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));

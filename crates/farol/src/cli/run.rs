@@ -2,7 +2,7 @@
 
 use super::{Crawling, Serving, need_seeds};
 use crate::config::Config;
-use crate::engine::{Roles, Running};
+use crate::engine::{Listening, Roles, Running};
 use crate::folder::Folder;
 use crate::progress::{ProgressLine, grouped, size};
 use anyhow::{Context, Result};
@@ -72,13 +72,8 @@ pub fn run_until_stopped(
             return Err(error);
         }
     };
-    if let Some(address) = listening {
+    if let Some(Listening { address, dashboard }) = listening {
         progress.say(&format!("Search at http://{address} — Ctrl-C stops"));
-        // A token of the operator's own is not shown: whoever set it knows it.
-        let dashboard = match running.own_key() {
-            Some(key) => format!("http://{address}/admin/enter?key={key}"),
-            None => format!("http://{address}/admin"),
-        };
         progress.say(&format!("Dashboard at {dashboard}"));
     }
     if roles.crawl && anonymous {

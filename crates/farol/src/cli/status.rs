@@ -34,10 +34,7 @@ fn dashboard(place: &Place) -> Result<String> {
     let folder = Folder::open(&place.data)?;
     let Some(address) = folder.listening().filter(|_| folder.is_locked()) else { return Ok(String::new()) };
     let config = place.settings()?;
-    let link = match config.serve.admin_token.as_str() {
-        "" => format!("http://{address}/admin/enter?key={}", admin_key::read(folder.path(), &config)),
-        _ => format!("http://{address}/admin"),
-    };
+    let link = admin_key::dashboard(address, &config, &admin_key::read(folder.path(), &config));
     Ok(format!("{:<12} {link}\n", "dashboard"))
 }
 
