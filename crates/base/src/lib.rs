@@ -15,6 +15,7 @@ pub mod language;
 pub mod page;
 pub mod query;
 pub mod random;
+mod seed_status;
 pub mod status;
 pub mod sync;
 pub mod time;

@@ -2,6 +2,8 @@
 //!
 //! Only what both sides share word for word is here; numbers that only the pages show are the front's own.
 
+pub use crate::seed_status::{SeedReport, SeedState, SeedSummary};
+
 use crate::{CanonicalUrl, Timestamp};
 use std::time::Duration;
 

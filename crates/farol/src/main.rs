@@ -20,6 +20,8 @@ mod roles;
 mod seed;
 
 use clap::Parser;
+use farol_base::{Clock, SystemClock};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -44,12 +46,30 @@ fn main() -> ExitCode {
 fn log(verbose: u8) {
     let default = match verbose {
         0 => "farol=warn,farol_store=warn,farol_links=warn,farol_index=warn,farol_front=warn",
-        1 => "info,tantivy=warn",
-        _ => "debug,hyper=info,h2=info,hickory_proto=info,tantivy=info",
+        1 => "warn,farol=info",
+        _ => "warn,farol=debug,farol_store=info,farol_links=info,farol_index=info,farol_front=info",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("FAROL_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal());
+    match verbose {
+        0 => log.init(),
+        _ => log.with_timer(HourMinuteSecond).init(),
+    }
+}
+
+/// The time of day in UTC, for those who watch: the date they know.
+struct HourMinuteSecond;
+
+impl tracing_subscriber::fmt::time::FormatTime for HourMinuteSecond {
+    fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
+        let secs = SystemClock.now().as_millis() / 1000 % 86_400;
+        write!(w, "{:02}:{:02}:{:02}", secs / 3600, secs / 60 % 60, secs % 60)
+    }
 }
 
 /// Whether the reader of our output has gone, as `farol export | head` does.

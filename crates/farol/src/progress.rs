@@ -19,7 +19,8 @@ pub struct ProgressLine {
 
 impl ProgressLine {
     pub fn new() -> ProgressLine {
-        let shown = std::io::stderr().is_terminal();
+        // Whoever asked for each page to be told reads those lines instead.
+        let shown = std::io::stderr().is_terminal() && !tracing::enabled!(tracing::Level::INFO);
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         // The template is a constant of ours and valid; the plain style is there for the type's sake.

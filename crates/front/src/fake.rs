@@ -7,6 +7,7 @@ use crate::*;
 use farol_base::query::{Answer, Fragment, Hit, Request};
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Host, Language, PagePosition, Timestamp};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The instant at which the made-up engine lives: 2026-03-14T15:09:26Z.
@@ -46,6 +47,26 @@ impl Fake {
 
     fn freshness(&self, pages: u64, fresh: f64, age_secs: u64) -> Option<Freshness> {
         (!self.freshness_unknown).then(|| Freshness { pages, fresh, age: Duration::from_secs(age_secs) })
+    }
+
+    fn seeds(&self) -> SeedSummary {
+        let report = |url: &str, leads_to: Option<&str>, state, detail: &str| {
+            Some(SeedReport {
+                url: CanonicalUrl::parse(url).ok()?,
+                leads_to: leads_to.and_then(|to| CanonicalUrl::parse(to).ok()),
+                state,
+                detail: detail.to_string(),
+                at: Some(NOW),
+            })
+        };
+        let reports = [
+            report("http://intranet.example/", None, SeedState::PrivateAddress, "10.0.0.7"),
+            report("https://example.org/a", None, SeedState::NotHtml, HOSTILE_TITLE),
+            report("http://example.net/", Some("https://www.example.net/"), SeedState::Fine, ""),
+            report("https://docs.example.org/", None, SeedState::Fine, ""),
+            report("https://example.com/", None, SeedState::Waiting, ""),
+        ];
+        SeedSummary { total: 5, fine: 2, waiting: 1, reports: reports.into_iter().flatten().collect() }
     }
 
     fn is_paused(&self) -> bool {
@@ -162,6 +183,7 @@ impl Engine for Fake {
                     ("<i>odd</i>", 1),
                 ]),
             },
+            seeds: Arc::new(self.seeds()),
             index: IndexStatus {
                 generation: 2_113,
                 documents: 168_240,

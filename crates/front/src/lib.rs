@@ -45,8 +45,10 @@ pub use server::{CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, serve};
 pub use settings::Settings;
 pub use status::{
     CacheStatus, CrawlStatus, DiskStatus, EngineState, Freshness, History, HostDetail, HostList, HostRow,
-    IndexStatus, PageDetail, QueryStatus, RecentVisit, RobotsTry, Sample, Status,
+    IndexStatus, PageDetail, QueryStatus, RecentVisit, RobotsTry, Sample, SeedReport, SeedState, SeedSummary,
+    Status,
 };
+pub use text::seeds::{seed_moved, seed_sentence};
 
 use axum::Router;
 use std::sync::Arc;

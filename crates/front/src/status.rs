@@ -2,9 +2,10 @@
 //!
 //! Nothing here is `Serialize`; what goes over the wire are the twins in `api`.
 
-pub use farol_base::status::{EngineState, Freshness, RecentVisit};
+pub use farol_base::status::{EngineState, Freshness, RecentVisit, SeedReport, SeedState, SeedSummary};
 use farol_base::{CanonicalUrl, Host, Language, Timestamp};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The engine at this moment.
@@ -22,6 +23,8 @@ pub struct Status {
     pub uptime: Duration,
     /// The crawler.
     pub crawl: CrawlStatus,
+    /// Where the crawl starts, and what came of that.
+    pub seeds: Arc<SeedSummary>,
     /// The index.
     pub index: IndexStatus,
     /// Bytes on disk.

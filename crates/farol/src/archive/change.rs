@@ -8,8 +8,8 @@ use farol_base::{CanonicalUrl, Document, PagePosition};
 pub fn change_of(url: &CanonicalUrl, position: PagePosition, outcome: PageOutcome) -> Option<Change> {
     match outcome {
         PageOutcome::Page(page) => Some(match page.document {
-            Some(document) => Change::Put(Box::new(Document { position, ..document })),
-            None => Change::Delete(url.clone()),
+            Ok(document) => Change::Put(Box::new(Document { position, ..document })),
+            Err(_) => Change::Delete(url.clone()),
         }),
         PageOutcome::Gone | PageOutcome::Redirect => Some(Change::Delete(url.clone())),
         PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots(_) => None,

@@ -6,10 +6,11 @@
 use super::change::change_of;
 use super::confirmed;
 use super::hosts::Hosts;
-use super::interpret::{Interpreted, PageOutcome};
+use super::interpret::{Interpreted, Moved, PageOutcome};
 use super::linker::Linker;
 use super::revisit::{Facts, Revisits};
 use super::scope::{Judged, Scope};
+use super::seeds::Seeds;
 use super::shapes::Shapes;
 use crate::clicks::ClickCounts;
 use crate::config::Config;
@@ -46,7 +47,9 @@ pub struct Followers {
     /// While damaged parts of the URL store are built anew: only hosts with these hashes.
     pub(super) only: Option<Vec<std::ops::RangeInclusive<u64>>>,
     operator: OperatorState,
-    scope: Scope,
+    pub(super) scope: Scope,
+    /// What came of the seeds.
+    pub seeds: Seeds,
     traps: TrapRules,
     shapes: Shapes,
     depth_max: u16,
@@ -54,7 +57,7 @@ pub struct Followers {
     /// How many redirects, or pages that name another address as theirs, led in a row to a page that is still to be visited.
     hops: HashMap<PageId, u8>,
     /// Whether somebody takes documents in.
-    indexing: bool,
+    pub(super) indexing: bool,
 }
 
 /// A visit as the archive tells it.
@@ -83,25 +86,6 @@ impl FollowerSet {
     pub const ALL: FollowerSet = FollowerSet { urls: true, links: true, hosts: true, index: true };
 }
 
-/// Why a page is not asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotAsked {
-    /// robots.txt forbids it.
-    Robots,
-    /// It no longer belongs to this crawl: the settings changed, or its host was taken out.
-    OutOfScope,
-}
-
-impl NotAsked {
-    /// Its name among the kinds of visits without an answer.
-    pub fn code(self) -> &'static str {
-        match self {
-            NotAsked::Robots => "refused_by_robots",
-            NotAsked::OutOfScope => "out_of_scope",
-        }
-    }
-}
-
 impl Followers {
     /// Opens what is in the fabric's tables, beside a URL store and a link graph that are open. `indexing` says whether
     /// documents are taken from the fabric.
@@ -114,9 +98,11 @@ impl Followers {
     ) -> Result<Followers> {
         let now = SystemClock.now();
         let operator = OperatorState::open(fabric.tables.clone())?;
-        let mut scope = Scope::new(config.crawl.scope);
+        let mut scope = Scope::new(&config.crawl);
         operator.removed().keys().for_each(|host| scope.remove_host(host.clone()));
         operator.seeds().iter().for_each(|seed| scope.add_seed(seed));
+        let seeds = Seeds::open(fabric.tables.clone(), operator.seeds())?;
+        seeds.moves().for_each(|to| scope.widen(to));
         Ok(Followers {
             urls,
             linker: Linker::start(links)?,
@@ -129,6 +115,7 @@ impl Followers {
             only: None,
             operator,
             scope,
+            seeds,
             traps: TrapRules {
                 path_depth_max: config.crawl.path_depth_max,
                 pages_per_host_max: config.crawl.pages_per_host_max,
@@ -157,6 +144,10 @@ impl Followers {
         Ok(())
     }
 
+    pub(super) fn redirects_max(&self) -> u8 {
+        self.redirects_max
+    }
+
     /// What the operator has said.
     pub fn operator(&self) -> &OperatorState {
         &self.operator
@@ -171,14 +162,18 @@ impl Followers {
     pub fn add_seed(&mut self, seed: &CanonicalUrl) -> Result<()> {
         self.operator.add_seed(seed)?;
         self.scope.add_seed(seed);
-        self.find(vec![Found { url: seed.clone(), depth: 0, hint: None }])
+        self.seeds.add(seed)?;
+        self.find(vec![Found { url: seed.clone(), depth: 0, hint: None }])?;
+        Ok(())
     }
 
     /// Tells the URL store of the seeds of all runs so far, which it may not know when it was built anew.
     pub fn find_seeds(&mut self) -> Result<()> {
         let seeds = self.operator.seeds().iter();
         let found = seeds.map(|seed| Found { url: seed.clone(), depth: 0, hint: None }).collect();
-        self.find(found)
+        self.find(found)?;
+        self.seeds_left_out();
+        Ok(())
     }
 
     /// Whether an answer of this date is newer than all that is known of its page.
@@ -215,8 +210,15 @@ impl Followers {
         if wanted.urls {
             let before = self.urls.get(visit.url)?;
             let hops = self.hops.remove(&visit.url.id()).unwrap_or(0);
-            self.find(interpreted.found)?;
-            if let Some(to) = interpreted.moved.filter(|_| hops < self.redirects_max) {
+            let links = interpreted.found.len();
+            let followed = self.find(interpreted.found)?;
+            let is_followed = hops < self.redirects_max;
+            if let Some(moved) = &interpreted.moved {
+                self.seed_moved(visit, moved, is_followed)?;
+            } else {
+                self.seed_visited(visit, &interpreted.outcome, links, followed);
+            }
+            if let Some(Moved { to, .. }) = interpreted.moved.filter(|_| is_followed) {
                 // Beyond the limit all of them begin again, rather than the next ones being counted no more.
                 if self.hops.len() >= HOPS_KEPT_MAX {
                     self.hops.clear();
@@ -242,13 +244,18 @@ impl Followers {
         }
     }
 
-    /// Notes addresses to visit: those in scope that do not look like a trap.
-    pub fn find(&mut self, mut found: Vec<Found>) -> Result<()> {
+    /// Notes addresses to visit: those in scope that do not look like a trap. Answers how many were in scope.
+    pub fn find(&mut self, mut found: Vec<Found>) -> Result<usize> {
         let mut judged = Judged::default();
         found.retain(|found| {
-            (self.depth_max == 0 || found.depth <= self.depth_max)
-                && self.scope.contains_too(&found.url, &mut judged)
+            let is_near = self.depth_max == 0 || found.depth <= self.depth_max;
+            let is_inside = is_near && self.scope.contains_too(&found.url, &mut judged);
+            if !is_inside {
+                tracing::debug!("left out: {} ({:?})", found.url, self.scope.verdict(&found.url));
+            }
+            is_inside
         });
+        let in_scope = found.len();
         if self.only.is_some() {
             found.retain(|found| self.wants(&found.url));
         }
@@ -259,7 +266,8 @@ impl Followers {
                 fine.push(one);
             }
         }
-        Ok(self.urls.found(&fine)?)
+        self.urls.found(&fine)?;
+        Ok(in_scope)
     }
 
     /// Whether the URL store is to note anything of this URL.
@@ -274,33 +282,17 @@ impl Followers {
         let host = url.host();
         let urls = &self.urls;
         let shape = self.shapes.of(&host, || urls.host_counts(&host).map_or(0, |counts| counts.known));
-        let fine = matches!(self.traps.verdict(self.now, url, shape), TrapVerdict::Fine);
-        if fine {
-            shape.pages_known += 1;
-            shape.admitted(url);
+        match self.traps.verdict(self.now, url, shape) {
+            TrapVerdict::Fine => {
+                shape.pages_known += 1;
+                shape.admitted(url);
+                true
+            }
+            TrapVerdict::Refused(trap) => {
+                tracing::debug!("left out: {url} ({})", trap.name());
+                false
+            }
         }
-        fine
-    }
-
-    /// Why a page must not be asked for; `None` where it may be.
-    pub fn not_asked(&mut self, url: &CanonicalUrl) -> Result<Option<NotAsked>> {
-        if !self.scope.contains(url) {
-            return Ok(Some(NotAsked::OutOfScope));
-        }
-        let rules = self.hosts.robots(&url.host())?;
-        let refused = rules.is_some_and(|rules| !rules.verdict(url.path_and_query()).is_allowed());
-        Ok(refused.then_some(NotAsked::Robots))
-    }
-
-    /// Records that a page was not asked for. It leaves the index, and is thought of again later.
-    pub fn refused(&mut self, url: &CanonicalUrl, now: Timestamp, again: Timestamp) -> Result<()> {
-        let known = self.urls.get(url)?;
-        let visit = self.missed(url, now, known.as_ref(), VisitOutcome::Refused);
-        self.urls.visited(url, &Visit { due: again, ..visit })?;
-        if self.indexing && known.is_some_and(|record| record.position.is_some()) {
-            self.fabric.changes.send(Change::Delete(url.clone()))?;
-        }
-        Ok(())
     }
 
     /// Records a page that could not be had, however often it was tried.
@@ -313,6 +305,7 @@ impl Followers {
     /// Forgets a host and its pages; those before this position of the archive stay out for good.
     pub fn remove_host(&mut self, host: &Host, end: PagePosition) -> Result<u64> {
         self.operator.remove_host(host, end)?;
+        self.seeds.remove_host(host)?;
         self.scope.remove_host(host.clone());
         let forgotten = self.urls.delete_host(host)?;
         self.revisits.forget(host);
@@ -339,6 +332,7 @@ impl Followers {
         if archive.end().file != self.hosts.watermark().file {
             confirmed::note(&*self.fabric.tables, &archive.lengths()?)?;
         }
+        self.seeds.write()?;
         self.hosts.write(archive.end())
     }
 
@@ -422,7 +416,7 @@ impl Followers {
     }
 
     /// A visit that brought nothing: when to try again, and what to remember.
-    fn missed(
+    pub(super) fn missed(
         &mut self,
         url: &CanonicalUrl,
         now: Timestamp,
@@ -462,6 +456,7 @@ fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::not_asked::NotAsked;
     use crate::archive::{Opened, replay};
     use crate::folder::Folder;
     use farol_store::pages::{Exchange, encode};

@@ -229,6 +229,19 @@ impl Hosts {
         }
     }
 
+    /// Forgets how often a host failed and how long it was put off because of that: it may be asked from this instant on.
+    /// Its robots.txt is asked for again where that kept us out.
+    pub fn wake(&mut self, host: &Host, from: Timestamp, forget_rules: bool) -> Result<()> {
+        let row = &mut self.load(host)?.row;
+        row.not_before_ms = row.not_before_ms.min(from.as_millis());
+        row.failures = 0;
+        if forget_rules {
+            row.robots_fetched_ms = 0;
+        }
+        self.changed.entry(host.clone()).or_default();
+        Ok(())
+    }
+
     /// What a host in memory asks for between two requests.
     pub fn crawl_delay(&self, host: &Host) -> Option<Duration> {
         self.loaded.get(host)?.row.crawl_delay_ms.map(Duration::from_millis)

@@ -34,11 +34,46 @@ pub enum PageOutcome {
 /// A page as the index wants it, and whether it may be there.
 #[derive(Debug)]
 pub struct PageContent {
-    /// `None` where the page asks not to be indexed, names another as canonical, or has no text.
-    pub document: Option<Document>,
+    /// The page, or why it is not for the index.
+    pub document: Result<Document, StaysOut>,
+    /// It asks that its links are not followed.
+    pub nofollow: bool,
     pub content_hash: ContentHash,
     /// When the server says that it changed last.
     pub modified: Option<Timestamp>,
+}
+
+/// Why a page is not for the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StaysOut {
+    /// It asks not to be indexed.
+    NoIndex,
+    /// It names another as canonical.
+    Elsewhere,
+    /// It said until when it may be shown.
+    Expired,
+    /// It is of a kind that is not read; what its server calls it.
+    NotText(String),
+    /// It has no text.
+    Empty,
+}
+
+/// How a page is said to be somewhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MovedBy {
+    /// Its server says so.
+    Redirect,
+    /// It says so itself, to every browser that opens it.
+    Refresh,
+    /// It calls another its original.
+    Canonical,
+}
+
+/// Where a page is instead.
+#[derive(Debug)]
+pub struct Moved {
+    pub to: Found,
+    pub by: MovedBy,
 }
 
 /// An archived answer, interpreted.
@@ -51,7 +86,7 @@ pub struct Interpreted {
     pub found: Vec<Found>,
     /// Where the page is instead, by its server's word or its own (a redirect, `rel=canonical`, `meta refresh`). Visited
     /// as long as not too many of them follow one another.
-    pub moved: Option<Found>,
+    pub moved: Option<Moved>,
 }
 
 impl Interpreted {
@@ -87,7 +122,10 @@ impl Interpreter {
                 let target = exchange.header("location").and_then(|to| exchange.url.join(&to).ok());
                 match target {
                     Some(to) if to != exchange.url => Interpreted {
-                        moved: Some(Found { url: to, depth, hint: None }),
+                        moved: Some(Moved {
+                            to: Found { url: to, depth, hint: None },
+                            by: MovedBy::Redirect,
+                        }),
                         ..plain(PageOutcome::Redirect)
                     },
                     _ => plain(PageOutcome::Gone),
@@ -146,16 +184,30 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
     let elsewhere = parsed.canonical.take().filter(|to| {
         *to != exchange.url && to.host().registrable_domain() == exchange.url.host().registrable_domain()
     });
-    let moved = elsewhere.clone().or_else(|| parsed.refresh.take().filter(|to| *to != exchange.url));
-    let moved = moved.map(|url| Found { url, depth, hint: None });
-    let indexable = matches!(parsed.kind, Kind::Html | Kind::PlainText)
-        && !parsed.noindex
-        && parsed.unavailable_after.is_none_or(|end| exchange.fetched < end)
-        && elsewhere.is_none()
-        && !(parsed.title.is_empty() && parsed.body.is_empty());
+    let refresh = parsed.refresh.take().filter(|to| *to != exchange.url);
+    let moved = match (&elsewhere, refresh) {
+        (Some(to), _) => Some((to.clone(), MovedBy::Canonical)),
+        (None, Some(to)) => Some((to, MovedBy::Refresh)),
+        (None, None) => None,
+    };
+    let moved = moved.map(|(url, by)| Moved { to: Found { url, depth, hint: None }, by });
+    let stays_out = if !matches!(parsed.kind, Kind::Html | Kind::PlainText) {
+        let called = exchange.header("content-type").unwrap_or_default();
+        Some(StaysOut::NotText(called.split(';').next().unwrap_or_default().trim().to_string()))
+    } else if parsed.noindex {
+        Some(StaysOut::NoIndex)
+    } else if parsed.unavailable_after.is_some_and(|end| exchange.fetched >= end) {
+        Some(StaysOut::Expired)
+    } else if elsewhere.is_some() {
+        Some(StaysOut::Elsewhere)
+    } else if parsed.title.is_empty() && parsed.body.is_empty() {
+        Some(StaysOut::Empty)
+    } else {
+        None
+    };
     let content_hash = parsed.content_hash;
     let links = std::mem::take(&mut parsed.links);
-    let document = indexable.then(|| Document {
+    let document = || Document {
         url: exchange.url.clone(),
         title: parsed.title,
         headings: parsed.headings,
@@ -169,9 +221,15 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         content_hash,
         simhash: parsed.simhash,
         position: PagePosition::default(),
-    });
+    };
+    let document = stays_out.map_or_else(|| Ok(document()), Err);
     Interpreted {
-        outcome: PageOutcome::Page(Box::new(PageContent { document, content_hash, modified })),
+        outcome: PageOutcome::Page(Box::new(PageContent {
+            document,
+            nofollow: !follow,
+            content_hash,
+            modified,
+        })),
         links,
         found,
         moved,
@@ -219,7 +277,7 @@ mod tests {
     }
 
     fn moved(interpreted: &Interpreted) -> Option<(&str, u16)> {
-        interpreted.moved.as_ref().map(|found| (found.url.as_str(), found.depth))
+        interpreted.moved.as_ref().map(|moved| (moved.to.url.as_str(), moved.to.depth))
     }
 
     #[test]
@@ -266,7 +324,7 @@ mod tests {
     fn a_page_that_asks_to_stay_out_stays_out() {
         let stays_out = |head: &str, body: &str| {
             let interpreted = read("http://h/", 200, &format!("Content-Type: text/html\r\n{head}"), body);
-            matches!(&interpreted.outcome, PageOutcome::Page(page) if page.document.is_none())
+            matches!(&interpreted.outcome, PageOutcome::Page(page) if page.document.is_err())
         };
         assert!(stays_out("X-Robots-Tag: noindex", "<title>a</title>words"));
         assert!(stays_out("", "<meta name=robots content=noindex><title>a</title>words"));

@@ -13,14 +13,18 @@ pub mod followers;
 pub mod hosts;
 pub mod interpret;
 pub mod linker;
+mod not_asked;
 mod open;
 pub mod position;
 pub mod replay;
 pub mod revisit;
 mod rules_cache;
 pub mod scope;
+mod seed_outcomes;
+pub mod seeds;
 mod shapes;
 
 pub use followers::{ArchivedVisit, FollowerSet, Followers};
 pub use interpret::Interpreter;
 pub use open::{Opened, is_damage, open, open_links, open_urls};
+pub use seed_outcomes::state_of;

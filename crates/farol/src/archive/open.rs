@@ -45,6 +45,7 @@ impl Opened {
             archive_bytes: self.archive.bytes(),
             urls_bytes: counts.bytes_on_disk,
             links_bytes: self.links.lock().counts().bytes,
+            seeds: Arc::new(self.followers.seeds.summary()),
             ..CrawlSnapshot::default()
         })
     }

@@ -1,19 +1,37 @@
 //! Which URLs belong to this crawl.
 
-use crate::config::ScopeKind;
-use farol_base::{CanonicalUrl, Host};
+use crate::config::pattern::{PatternVerdict, UrlPattern, judge};
+use crate::config::{Crawl, ScopeKind};
+use farol_base::{CanonicalUrl, Host, PageId};
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Bound;
 
-/// The part of the Web that is crawled: around the seeds, without removed hosts.
+/// The part of the Web that is crawled: around the seeds, without removed hosts, as far as the patterns let.
 #[derive(Clone, Debug)]
 pub struct Scope {
     kind: ScopeKind,
+    patterns: Vec<UrlPattern>,
+    /// Seeds and where they were moved to: they are read though no `+` pattern fits them.
+    starts: HashSet<PageId>,
     hosts: HashSet<String>,
     domains: HashSet<String>,
     /// None of them begins with another.
     prefixes: BTreeSet<String>,
     removed: HashSet<Host>,
+}
+
+/// What the scope says of a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScopeVerdict {
+    Inside,
+    /// Too far from the seeds.
+    Outside,
+    /// The operator took its host out.
+    Removed,
+    /// This pattern leaves it out.
+    Excluded(UrlPattern),
+    /// It fits none of the patterns to keep to.
+    NotIncluded,
 }
 
 /// What was said about the host of the last URL.
@@ -24,9 +42,12 @@ pub struct Judged {
 }
 
 impl Scope {
-    pub fn new(kind: ScopeKind) -> Scope {
+    /// The scope of a crawl without seeds.
+    pub fn new(settings: &Crawl) -> Scope {
         Scope {
-            kind,
+            kind: settings.scope,
+            patterns: settings.patterns.clone(),
+            starts: HashSet::new(),
             hosts: HashSet::new(),
             domains: HashSet::new(),
             prefixes: BTreeSet::new(),
@@ -34,10 +55,16 @@ impl Scope {
         }
     }
 
-    /// Widens the scope to what this seed stands for.
+    /// Widens the scope to what this seed stands for, though its host was taken out before.
     pub fn add_seed(&mut self, seed: &CanonicalUrl) {
-        let host = seed.host();
-        self.removed.remove(&host);
+        self.removed.remove(&seed.host());
+        self.widen(seed);
+    }
+
+    /// Widens the scope to what a URL stands for to which a seed was moved. A host that was taken out stays out.
+    pub fn widen(&mut self, to: &CanonicalUrl) {
+        let host = to.host();
+        self.starts.insert(to.id());
         match self.kind {
             ScopeKind::Host => {
                 self.hosts.insert(host_name(&host));
@@ -46,7 +73,7 @@ impl Scope {
                 self.domains.insert(host.registrable_domain().to_string());
             }
             ScopeKind::Prefix => {
-                let text = seed.as_str().split('?').next().unwrap_or_default();
+                let text = to.as_str().split('?').next().unwrap_or_default();
                 let end = text.rfind('/').map_or(text.len(), |at| at + 1);
                 self.add_prefix(&text[..end]);
             }
@@ -89,20 +116,53 @@ impl Scope {
         if self.kind == ScopeKind::Prefix || judged.host != url.host_str() {
             judged.host.clear();
             judged.host.push_str(url.host_str());
-            judged.inside = self.contains(url);
+            judged.inside = self.is_around(url) && !self.removed.contains(&url.host());
         }
-        judged.inside
+        judged.inside && self.fits(url) == PatternVerdict::Wanted
     }
 
+    #[cfg(test)]
     pub fn contains(&self, url: &CanonicalUrl) -> bool {
-        let inside = match self.kind {
+        self.contains_too(url, &mut Judged::default())
+    }
+
+    /// Says why a URL does not belong to the crawl, if it does not.
+    pub fn verdict(&self, url: &CanonicalUrl) -> ScopeVerdict {
+        if self.removed.contains(&url.host()) {
+            return ScopeVerdict::Removed;
+        }
+        if !self.is_around(url) {
+            return ScopeVerdict::Outside;
+        }
+        match self.fits(url) {
+            PatternVerdict::Wanted => ScopeVerdict::Inside,
+            PatternVerdict::Excluded(pattern) => ScopeVerdict::Excluded(pattern.clone()),
+            PatternVerdict::NotIncluded => ScopeVerdict::NotIncluded,
+        }
+    }
+
+    /// Whether a URL is near enough to the seeds.
+    fn is_around(&self, url: &CanonicalUrl) -> bool {
+        match self.kind {
             ScopeKind::Web => true,
             ScopeKind::Prefix => self.has_prefix_of(url.as_str()),
             ScopeKind::Host => self.hosts.contains(&host_name(&url.host())),
             ScopeKind::Domain => self.domains.contains(url.host().registrable_domain()),
-        };
-        inside && (self.removed.is_empty() || !self.removed.contains(&url.host()))
+        }
     }
+
+    fn fits(&self, url: &CanonicalUrl) -> PatternVerdict<'_> {
+        if self.patterns.is_empty() {
+            return PatternVerdict::Wanted;
+        }
+        judge(&self.patterns, url, is_list(url) || self.starts.contains(&url.id()))
+    }
+}
+
+/// Whether a URL looks like a list of addresses: a sitemap, or a part of one.
+fn is_list(url: &CanonicalUrl) -> bool {
+    let name = url.path().rsplit('/').next().unwrap_or_default();
+    name.starts_with("sitemap") || name.ends_with(".xml") || name.ends_with(".xml.gz")
 }
 
 /// A seed's host stands for both schemes: a site that moves from http to https is still the site. An unusual
@@ -118,9 +178,14 @@ fn host_name(host: &Host) -> String {
 mod tests {
     use super::*;
 
+    fn scope(scope: ScopeKind, patterns: &[&str]) -> Scope {
+        let patterns = patterns.iter().map(|text| text.parse().unwrap()).collect();
+        Scope::new(&Crawl { scope, patterns, ..Crawl::default() })
+    }
+
     #[track_caller]
     fn check(kind: ScopeKind, seed: &str, url: &str, want: bool) {
-        let mut scope = Scope::new(kind);
+        let mut scope = scope(kind, &[]);
         scope.add_seed(&CanonicalUrl::parse(seed).unwrap());
         assert_eq!(scope.contains(&CanonicalUrl::parse(url).unwrap()), want, "{kind:?} {seed} {url}");
     }
@@ -144,7 +209,7 @@ mod tests {
     #[test]
     fn hosts_are_judged_once_in_a_row() {
         for kind in [ScopeKind::Host, ScopeKind::Domain, ScopeKind::Prefix, ScopeKind::Web] {
-            let mut scope = Scope::new(kind);
+            let mut scope = scope(kind, &["-/y"]);
             scope.add_seed(&CanonicalUrl::parse("http://a.org/x/").unwrap());
             let mut judged = Judged::default();
             for url in [
@@ -162,7 +227,7 @@ mod tests {
 
     #[test]
     fn prefixes_may_nest() {
-        let mut scope = Scope::new(ScopeKind::Prefix);
+        let mut scope = scope(ScopeKind::Prefix, &[]);
         for seed in ["http://a/x/b/", "http://a/x/", "http://a/x/c/", "http://a/w/"] {
             scope.add_seed(&CanonicalUrl::parse(seed).unwrap());
         }
@@ -175,11 +240,38 @@ mod tests {
     #[test]
     fn a_removed_host_comes_back_only_as_a_seed() {
         let seed = CanonicalUrl::parse("http://a.org/").unwrap();
-        let mut scope = Scope::new(ScopeKind::Web);
+        let mut scope = scope(ScopeKind::Web, &[]);
         scope.add_seed(&seed);
         scope.remove_host(seed.host());
         assert!(!scope.contains(&seed));
         scope.add_seed(&seed);
         assert!(scope.contains(&seed));
+    }
+
+    #[test]
+    fn patterns_narrow_the_scope_but_for_what_leads_there() {
+        let url = |text: &str| CanonicalUrl::parse(text).unwrap();
+        let mut scope = scope(ScopeKind::Host, &["+/docs/", "-/docs/calendar/"]);
+        scope.add_seed(&url("http://a.org/"));
+        let excluded = || ScopeVerdict::Excluded("-/docs/calendar/".parse().unwrap());
+        for (text, want) in [
+            ("http://a.org/", ScopeVerdict::Inside),
+            ("http://a.org/sitemap.xml", ScopeVerdict::Inside),
+            ("http://a.org/docs/x", ScopeVerdict::Inside),
+            ("http://a.org/blog/x", ScopeVerdict::NotIncluded),
+            ("http://a.org/docs/calendar/1", excluded()),
+            ("http://b.org/docs/x", ScopeVerdict::Outside),
+        ] {
+            assert_eq!(scope.verdict(&url(text)), want, "{text}");
+            assert_eq!(scope.contains(&url(text)), want == ScopeVerdict::Inside, "{text}");
+        }
+        scope.remove_host(url("http://a.org/").host());
+        assert_eq!(scope.verdict(&url("http://a.org/")), ScopeVerdict::Removed);
+        scope.widen(&url("http://a.org/docs/"));
+        assert_eq!(
+            scope.verdict(&url("http://a.org/")),
+            ScopeVerdict::Removed,
+            "only a seed lets it back in"
+        );
     }
 }

@@ -11,8 +11,10 @@ mod host_graph;
 mod import;
 mod input;
 mod partition;
+mod pattern_flags;
 mod run;
 mod search;
+mod seed_news;
 mod status;
 
 use crate::config::{Config, ScopeKind};
@@ -30,7 +32,7 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Say more: -v what happens, -vv every detail
+    /// Say more: -v each page that is fetched, -vv each decision too
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
@@ -105,6 +107,8 @@ pub struct Crawling {
     /// How far from the seeds to go [default: host]
     #[arg(long)]
     pub scope: Option<ScopeKind>,
+    #[command(flatten)]
+    pub patterns: pattern_flags::PatternFlags,
     /// Least time between two requests to one server, such as 500ms [default: 1s]
     #[arg(long, value_name = "TIME")]
     pub delay: Option<crate::config::Span>,
@@ -145,6 +149,7 @@ impl Crawling {
         config.serve.listen = self.listen.clone().unwrap_or(config.serve.listen);
         config.crawl.max_pages = self.max_pages.unwrap_or(config.crawl.max_pages);
         config.crawl.scope = self.scope.unwrap_or(config.crawl.scope);
+        config.crawl.patterns.extend(self.patterns.patterns());
         config.crawl.delay_min = self.delay.unwrap_or(config.crawl.delay_min);
         config.crawl.allow_private |= self.allow_private;
         config.crawl.resolve.extend(self.resolve.iter().cloned());
@@ -235,5 +240,16 @@ mod tests {
         assert_eq!((config.crawl.max_pages, config.crawl.scope), (9, ScopeKind::Web));
         assert!(config.crawl.delay_min.get().is_zero());
         assert_eq!(args.seeds(&config).unwrap()[0].as_str(), "https://a.org/");
+    }
+
+    #[test]
+    fn patterns_come_from_flags_too() {
+        let flags =
+            ["farol", "up", "a.org", "--exclude", "/cal/", "--include", "/docs/", "--exclude", "-/x/"];
+        let Command::Up(args) = Cli::parse_from(flags).command else { panic!() };
+        let texts: Vec<String> = args.patterns.patterns().map(|pattern| pattern.to_string()).collect();
+        assert_eq!(texts, ["+/docs/", "-/cal/", "-/x/"]);
+        let wrong = Cli::try_parse_from(["farol", "up", "--exclude", "*.pdf"]).err().unwrap().to_string();
+        assert!(wrong.contains("-/*.pdf$"), "{wrong}");
     }
 }

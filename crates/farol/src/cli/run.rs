@@ -1,5 +1,6 @@
 //! `farol up`, `farol crawl`, `farol serve`: the commands that stay.
 
+use super::seed_news::{SeedNews, summed_up};
 use super::{Crawling, Serving, need_seeds};
 use crate::config::Config;
 use crate::engine::{Listening, Roles, Running};
@@ -82,13 +83,23 @@ pub fn run_until_stopped(
         );
     }
     let before = running.snapshot().totals.pages;
-    runtime.block_on(watch(&running, &mut progress));
+    let mut news = SeedNews::default();
+    runtime.block_on(watch(&running, &mut progress, &mut news));
     progress.clear();
     let snapshot = running.snapshot();
-    let failed = snapshot.state == EngineState::Failed;
+    news.lines(&snapshot.seeds).iter().for_each(|line| progress.say(line));
+    // A crawl that could not begin anywhere has failed, as far as whoever started it is concerned.
+    let in_vain = roles.ends_when_done && snapshot.totals.pages == 0 && snapshot.seeds.troubled() > 0;
+    let failed = snapshot.state == EngineState::Failed || in_vain;
     second_signal_ends_at_once(&runtime);
     let result = running.stop();
-    if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+    // What was told long ago has scrolled away.
+    if roles.ends_when_done && begun.elapsed() > TOLD_AGAIN {
+        summed_up(&snapshot.seeds).iter().for_each(|line| eprintln!("{line}"));
+    }
+    if in_vain {
+        eprintln!("No page was fetched. Run the same command again when that is mended.");
+    } else if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
         let took = begun.elapsed().as_secs_f64();
         eprintln!(
             "{} pages in {took:.0} s, {} known URLs, {} on disk. Run the same command again to go on.",
@@ -101,8 +112,11 @@ pub fn run_until_stopped(
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// What came of the seeds is told again at the end of a crawl that took longer than this.
+const TOLD_AGAIN: Duration = Duration::from_secs(30);
+
 /// Waits for the end, showing how things are meanwhile.
-async fn watch(running: &Running, progress: &mut ProgressLine) {
+async fn watch(running: &Running, progress: &mut ProgressLine, news: &mut SeedNews) {
     let mut ticks = tokio::time::interval(Duration::from_millis(200));
     let ended = ended();
     tokio::pin!(ended);
@@ -113,6 +127,7 @@ async fn watch(running: &Running, progress: &mut ProgressLine) {
             _ = ticks.tick() => {
                 progress.update(running);
                 let snapshot = running.snapshot();
+                news.lines(&snapshot.seeds).iter().for_each(|line| progress.say(line));
                 // Where there is no terminal, trouble must still be told, once.
                 if snapshot.message != last.1 && matches!(snapshot.state, EngineState::DiskFull | EngineState::Failed) {
                     tracing::warn!("{}", snapshot.message);

@@ -58,6 +58,7 @@ fn table(status: &Value) -> String {
             grouped(number("/crawl/urls_known"))
         ),
     );
+    line("seeds", seeds(status.pointer("/seeds")));
     line("hosts", listed(status.pointer("/crawl/hosts")));
     line("answers", listed(status.pointer("/crawl/status_codes")));
     line("errors", listed(status.pointer("/crawl/errors")));
@@ -104,6 +105,28 @@ fn table(status: &Value) -> String {
         ),
     );
     line("memory", size(number("/memory_bytes")));
+    out
+}
+
+/// How many seeds there are, and a line for each that leads elsewhere or needs a look.
+fn seeds(value: Option<&Value>) -> String {
+    let number = |name: &str| value.and_then(|value| value.get(name)?.as_u64()).unwrap_or(0);
+    let mut out = grouped(number("total"));
+    for (name, words) in [("fine", "lead on"), ("waiting", "not visited yet"), ("troubled", "need a look")] {
+        if number(name) > 0 {
+            let _ = write!(out, ", {} {words}", grouped(number(name)));
+        }
+    }
+    let reports = value.and_then(|value| value.get("seeds")?.as_array()).into_iter().flatten();
+    for report in reports {
+        let text = |name: &str| report.get(name).and_then(Value::as_str).unwrap_or("");
+        if !text("leads_to").is_empty() {
+            let _ = write!(out, "\n             {} leads to {}", text("url"), text("leads_to"));
+        }
+        if !matches!(text("state"), "fine" | "waiting") {
+            let _ = write!(out, "\n             {}: {}", text("url"), text("text"));
+        }
+    }
     out
 }
 

@@ -4,6 +4,7 @@
 //! flag on the command line wins over the file, the file over the default. An unknown key is an error that
 //! names the nearest known one.
 
+pub mod pattern;
 mod section;
 mod values;
 
@@ -11,6 +12,7 @@ pub use section::{Explained, Section};
 pub use values::{ByteSize, Span};
 
 use anyhow::{Context, Result, bail};
+use pattern::UrlPattern;
 use section::section;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -73,6 +75,10 @@ section! {
         seeds: Vec<String> = Vec::new(),
         /// How far from the seeds to go: `host`, `domain`, `prefix` or `web`.
         scope: ScopeKind = ScopeKind::Host,
+        /// Which addresses of the scope to leave out (`-`) and which to keep to (`+`): `-/calendar/`, `-/*.pdf$`,
+        /// `+*.example.org/docs/`. A path is the beginning of one, `*` is anything, `$` the end. What is left out is not
+        /// fetched and leaves the index; seeds and sitemaps are read though no `+` pattern fits them.
+        patterns: Vec<UrlPattern> = Vec::new(),
         /// Stop fetching new pages after this many; 0 = no limit.
         max_pages: u64 = 0,
         /// Links followed in a row from a seed at most; 0 = no limit.
@@ -363,6 +369,7 @@ mod tests {
         refused("[archive]\ncompression = 12", "1 (fast) to 9 (small)");
         refused("[crawl]\nscope = 'world'", "host");
         refused("[crawl]\nagent = 'Farol 2'", "RFC 9309");
+        refused("[crawl]\npatterns = ['/calendar/']", "neither + nor -");
     }
 
     #[test]

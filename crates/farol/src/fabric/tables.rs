@@ -21,6 +21,8 @@ pub enum Table {
     Robots,
     /// What the operator has said: seeds, pause, removed hosts.
     Orders,
+    /// What came of each seed.
+    Seeds,
     /// How often people opened each page from the results.
     Clicks,
     /// How far each follower of the archive has come.
@@ -28,7 +30,8 @@ pub enum Table {
 }
 
 impl Table {
-    pub const ALL: [Table; 5] = [Table::Hosts, Table::Robots, Table::Orders, Table::Clicks, Table::Marks];
+    pub const ALL: [Table; 6] =
+        [Table::Hosts, Table::Robots, Table::Orders, Table::Seeds, Table::Clicks, Table::Marks];
 
     /// Its name on disk.
     pub fn name(self) -> &'static str {
@@ -36,6 +39,7 @@ impl Table {
             Table::Hosts => "hosts",
             Table::Robots => "robots",
             Table::Orders => "orders",
+            Table::Seeds => "seeds",
             Table::Clicks => "clicks",
             Table::Marks => "marks",
         }

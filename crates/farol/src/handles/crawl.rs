@@ -3,7 +3,7 @@
 use super::order::Order;
 use crate::fabric::{Table, Tables};
 use anyhow::Result;
-use farol_base::status::{EngineState, Freshness};
+use farol_base::status::{EngineState, Freshness, SeedSummary};
 use farol_base::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -87,6 +87,8 @@ pub struct CrawlSnapshot {
     pub hosts_sent_away: u64,
     /// How fresh the index is believed to be.
     pub freshness: Option<Freshness>,
+    /// The seeds and what came of them.
+    pub seeds: Arc<SeedSummary>,
 }
 
 /// A way to talk to a running crawl, and to look at it.

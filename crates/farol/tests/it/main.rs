@@ -16,6 +16,7 @@ mod nginx;
 mod partition;
 mod revisit;
 mod robots;
+mod seeds;
 mod site;
 mod traps;
 mod webdriver;

@@ -10,8 +10,9 @@ use crate::failure::Failure;
 use crate::pages::PagePath;
 use crate::params::link;
 use crate::shared::Shared;
+use crate::text::seeds::{moved, sentence};
 use crate::text::{Locale, Texts, Visitor, fill, format};
-use crate::{EngineState, Freshness, History, Sample, Status};
+use crate::{EngineState, Freshness, History, Sample, SeedReport, SeedSummary, Status};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use maud::{Markup, html};
@@ -88,6 +89,7 @@ fn board(status: &Status, history: &History, visitor: &Visitor) -> Markup {
     let (texts, locale) = (visitor.texts(), visitor.locale);
     html! {
         (state_line(status, visitor))
+        (seeds(&status.seeds, visitor))
         (tiles(status, texts, locale))
         div.charts {
             @for chart in charts(history, texts, locale) { (chart.draw()) }
@@ -105,6 +107,41 @@ fn state_line(status: &Status, visitor: &Visitor) -> Markup {
             @if !status.message.is_empty() { span dir="auto" { (status.message) } }
             span.quiet {
                 (texts.uptime) " " (format::span(status.uptime, visitor.locale)) " · " (texts.version) " " (status.version)
+            }
+        }
+    }
+}
+
+/// Seeds that somebody should look at, and those that lead elsewhere; nothing where all is as expected.
+fn seeds(summary: &SeedSummary, visitor: &Visitor) -> Markup {
+    let (texts, locale) = (visitor.texts(), visitor.locale);
+    let worth_telling = |report: &&SeedReport| report.state.is_trouble() || report.leads_to.is_some();
+    let told: Vec<&SeedReport> = summary.reports.iter().filter(worth_telling).take(ROWS_MAX).collect();
+    let troubled = usize::try_from(summary.troubled()).unwrap_or(usize::MAX);
+    let left = troubled.saturating_sub(told.iter().filter(|report| report.state.is_trouble()).count());
+    if told.is_empty() {
+        return html! {};
+    }
+    html! {
+        section.card.seeds {
+            h2 {
+                (texts.seeds) " "
+                span.quiet { (fill(texts.seeds_fine, &[("count", &format::number(summary.fine, locale))])) }
+            }
+            ul {
+                @for report in told {
+                    li class=(if report.state.is_trouble() { "trouble" } else { "moved" }) {
+                        span.lamp aria-hidden="true" {}
+                        div {
+                            p { a href=(report.url) rel="noreferrer" dir="ltr" { (report.url) } }
+                            @if report.state.is_trouble() || report.leads_to.is_none() {
+                                p { (sentence(report, texts)) }
+                            }
+                            @if let Some(moved) = moved(report, texts) { p.quiet { (moved) } }
+                        }
+                    }
+                }
+                @if left > 0 { li.quiet { (fill(texts.seeds_more, &[("count", &format::number(left as u64, locale))])) } }
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::admin::access::Admin;
 use crate::chart::SAMPLES_MAX;
 use crate::failure::Failure;
 use crate::shared::Shared;
-use crate::{Sample, Status};
+use crate::{Sample, SeedReport, Status, seed_sentence};
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -19,6 +19,7 @@ pub(crate) struct StatusWire {
     now: String,
     uptime_seconds: f64,
     crawl: CrawlWire,
+    seeds: SeedsWire,
     index: IndexWire,
     disk: DiskWire,
     queries: QueriesWire,
@@ -55,6 +56,25 @@ struct CrawlWire {
 }
 
 #[derive(Serialize)]
+struct SeedsWire {
+    total: u64,
+    fine: u64,
+    waiting: u64,
+    troubled: u64,
+    seeds: Vec<SeedWire>,
+}
+
+#[derive(Serialize)]
+struct SeedWire {
+    url: String,
+    leads_to: Option<String>,
+    state: &'static str,
+    detail: String,
+    text: String,
+    at: Option<String>,
+}
+
+#[derive(Serialize)]
 struct IndexWire {
     generation: u64,
     documents: u64,
@@ -84,6 +104,7 @@ pub(crate) async fn status(_: Admin, State(shared): State<Arc<Shared>>) -> Resul
 }
 
 fn wire(status: Status) -> StatusWire {
+    let seeds = status.seeds;
     let (crawl, index, disk, queries) = (status.crawl, status.index, status.disk, status.queries);
     StatusWire {
         version: status.version,
@@ -101,6 +122,13 @@ fn wire(status: Status) -> StatusWire {
             hosts: counts(&crawl.hosts),
             status_codes: counts(&crawl.status_codes),
             errors: counts(&crawl.errors),
+        },
+        seeds: SeedsWire {
+            total: seeds.total,
+            fine: seeds.fine,
+            waiting: seeds.waiting,
+            troubled: seeds.troubled(),
+            seeds: seeds.reports.iter().map(seed).collect(),
         },
         index: IndexWire {
             generation: index.generation,
@@ -135,6 +163,17 @@ fn wire(status: Status) -> StatusWire {
             evicted: cache.evicted,
             hot: counts(&cache.hot),
         }),
+    }
+}
+
+fn seed(report: &SeedReport) -> SeedWire {
+    SeedWire {
+        url: report.url.to_string(),
+        leads_to: report.leads_to.as_ref().map(ToString::to_string),
+        state: report.state.code(),
+        detail: report.detail.clone(),
+        text: seed_sentence(report),
+        at: report.at.map(instant),
     }
 }
 

@@ -7,6 +7,7 @@ mod en;
 mod es;
 pub(crate) mod format;
 mod pt;
+pub(crate) mod seeds;
 mod texts;
 
 pub(crate) use texts::Texts;

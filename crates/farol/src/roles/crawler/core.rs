@@ -14,12 +14,13 @@ use crate::disk::{is_full, until_room};
 use crate::handles::crawl::{CrawlSnapshot, Totals, set_full, set_open};
 use crate::handles::order::Order;
 use anyhow::Result;
-use farol_base::status::EngineState;
+use farol_base::status::{EngineState, SeedSummary};
 use farol_base::sync::Mutex;
 use farol_base::{Clock, Host, PagePosition, SystemClock, Timestamp};
 use farol_fetch::FetchError;
 use farol_frontier::{Disposition, Frontier, HostState, Lease, Outcome, ROBOTS_VALID, Step, Task};
 use farol_store::pages::{Archive, Encoded};
+use farol_store::urls::State;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -80,6 +81,8 @@ pub struct Core {
     pub crashed_before: Option<Timestamp>,
     /// Hosts that were sent away for want of room, in all.
     pub sent_away: u64,
+    /// When the seeds were last summed up.
+    pub summed_up: Instant,
     pub disk_path: std::path::PathBuf,
     /// Somebody wants it to end: a full disk is no longer waited for.
     pub stopping: Arc<AtomicBool>,
@@ -120,6 +123,7 @@ impl Core {
                 break;
             }
         }
+        self.publish(&state);
         self.finish()
     }
 
@@ -201,7 +205,10 @@ impl Core {
                         return Ok(NAP_MAX);
                     }
                 }
-                Step::WaitUntil(then) => return Ok(then.since(now).min(self.nap(now))),
+                Step::WaitUntil(then) => {
+                    state.idle = self.ends_when_done && self.only_waits_in_vain(then.since(now), now);
+                    return Ok(then.since(now).min(self.nap(now)));
+                }
                 Step::Idle => {
                     // Idle with nothing under way, and nothing that becomes due soon: all is done.
                     let nap = self.nap(now);
@@ -213,6 +220,22 @@ impl Core {
             }
         }
         Ok(Duration::ZERO)
+    }
+
+    /// Whether all that is left are hosts that do not answer: those that were given up for a day or more, and those that
+    /// never gave a page. A crawl that ends when it is done does not wait for them; the next run tries again.
+    fn only_waits_in_vain(&mut self, pause: Duration, now: Timestamp) -> bool {
+        // Looking at all hosts is worth while only where nothing happens for some time.
+        if pause < NAP_MAX || !self.under_way.is_empty() || self.nap(now) != NAP_MAX {
+            return false;
+        }
+        let collected =
+            |host: &Host| self.followers.urls.host_counts(host).map_or(0, |counts| counts.collected);
+        self.frontier.hosts().all(|view| match view.state {
+            HostState::Unreachable | HostState::Refused => true,
+            HostState::Resting => view.memory.failures > 0 && collected(&view.host) == 0,
+            _ => false,
+        })
     }
 
     /// How long to sleep where nothing else is to be done: shortly while the URL store makes more hosts ready.
@@ -233,14 +256,21 @@ impl Core {
             let page = page.clone();
             if let Some(why) = self.followers.not_asked(&page.url)? {
                 self.count_error(why.code());
+                tracing::debug!("not asked for: {} ({})", page.url, why.code());
+                self.followers.seed_not_asked(&page.url, why, now)?;
                 self.followers.refused(&page.url, now, now + ROBOTS_VALID)?;
                 let _finished = self.frontier.done(now, lease, Outcome::NotAsked);
                 return Ok(());
             }
             if page.revisit {
-                previous = self.followers.urls.get(&page.url)?.and_then(|record| record.position);
+                // A page that had left the index, or a seed that is to tell what it is like, must come whole.
+                let record = self.followers.urls.get(&page.url)?;
+                let is_kept = !self.followers.seeds.is_waiting(&page.url);
+                let record = record.filter(|record| is_kept && record.state != State::Refused);
+                previous = record.and_then(|record| record.position);
             }
         }
+        tracing::debug!("asking {} at {} for {:?}", lease.host(), lease.address(), lease.task());
         let (visitor, plan) = (self.visitor.clone(), VisitPlan::of(&lease));
         self.under_way.start(lease, async move { visitor.visit(&plan, previous).await });
         Ok(())
@@ -252,6 +282,9 @@ impl Core {
             Order::Resume => self.followers.set_paused(false),
             Order::AddSeed(url) => {
                 self.followers.add_seed(&url)?;
+                if let Some(host) = self.followers.wake_seed(&url, SystemClock.now())? {
+                    self.come_again(&host)?;
+                }
                 self.followers.flush(self.archive.end())
             }
             Order::RemoveHost(host) => {
@@ -308,7 +341,16 @@ impl Core {
         self.totals.write(&*self.followers.fabric.tables)
     }
 
-    fn publish(&self, round: &LoopState) {
+    /// The seeds; where there are very many, a summary that was made some seconds ago may do.
+    fn seed_summary(&mut self) -> Arc<SeedSummary> {
+        let known = self.snapshot.lock().seeds.clone();
+        let is_costly = known.total > 10_000 && self.summed_up.elapsed() < SYNC_EVERY;
+        let news = if is_costly { None } else { self.followers.seeds.news() };
+        self.summed_up = if news.is_some() { Instant::now() } else { self.summed_up };
+        news.map_or(known, Arc::new)
+    }
+
+    fn publish(&mut self, round: &LoopState) {
         let counts = self.followers.urls.counts();
         let hosts = self.frontier.counts();
         let usage = self.visitor.fetcher.usage();
@@ -345,6 +387,7 @@ impl Core {
             body_bytes: usage.body_bytes,
             hosts_sent_away: self.sent_away,
             freshness: self.followers.revisits.freshness(SystemClock.now()),
+            seeds: self.seed_summary(),
         };
         *self.snapshot.lock() = snapshot;
     }

@@ -3,12 +3,13 @@
 //! INVARIANT: everything that follows from an answer is written here, after the core has archived it.
 
 use super::core::Core;
+use super::seed_trouble;
 use super::under_way::Brought;
-use super::visit::{Answer, Visited};
-use crate::archive::{ArchivedVisit, FollowerSet};
+use super::visit::{Answer, NoAnswer, Visited};
+use crate::archive::{ArchivedVisit, FollowerSet, state_of};
 use anyhow::Result;
-use farol_base::status::RecentVisit;
-use farol_base::{CanonicalUrl, Clock, PagePosition, SystemClock, Timestamp};
+use farol_base::status::{RecentVisit, SeedState};
+use farol_base::{CanonicalUrl, Clock, Host, PagePosition, SystemClock, Timestamp};
 use farol_frontier::{Disposition, Lease, Outcome, ROBOTS_VALID, Task};
 use std::time::Duration;
 
@@ -71,11 +72,17 @@ impl Core {
                         let memory = self.followers.hosts.row(&to.host()).unwrap_or_default().memory(0);
                         Outcome::RobotsMoved { to, memory: Box::new(self.rested(memory)) }
                     }
-                    None => unavailable(answer.retry_after),
+                    None => {
+                        let wait = answer.retry_after.map_or(now, |pause| now + pause);
+                        let (state, status) = (SeedState::RobotsUnavailable, answer.status.to_string());
+                        self.followers.seeds.host(&host, state, &status, now, wait);
+                        unavailable(answer.retry_after)
+                    }
                 }
             }
             (Err(error), _) => {
                 self.count_error(error.kind());
+                self.seed_host_fails(&host, &error, now);
                 match lease.task() {
                     Task::MovedRobots(_) => Outcome::Failed { transient: error.is_transient() },
                     _ => unavailable(None),
@@ -103,6 +110,16 @@ impl Core {
         let outcome = match &brought {
             Ok(answer) => {
                 self.count(answer);
+                if position.is_none() {
+                    let wait = answer.retry_after.map_or(now, |pause| now + pause);
+                    self.seed_page_fails(
+                        &page.url,
+                        state_of(answer.status),
+                        &answer.status.to_string(),
+                        now,
+                        wait,
+                    );
+                }
                 match position {
                     Some(_) => Outcome::Fetched { download: took, bytes: answer.bytes },
                     None if answer.is_throttled() => Outcome::Throttled { retry_after: answer.retry_after },
@@ -111,6 +128,9 @@ impl Core {
             }
             Err(error) => {
                 self.count_error(error.kind());
+                if let Some((state, detail)) = seed_trouble::state_of(error) {
+                    self.seed_page_fails(&page.url, state, &detail, now, now);
+                }
                 Outcome::Failed { transient: error.is_transient() }
             }
         };
@@ -136,6 +156,27 @@ impl Core {
         }
     }
 
+    /// A host cannot be asked: whoever named it as a seed is told.
+    pub fn seed_host_fails(&mut self, host: &Host, error: &NoAnswer, now: Timestamp) {
+        if let Some((state, detail)) = seed_trouble::state_of(error) {
+            self.followers.seeds.host(host, state, &detail, now, now);
+        }
+    }
+
+    /// A page cannot be had. What a seed's own page lacks is its host's trouble: the next page that comes ends it.
+    fn seed_page_fails(
+        &mut self,
+        page: &CanonicalUrl,
+        state: SeedState,
+        detail: &str,
+        now: Timestamp,
+        wait: Timestamp,
+    ) {
+        if self.followers.seeds.has(page) {
+            self.followers.seeds.host(&page.host(), state, detail, now, wait);
+        }
+    }
+
     pub fn note_visit(&mut self, url: &CanonicalUrl, brought: &Brought, took: Duration, at: Timestamp) {
         let (status, outcome, bytes, error) = match brought {
             Ok(answer) => (
@@ -146,6 +187,12 @@ impl Core {
             ),
             Err(error) => (None, error.to_string(), 0, Some(error.kind())),
         };
+        match status {
+            Some(status) => {
+                tracing::info!("{status} {url} {outcome}, {bytes} bytes in {} ms", took.as_millis())
+            }
+            None => tracing::info!("no answer from {url}: {outcome}"),
+        }
         let recent = RecentVisit { at, url: url.clone(), status, outcome, took, bytes };
         self.followers.hosts.visited(&url.host(), recent, error);
     }

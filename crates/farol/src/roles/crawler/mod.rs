@@ -7,6 +7,7 @@
 mod core;
 mod inspect;
 mod intake;
+mod seed_trouble;
 mod supply;
 mod under_way;
 mod visit;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use under_way::UnderWay;
 use visit::Visitor;
 
@@ -55,6 +56,7 @@ impl Crawler {
         followers.recall(SystemClock.now())?;
         for seed in seeds {
             followers.add_seed(seed)?;
+            followers.wake_seed(seed, SystemClock.now())?;
         }
         followers.find_seeds()?;
         match followers.flush(archive.end()) {
@@ -101,6 +103,7 @@ impl Crawler {
             under_way: UnderWay::new(runtime.handle().clone(), sender.clone()),
             crashed_before,
             sent_away: 0,
+            summed_up: Instant::now(),
             disk_path: folder.path().to_path_buf(),
             stopping: stopping.clone(),
             config,

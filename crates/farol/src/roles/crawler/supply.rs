@@ -80,15 +80,20 @@ impl Core {
     pub fn resolved(&mut self, host: &Host, answer: Result<IpAddr, FetchError>) -> Result<()> {
         let now = SystemClock.now();
         let resolution = match answer {
-            Ok(address) => Resolution::Address(address),
+            Ok(address) => {
+                tracing::debug!("{host} is at {address}");
+                Resolution::Address(address)
+            }
             Err(error) => {
                 self.count_error(error.kind());
                 let resolution = match &error {
                     FetchError::Guard { .. } | FetchError::Port { .. } => Resolution::Refused,
                     error => Resolution::Failed { transient: error.is_transient() },
                 };
+                let error = NoAnswer::Fetch(error);
+                self.seed_host_fails(host, &error, now);
                 if let Ok(url) = host.url("/") {
-                    self.note_visit(&url, &Err(NoAnswer::Fetch(error)), Duration::ZERO, now);
+                    self.note_visit(&url, &Err(error), Duration::ZERO, now);
                 }
                 resolution
             }
@@ -114,6 +119,7 @@ impl Core {
             return Ok(());
         }
         let drawn = self.followers.urls.draw(&host, want, now)?;
+        tracing::debug!("{} pages of {host} are next", drawn.urls.len());
         let next_due = drawn.next_due.filter(|due| due.since(now) < STAY_MAX);
         match self.frontier.offer(now, &host, drawn.urls, next_due) {
             Offered::Taken => {}
@@ -137,6 +143,15 @@ impl Core {
     pub fn guest_left(&mut self, host: &Host, memory: &HostMemory) -> Result<()> {
         self.followers.hosts.enter(host, memory.pages_known)?;
         self.left(host, memory, Timestamp::EPOCH);
+        Ok(())
+    }
+
+    /// Takes a host out of the frontier, so that it enters again with what is remembered of it now.
+    pub fn come_again(&mut self, host: &Host) -> Result<()> {
+        let pages = self.frontier.remove_host(host);
+        self.give_back(pages)?;
+        self.followers.hosts.leave(host);
+        self.followers.urls.release_host(host);
         Ok(())
     }
 

@@ -174,6 +174,7 @@ impl Engine for LiveEngine {
                 status_codes: snapshot.totals.codes.into_iter().collect(),
                 errors: snapshot.totals.errors.into_iter().collect(),
             },
+            seeds: snapshot.seeds,
             index: IndexStatus {
                 generation: searcher.generation(),
                 documents: searcher.documents(),

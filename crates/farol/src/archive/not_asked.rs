@@ -1,0 +1,79 @@
+//! Pages that are not asked for: robots.txt forbids them, or they do not belong to the crawl.
+
+use super::followers::Followers;
+use super::scope::ScopeVerdict;
+use crate::fabric::Change;
+use anyhow::Result;
+use farol_base::status::SeedState;
+use farol_base::{CanonicalUrl, Timestamp};
+use farol_parse::robots::Verdict;
+use farol_store::urls::{Visit, VisitOutcome};
+
+/// Why a page is not asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAsked {
+    /// robots.txt forbids it.
+    Robots,
+    /// It no longer belongs to this crawl: the settings changed, or its host was taken out.
+    OutOfScope,
+    /// A pattern of the settings leaves it out.
+    Excluded,
+}
+
+impl NotAsked {
+    /// Its name among the kinds of visits without an answer.
+    pub fn code(self) -> &'static str {
+        match self {
+            NotAsked::Robots => "refused_by_robots",
+            NotAsked::OutOfScope => "out_of_scope",
+            NotAsked::Excluded => "excluded",
+        }
+    }
+}
+
+impl Followers {
+    /// Why a page must not be asked for; `None` where it may be.
+    pub fn not_asked(&mut self, url: &CanonicalUrl) -> Result<Option<NotAsked>> {
+        match self.scope.verdict(url) {
+            ScopeVerdict::Inside => {}
+            ScopeVerdict::Outside | ScopeVerdict::Removed => return Ok(Some(NotAsked::OutOfScope)),
+            ScopeVerdict::Excluded(_) | ScopeVerdict::NotIncluded => return Ok(Some(NotAsked::Excluded)),
+        }
+        let rules = self.hosts.robots(&url.host())?;
+        let refused = rules.is_some_and(|rules| !rules.verdict(url.path_and_query()).is_allowed());
+        Ok(refused.then_some(NotAsked::Robots))
+    }
+
+    /// Records that a page was not asked for. It leaves the index, and is thought of again later.
+    pub fn refused(&mut self, url: &CanonicalUrl, now: Timestamp, again: Timestamp) -> Result<()> {
+        let known = self.urls.get(url)?;
+        let visit = self.missed(url, now, known.as_ref(), VisitOutcome::Refused);
+        self.urls.visited(url, &Visit { due: again, ..visit })?;
+        if self.indexing && known.is_some_and(|record| record.position.is_some()) {
+            self.fabric.changes.send(Change::Delete(url.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// A page was not asked for: where a seed stands for it, whoever named that is told.
+    pub fn seed_not_asked(&mut self, url: &CanonicalUrl, why: NotAsked, at: Timestamp) -> Result<()> {
+        if !self.seeds.has(url) {
+            return Ok(());
+        }
+        let (state, detail) = match (why, self.scope.verdict(url)) {
+            (NotAsked::Robots, _) => {
+                let verdict =
+                    self.hosts.robots(&url.host())?.map(|rules| rules.verdict(url.path_and_query()));
+                let rule = match verdict {
+                    Some(Verdict::Refused { rule }) => rule,
+                    _ => String::new(),
+                };
+                (SeedState::Robots, rule)
+            }
+            (_, ScopeVerdict::Excluded(pattern)) => (SeedState::Excluded, pattern.to_string()),
+            (_, _) => (SeedState::Removed, url.host().to_string()),
+        };
+        self.seeds.page(url, state, &detail, at);
+        Ok(())
+    }
+}

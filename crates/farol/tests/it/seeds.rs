@@ -1,0 +1,250 @@
+//! Seeds as newcomers name them: those that lead elsewhere, and those that give nothing. Looks at what a person reads.
+
+use crate::fixture::{Data, Farol, get};
+use crate::site::{Site, SiteReply};
+use std::net::TcpListener;
+
+fn html(body: &str) -> SiteReply {
+    SiteReply::html(format!("<title>A page</title><p>Words of a page, as they are.</p>{body}"))
+}
+
+fn status(status: u16) -> SiteReply {
+    SiteReply { status, ..SiteReply::missing() }
+}
+
+fn redirect(status: u16, to: &str) -> SiteReply {
+    SiteReply { status, headers: vec![format!("Location: {to}")], body: String::new() }
+}
+
+fn text(kind: &str, body: &str) -> SiteReply {
+    SiteReply { status: 200, headers: vec![format!("Content-Type: {kind}")], body: body.to_string() }
+}
+
+/// Seeds that give nothing, each with what its person is to read of it.
+const TROUBLE: &[(&str, &str)] = &[
+    ("http://nosuch.invalid/", "There is no site of the name nosuch.invalid. Check the spelling"),
+    ("http://closed.test/", "Nobody listens at 127.0.0.1:"),
+    ("http://slow.test/", "No answer came in time (waiting for the head of the answer)"),
+    ("https://plain.test/", "No secure connection could be made ("),
+    ("http://robots.test/", "robots.txt forbids it (Disallow: /)"),
+    ("http://robots503.test/", "Its robots.txt cannot be read (status 503)"),
+    ("http://locked.test/", "It wants a password (status 401)"),
+    ("http://forbidden.test/", "The server refuses us (status 403)"),
+    ("http://missing.test/", "There is no such page (status 404)"),
+    ("http://odd.test/", "The server answers with status 418"),
+    ("http://broken.test/", "The server has trouble of its own (status 500)"),
+    ("http://busy.test/", "The server asks to come back later (status 503)"),
+    ("http://picture.test/", "It is no page of text but image/png"),
+    ("http://noindex.test/", "The page asks not to be indexed (noindex)"),
+    ("http://nofollow.test/", "The page asks that its links are not followed (nofollow)"),
+    ("http://outside.test/", "All of its links (2) lead out of the scope. Widen it with --scope domain"),
+    ("http://alone.test/", "It has no links to follow"),
+    ("http://script.test/", "The page is empty until scripts fill it in a browser"),
+    ("http://excluded.test/", "The pattern -excluded.test/ leaves it out"),
+    ("http://loop.test/0", "More than 8 redirects follow one another"),
+    ("http://127.0.0.1:22/", "Port 22 is kept for another protocol"),
+];
+
+fn troubled(host: &str, path: &str) -> SiteReply {
+    match (host, path) {
+        ("robots.test", "/robots.txt") => text("text/plain", "User-agent: *\nDisallow: /\n"),
+        ("robots503.test", "/robots.txt") => status(503),
+        (_, "/robots.txt") => SiteReply::missing(),
+        ("locked.test", _) => status(401),
+        ("forbidden.test", _) => status(403),
+        ("odd.test", _) => status(418),
+        ("broken.test", _) => status(500),
+        ("busy.test", _) => status(503),
+        ("picture.test", _) => text("image/png", "\u{89}PNG and so on"),
+        ("noindex.test", "/") => html("<meta name=robots content=noindex>"),
+        ("nofollow.test", "/") => html("<meta name=robots content=nofollow><a href=/x>x</a>"),
+        ("outside.test", "/") => html("<a href=http://b.test/>b</a> <a href=http://c.test/>c</a>"),
+        ("alone.test", "/") => html(""),
+        ("script.test", "/") => {
+            SiteReply::html("<title>App</title><div id=root></div><script src=/a.js></script>".into())
+        }
+        ("loop.test", path) => {
+            let next = path.trim_start_matches('/').parse::<u32>().unwrap_or(0) + 1;
+            redirect(302, &format!("/{next}"))
+        }
+        ("good.test", "/") => html("<a href=/more>more</a>"),
+        ("good.test", "/more") => html("<a href=/>back</a>"),
+        _ => SiteReply::missing(),
+    }
+}
+
+#[test]
+fn why_a_seed_gives_nothing_is_said_in_the_terminal_in_status_and_on_the_dashboard() {
+    let site = Site::start(troubled);
+    // Nobody listens at the one, nobody answers at the other.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let slow = TcpListener::bind("127.0.0.1:0").unwrap();
+    let data = Data::new();
+    data.configure("[crawl]\nfirst_byte_timeout = '300ms'\n[index]\ncommit_every = '200ms'\n");
+    let own = format!("http://127.0.0.1:{}/", site.port());
+    let mut arguments =
+        vec!["crawl".to_string(), "--index".into(), "--delay".into(), "0".into(), "--exclude".into()];
+    arguments.extend(["excluded.test/".to_string(), "http://good.test/".into(), own.clone()]);
+    let mut resolve = |host: &str, port: u16| {
+        arguments.extend(["--resolve".to_string(), format!("{host}=127.0.0.1:{port}")]);
+    };
+    resolve("closed.test", closed.port());
+    resolve("slow.test", slow.local_addr().unwrap().port());
+    resolve("*.test", site.port());
+    arguments.extend(TROUBLE.iter().map(|(seed, _)| seed.to_string()));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let crawled = data.run(&arguments);
+    let said = String::from_utf8(crawled.stderr).unwrap();
+    assert!(crawled.status.success(), "one site was good: {said}");
+    let told = data.run_well(&["status"]);
+    let json: serde_json::Value = serde_json::from_str(&data.run_well(&["status", "--json"])).unwrap();
+    let mut farol = Farol::start(&data, "serve", &[]);
+    let dashboard = farol.get("/admin").body;
+    let private =
+        (own.as_str(), "Its address 127.0.0.1 is a private one, which is not asked. If the site is yours");
+    for (seed, want) in TROUBLE.iter().chain([&private]) {
+        assert!(told.contains(&format!("{seed}: {want}")), "{seed} {want}\n{told}");
+        let seeds = json["seeds"]["seeds"].as_array().unwrap();
+        let report = seeds.iter().find(|report| report["url"] == *seed).unwrap();
+        assert!(report["text"].as_str().unwrap().starts_with(want), "{report}");
+    }
+    // The terminal tells of twenty, and then of where to read on; the dashboard of a dozen.
+    assert_eq!(said.matches("http://").count().min(20), 20, "{said}");
+    assert!(said.contains("More seeds need a look: `farol status`"), "{said}");
+    assert!(dashboard.contains("class=\"trouble\""), "{dashboard}");
+    assert_eq!(json["seeds"]["fine"], 1);
+    assert_eq!(json["seeds"]["troubled"], TROUBLE.len() + 1);
+    let address = farol.address();
+    let portuguese = get(address, "/admin?hl=pt", &[&farol.bearer()]).body;
+    assert!(portuguese.contains("Sementes") && portuguese.contains("Não há site com o nome"), "{portuguese}");
+    farol.interrupt();
+}
+
+#[test]
+fn a_crawl_that_finds_nothing_says_so_and_fails() {
+    let site = Site::start(troubled);
+    let data = Data::new();
+    let mut arguments = vec!["crawl".to_string(), "http://missing.test/".into()];
+    arguments.extend(site.flags(&["missing.test"]));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let crawled = data.run(&arguments);
+    let said = String::from_utf8(crawled.stderr).unwrap();
+    assert_eq!(crawled.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("http://missing.test/: There is no such page (status 404). Check the address"),
+        "{said}"
+    );
+    assert!(said.contains("No page was fetched."), "{said}");
+}
+
+#[test]
+fn a_seed_that_moved_is_crawled_where_it_went_and_only_a_seed_is() {
+    let site = Site::start(|host, path| match (host, path) {
+        ("old.test", "/") => redirect(301, "http://www.old.test/"),
+        ("www.old.test", "/") => redirect(307, "http://new.test/home"),
+        ("soft.test", "/") => html("<meta http-equiv=refresh content='0; url=http://softer.test/'>"),
+        ("same.test", "/") => html("<link rel=canonical href=http://www.same.test/>"),
+        // A link that is moved to another site is another matter.
+        ("new.test", "/home") => html("<a href=/next>next</a> <a href=/away>away</a>"),
+        ("new.test", "/away") => redirect(302, "http://elsewhere.test/"),
+        (_, "/robots.txt") => SiteReply::missing(),
+        (_, "/") => html("<a href=/next>next</a>"),
+        (_, "/next") => html("<a href=/>back</a>"),
+        _ => SiteReply::missing(),
+    });
+    let data = Data::new();
+    let seeds = ["http://old.test/", "http://soft.test/", "http://same.test/"];
+    let mut arguments = vec!["crawl".to_string()];
+    arguments.extend(seeds.map(String::from));
+    arguments.extend(site.flags(&["*.test"]));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let crawled = data.run(&arguments);
+    let said = String::from_utf8(crawled.stderr).unwrap();
+    assert!(crawled.status.success(), "{said}");
+    let asked = site.asked();
+    for page in ["new.test/next", "softer.test/next", "www.same.test/next"] {
+        assert_eq!(asked.get(page), Some(&1), "{page}: {said} {asked:?}");
+    }
+    assert_eq!(asked.keys().filter(|page| page.starts_with("elsewhere.test")).count(), 0, "{asked:?}");
+    for (seed, to) in [
+        ("http://old.test/", "http://new.test/home"),
+        ("http://soft.test/", "http://softer.test/"),
+        ("http://same.test/", "http://www.same.test/"),
+    ] {
+        assert!(said.contains(&format!("{seed}: Leads to {to}; that site is crawled")), "{said}");
+        let status = data.run_well(&["status"]);
+        assert!(status.contains(&format!("{seed} leads to {to}")), "{status}");
+    }
+    let exported = data.run_well(&["export", "visits"]);
+    assert!(exported.contains("http://new.test/next"), "{exported}");
+}
+
+#[test]
+fn patterns_leave_pages_out_and_a_wrong_one_is_explained() {
+    let site = Site::start(|_, path| match path {
+        "/robots.txt" => SiteReply::missing(),
+        "/" => html(
+            "<a href=/docs/a>a</a> <a href=/docs/b.pdf>b</a> <a href=/calendar/1>1</a> <a href=/blog/>b</a>",
+        ),
+        _ => html("<a href=/>back</a>"),
+    });
+    let pages = |more: &[&str], toml: &str| {
+        let (before, data) = (site.asked(), Data::new());
+        data.configure(toml);
+        let mut arguments = vec!["crawl".to_string(), "http://a.test/".into()];
+        arguments.extend(site.flags(&["a.test"]));
+        arguments.extend(more.iter().map(|text| text.to_string()));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        data.run_well(&arguments);
+        let mut pages: Vec<String> = (site.asked().into_iter())
+            .filter(|(page, count)| before.get(page) != Some(count) && !page.ends_with("robots.txt"))
+            .map(|(page, _)| page.trim_start_matches("a.test").to_string())
+            .collect();
+        pages.sort();
+        pages
+    };
+    assert_eq!(pages(&["--exclude", "/calendar/", "--exclude", "/*.pdf$"], ""), ["/", "/blog/", "/docs/a"]);
+    assert_eq!(pages(&["--include", "/docs/"], ""), ["/", "/docs/a", "/docs/b.pdf"]);
+    let settings = "[crawl]\npatterns = ['+a.test/docs/', '-/*.pdf$']\n";
+    assert_eq!(pages(&[], settings), ["/", "/docs/a"]);
+    let data = Data::new();
+    let wrong = data.run(&["crawl", "http://a.test/", "--exclude", "*.pdf"]);
+    let said = String::from_utf8(wrong.stderr).unwrap();
+    assert!(said.contains("has no slash") && said.contains("-/*.pdf$"), "{said}");
+    data.configure("[crawl]\npatterns = ['/calendar/']\n");
+    let said = String::from_utf8(data.run(&["crawl", "http://a.test/"]).stderr).unwrap();
+    assert!(said.contains("begins with neither + nor -"), "{said}");
+}
+
+#[test]
+fn verbose_tells_of_each_page_and_very_verbose_of_each_decision() {
+    let site = Site::start(|_, path| match path {
+        "/robots.txt" => text("text/plain", "User-agent: *\nDisallow: /secret\n"),
+        "/" => html(
+            "<a href=/a>a</a> <a href=/secret>s</a> <a href=http://b.test/>b</a> <a href=/x/x/x/x/>x</a>",
+        ),
+        _ => html(""),
+    });
+    let said = |flag: &str| {
+        let data = Data::new();
+        let mut arguments = vec!["crawl".to_string(), flag.to_string(), "http://a.test/".into()];
+        arguments.extend(site.flags(&["a.test"]));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        String::from_utf8(data.run(&arguments).stderr).unwrap()
+    };
+    let pages = said("-v");
+    assert!(
+        pages.contains("200 http://a.test/a ") && pages.contains("200 http://a.test/robots.txt "),
+        "{pages}"
+    );
+    assert!(!pages.contains("http://b.test/") && !pages.contains('\u{1b}'), "{pages}");
+    let decisions = said("-vv");
+    for want in [
+        "left out: http://b.test/ (Outside)",
+        "not asked for: http://a.test/secret (refused_by_robots)",
+        "left out: http://a.test/x/x/x/x/ (repeats itself)",
+        "http://a.test is at 127.0.0.1",
+    ] {
+        assert!(decisions.contains(want), "{want}\n{decisions}");
+    }
+}
