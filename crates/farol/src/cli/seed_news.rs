@@ -1,7 +1,7 @@
 //! Tells in the terminal what came of the seeds, each thing once.
 
 use farol_base::CanonicalUrl;
-use farol_base::status::{SeedReport, SeedState, SeedSummary};
+use farol_base::status::{SeedReport, SeedSummary};
 use farol_front::{seed_moved, seed_sentence};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const LINES_MAX: usize = 20;
 #[derive(Default)]
 pub struct SeedNews {
     summary: Arc<SeedSummary>,
-    told: HashMap<CanonicalUrl, (SeedState, String, Option<CanonicalUrl>)>,
+    told: HashMap<CanonicalUrl, SeedReport>,
     lines: usize,
 }
 
@@ -26,15 +26,14 @@ impl SeedNews {
         self.summary = summary.clone();
         let mut lines = Vec::new();
         for report in &summary.reports {
-            let now = (report.state, report.detail.clone(), report.leads_to.clone());
-            let before = self.told.insert(report.url.clone(), now.clone());
-            let is_told = |part: &dyn Fn(&(SeedState, String, Option<CanonicalUrl>)) -> bool| {
-                before.as_ref().is_some_and(part)
-            };
-            if !is_told(&|before| before.2 == now.2) {
+            let before = self.told.insert(report.url.clone(), report.clone());
+            let before = before.as_ref();
+            if before.is_none_or(|before| before.leads_to != report.leads_to) {
                 lines.extend(seed_moved(report).map(|text| format!("{}: {text}", report.url)));
             }
-            if report.state.is_trouble() && !is_told(&|before| (before.0, &before.1) == (now.0, &now.1)) {
+            let is_news =
+                |before: &SeedReport| (before.state, &before.detail) != (report.state, &report.detail);
+            if report.state.is_trouble() && before.is_none_or(is_news) {
                 lines.push(line(report));
             }
         }
@@ -68,6 +67,7 @@ fn line(report: &SeedReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farol_base::status::SeedState;
 
     fn summary(reports: Vec<SeedReport>) -> Arc<SeedSummary> {
         Arc::new(SeedSummary { total: reports.len() as u64, fine: 0, waiting: 0, reports })

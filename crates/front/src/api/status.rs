@@ -61,11 +61,11 @@ struct SeedsWire {
     fine: u64,
     waiting: u64,
     troubled: u64,
-    seeds: Vec<SeedWire>,
+    seeds: Vec<SeedReportWire>,
 }
 
 #[derive(Serialize)]
-struct SeedWire {
+struct SeedReportWire {
     url: String,
     leads_to: Option<String>,
     state: &'static str,
@@ -166,8 +166,8 @@ fn wire(status: Status) -> StatusWire {
     }
 }
 
-fn seed(report: &SeedReport) -> SeedWire {
-    SeedWire {
+fn seed(report: &SeedReport) -> SeedReportWire {
+    SeedReportWire {
         url: report.url.to_string(),
         leads_to: report.leads_to.as_ref().map(ToString::to_string),
         state: report.state.code(),
