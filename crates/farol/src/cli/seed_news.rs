@@ -91,7 +91,7 @@ mod tests {
         assert!(news.lines(&first).is_empty() && news.lines(&summary(vec![missing()])).is_empty());
         let moved = report("http://b.org/", SeedState::Fine, Some("http://www.b.org/"));
         let lines = news.lines(&summary(vec![missing(), moved]));
-        assert!(lines.len() == 1 && lines[0].contains("leads to http://www.b.org/"), "{lines:?}");
+        assert!(lines.len() == 1 && lines[0].contains("Leads to http://www.b.org/"), "{lines:?}");
         assert_eq!(summed_up(&first).len(), 2);
         assert!(summed_up(&summary(vec![])).is_empty());
     }

@@ -116,7 +116,10 @@ fn why_a_seed_gives_nothing_is_said_in_the_terminal_in_status_and_on_the_dashboa
     assert_eq!(json["seeds"]["troubled"], TROUBLE.len() + 1);
     let address = farol.address();
     let portuguese = get(address, "/admin?hl=pt", &[&farol.bearer()]).body;
-    assert!(portuguese.contains("Sementes") && portuguese.contains("Não há site com o nome"), "{portuguese}");
+    assert!(
+        portuguese.contains("Sementes") && portuguese.contains("Seu endereço 127.0.0.1 é privado"),
+        "{portuguese}"
+    );
     farol.interrupt();
 }
 

@@ -8,7 +8,7 @@ pub fn seed_sentence(report: &SeedReport) -> String {
     sentence(report, Locale::English.texts())
 }
 
-/// Where a seed leads, in English; `None` where it leads nowhere else.
+/// Where a seed leads, in English; `None` where it leads to no other host.
 pub fn seed_moved(report: &SeedReport) -> Option<String> {
     moved(report, Locale::English.texts())
 }
@@ -18,7 +18,8 @@ pub(crate) fn sentence(report: &SeedReport, texts: &Texts) -> String {
 }
 
 pub(crate) fn moved(report: &SeedReport, texts: &Texts) -> Option<String> {
-    Some(fill(texts.seed_moved, &[("to", report.leads_to.as_ref()?.as_str())]))
+    let to = report.leads_to.as_ref().filter(|to| to.host() != report.url.host())?;
+    Some(fill(texts.seed_moved, &[("to", to.as_str())]))
 }
 
 fn template(state: SeedState, texts: &Texts) -> &'static str {
