@@ -224,6 +224,7 @@ fn document(name: &str, number: u32, title: &str, text: &str) -> Result<Document
         headings: String::new(),
         body: text.to_string(),
         description: String::new(),
+        rest: String::new(),
         anchors: String::new(),
         language: Some(Language::ENGLISH),
         file_type: "txt".to_string(),
