@@ -1,8 +1,8 @@
 //! Runs the real binary on the served packages until it has nothing left to do.
 
 use super::nginx::Server;
-use super::packages::SITES;
-use super::{Options, http, machine};
+use super::packages::Site;
+use super::{http, machine};
 use crate::json::Json;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -40,29 +40,30 @@ pub struct Crawled {
     pub cpu_seconds: f64,
 }
 
-pub fn crawl(options: &Options, server: &Server) -> Result<Running, String> {
-    let data = options.dir.join("data");
+/// Crawls the sites anew, into `dir/data`, and waits until nothing is left to fetch.
+pub fn crawl(farol: &Path, dir: &Path, sites: &[Site], server: &Server) -> Result<Running, String> {
+    let data = dir.join("data");
     if data.exists() {
         std::fs::remove_dir_all(&data)
             .map_err(|error| format!("cannot empty {}: {error}", data.display()))?;
     }
-    let log = std::fs::File::create(options.dir.join("farol.log"));
+    let log = std::fs::File::create(dir.join("farol.log"));
     let log = log.map_err(|error| format!("cannot write farol.log: {error}"))?;
-    let mut command = Command::new(&options.farol);
+    let mut command = Command::new(farol);
     command.arg("up").arg("--data").arg(&data).args(["--listen", "127.0.0.1:0", "--allow-private"]);
     command.args(["--delay", &format!("{DELAY_MS}ms")]);
-    for site in SITES {
+    for site in sites {
         command.args(["--resolve", &format!("{}={}:{}", site.host(), site.address(), server.crawl_port)]);
     }
     let errors = log.try_clone().map_err(|error| format!("cannot write farol.log: {error}"))?;
     let begun = Instant::now();
     let child = command
-        .args(SITES.iter().map(|site| site.seed()))
+        .args(sites.iter().map(|site| site.seed()))
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(errors)
         .spawn()
-        .map_err(|error| format!("cannot run {}: {error}", options.farol.display()))?;
+        .map_err(|error| format!("cannot run {}: {error}", farol.display()))?;
     let mut running =
         Running { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), seconds: 0.0, key: String::new() };
     running.address = running.wait_until_listening(&data)?;
