@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// After the last page: the index takes in the rest and link ranks are computed anew, at most once a minute.
 const SETTLE: Duration = Duration::from_secs(75);
 
+/// A crawl that is idle for so long is over.
+const REST: Duration = Duration::from_secs(3);
+
 /// A crawl that is over, with the process still there to answer questions.
 pub struct Running {
     child: Child,
@@ -89,13 +92,18 @@ impl Running {
 
     fn wait_until_idle(&mut self, begun: Instant) -> Result<(), String> {
         let (mut last, mut progress, mut said) = (0.0, Instant::now(), Instant::now());
+        let mut idle_since: Option<Instant> = None;
         loop {
             self.check_alive()?;
             // A busy engine may answer late; only silence for long is a failure.
             if let Ok(status) = self.status() {
                 let fetched = status.get("crawl.pages_fetched").number();
-                if status.get("state").text() == "idle" && status.get("crawl.queue").number() == 0.0 {
-                    self.seconds = begun.elapsed().as_secs_f64();
+                let is_idle =
+                    status.get("state").text() == "idle" && status.get("crawl.queue").number() == 0.0;
+                idle_since = idle_since.filter(|_| is_idle).or_else(|| is_idle.then(Instant::now));
+                // Before the first page it is idle as well, and between two for a moment.
+                if fetched > 0.0 && idle_since.is_some_and(|since| since.elapsed() > REST) {
+                    self.seconds = (begun.elapsed() - REST).as_secs_f64();
                     return Ok(());
                 }
                 if fetched > last {
