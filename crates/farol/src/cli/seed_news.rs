@@ -55,7 +55,7 @@ pub fn summed_up(summary: &SeedSummary) -> Vec<String> {
     if troubled.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![format!("{} of {} seeds need a look:", summary.troubled(), summary.total)];
+    let mut lines = vec![format!("Seeds in trouble: {} of {}", summary.troubled(), summary.total)];
     lines.extend(troubled.into_iter().take(LINES_MAX).map(|report| format!("  {}", line(report))));
     lines
 }

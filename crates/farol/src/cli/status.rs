@@ -135,7 +135,7 @@ fn table(status: &Value) -> String {
 fn seeds(value: Option<&Value>) -> String {
     let number = |name: &str| value.and_then(|value| value.get(name)?.as_u64()).unwrap_or(0);
     let mut out = grouped(number("total"));
-    for (name, words) in [("fine", "lead on"), ("waiting", "not visited yet"), ("troubled", "need a look")] {
+    for (name, words) in [("fine", "in order"), ("waiting", "not visited yet"), ("troubled", "in trouble")] {
         if number(name) > 0 {
             let _ = write!(out, ", {} {words}", grouped(number(name)));
         }

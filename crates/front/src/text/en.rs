@@ -198,7 +198,7 @@ pub(super) static TEXTS: Texts = Texts {
     done: "Done",
     back_dashboard: "Back to the dashboard",
     seeds: "Seeds",
-    seeds_fine: "{count} lead on",
+    seeds_fine: "in order: {count}",
     seeds_more: "and {count} more",
     seed_moved: "Leads to {to}; that site is crawled in its place.",
     seed_waiting: "Waits for its visit.",

@@ -198,7 +198,7 @@ pub(super) static TEXTS: Texts = Texts {
     done: "Hecho",
     back_dashboard: "Volver al panel",
     seeds: "Semillas",
-    seeds_fine: "{count} llevan más allá",
+    seeds_fine: "en orden: {count}",
     seeds_more: "y {count} más",
     seed_moved: "Lleva a {to}; ese sitio se rastrea en su lugar.",
     seed_waiting: "Espera su visita.",

@@ -198,7 +198,7 @@ pub(super) static TEXTS: Texts = Texts {
     done: "Feito",
     back_dashboard: "Voltar ao painel",
     seeds: "Sementes",
-    seeds_fine: "{count} levam adiante",
+    seeds_fine: "em ordem: {count}",
     seeds_more: "e mais {count}",
     seed_moved: "Leva a {to}; esse site é coletado no lugar dela.",
     seed_waiting: "Espera a visita.",
