@@ -169,7 +169,7 @@ impl Collection {
                 wanted.map(|word| Term { text: word.to_string(), field: Default::default(), phrase: false });
             let query_read = Query { wanted: wanted.collect(), ..Query::default() };
             let request =
-                Request { query: query_read, first: 0, count: DEPTH, language: Some(Language::ENGLISH) };
+                Request { query: query_read, first: 0, count: DEPTH, languages: Language::ENGLISH.into() };
             let answer = searcher.search(&request, &NoRanks)?;
             let hits = answer
                 .hits

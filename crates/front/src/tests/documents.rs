@@ -8,7 +8,7 @@ async fn results_have_pages() {
     let first = site.get("/search?q=old+light&hl=pt").await;
     first
         .is(200)
-        .says("rel=\"next\" href=\"/search?q=old+light&amp;page=2&amp;hl=pt\"")
+        .says("rel=\"next\" href=\"/search?q=old+light&amp;page=2&amp;hl=pt-BR\"")
         .lacks("rel=\"prev\"");
     first
         .says("1.204 páginas · 3,4 ms")
@@ -81,12 +81,16 @@ async fn pages_speak_the_visitors_language() {
         let got = Ask::get(path).with("accept-language", language).send(&site).await;
         got.says(&format!("<html lang=\"{lang}\">")).says(word);
     };
-    check("pt-BR,en;q=0.5", "/", "pt", "páginas para pesquisar").await;
+    check("pt-BR,en;q=0.5", "/", "pt-BR", "páginas para pesquisar").await;
     check("es", "/about", "es", "Sobre el robot").await;
-    check("fr", "/", "en", "pages to search in").await;
+    check("fr", "/", "fr", "pages où chercher").await;
+    check("pt-PT", "/about", "pt-PT", "Quem o explora").await;
+    check("gl", "/", "gl", "páxinas onde buscar").await;
+    check("ca", "/", "ca", "pàgines on cercar").await;
+    check("de", "/", "en", "pages to search in").await;
     check("pt", "/?hl=en", "en", "href=\"/about?hl=en\"").await;
     check("es", "/nowhere", "es", "No encontrado").await;
-    check("en", "/search?q=a&page=2&hl=pt", "pt", "/search?q=a&amp;page=2&amp;hl=es").await;
+    check("en", "/search?q=a&page=2&hl=pt", "pt-BR", "/search?q=a&amp;page=2&amp;hl=es").await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! INVARIANT: pages come in growing order, and an open cursor is on its first page.
 
 use crate::error::Error;
-use crate::plan::{Clause, ClauseKind};
+use crate::plan::{Clause, ClauseFields, ClauseKind};
 use crate::rank::fields::STEM_SHARE;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::{Field, IndexRecordOption};
@@ -13,16 +13,33 @@ use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 pub(crate) enum Cursor {
     Word(Box<WordCursor>),
     Phrase(PhraseCursor),
+    AnyOf(UnionCursor),
 }
 
 impl Cursor {
     /// Opens a clause in a segment; none where no page of it can have the clause.
     pub(crate) fn open(segment: &SegmentReader, clause: &Clause) -> Result<Option<Cursor>, Error> {
-        match &clause.kind {
+        Cursor::open_kind(segment, &clause.kind, clause.fields)
+    }
+
+    fn open_kind(
+        segment: &SegmentReader,
+        kind: &ClauseKind,
+        fields: ClauseFields,
+    ) -> Result<Option<Cursor>, Error> {
+        match kind {
+            ClauseKind::AnyOf(kinds) => {
+                let mut cursors = Vec::new();
+                for (kind, weight) in kinds {
+                    let cursor = Cursor::open_kind(segment, kind, fields)?;
+                    cursors.extend(cursor.map(|cursor| (cursor, *weight)));
+                }
+                Ok(UnionCursor::new(cursors).map(Cursor::AnyOf))
+            }
             ClauseKind::Word { form, stems } => {
-                let forms = open(segment, clause.fields.forms, form, IndexRecordOption::WithFreqs)?;
+                let forms = open(segment, fields.forms, form, IndexRecordOption::WithFreqs)?;
                 let mut others = Vec::new();
-                if let Some(field) = clause.fields.stems {
+                if let Some(field) = fields.stems {
                     for stem in stems {
                         others.extend(open(segment, field, stem, IndexRecordOption::WithFreqs)?);
                     }
@@ -33,7 +50,7 @@ impl Cursor {
                 let mut open_parts = Vec::new();
                 for (offset, form) in parts {
                     let option = IndexRecordOption::WithFreqsAndPositions;
-                    match open(segment, clause.fields.forms, form, option)? {
+                    match open(segment, fields.forms, form, option)? {
                         Some(postings) => {
                             open_parts.push(PhrasePart { offset: *offset, postings, positions: vec![] })
                         }
@@ -50,6 +67,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.doc,
             Cursor::Phrase(phrase) => phrase.doc,
+            Cursor::AnyOf(union) => union.doc,
         }
     }
 
@@ -58,6 +76,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.advance(),
             Cursor::Phrase(phrase) => phrase.advance(),
+            Cursor::AnyOf(union) => union.advance(),
         }
     }
 
@@ -66,6 +85,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.seek(target),
             Cursor::Phrase(phrase) => phrase.seek(target),
+            Cursor::AnyOf(union) => union.seek(target),
         }
     }
 
@@ -74,6 +94,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.frequency(),
             Cursor::Phrase(phrase) => phrase.frequency as f32,
+            Cursor::AnyOf(union) => union.frequency(),
         }
     }
 
@@ -86,6 +107,7 @@ impl Cursor {
             Cursor::Phrase(phrase) => {
                 phrase.parts.first().map_or(0, |part| u64::from(part.postings.doc_freq()))
             }
+            Cursor::AnyOf(union) => union.cursors.iter().map(|(cursor, _)| cursor.cost()).sum(),
         }
     }
 }
@@ -151,6 +173,49 @@ impl WordCursor {
         // A page's stems include the stems of its exact forms.
         let all = self.stems.iter().map(here).sum::<u32>().max(exact);
         (1.0 - STEM_SHARE) * exact as f32 + STEM_SHARE * all as f32
+    }
+}
+
+/// Any of several cursors, each with its weight.
+pub(crate) struct UnionCursor {
+    cursors: Vec<(Cursor, f32)>,
+    doc: DocId,
+}
+
+impl UnionCursor {
+    fn new(cursors: Vec<(Cursor, f32)>) -> Option<UnionCursor> {
+        let mut union = UnionCursor { cursors, doc: TERMINATED };
+        union.update_doc();
+        (union.doc != TERMINATED).then_some(union)
+    }
+
+    fn update_doc(&mut self) -> DocId {
+        self.doc = self.cursors.iter().map(|(cursor, _)| cursor.doc()).min().unwrap_or(TERMINATED);
+        self.doc
+    }
+
+    fn advance(&mut self) -> DocId {
+        for (cursor, _) in &mut self.cursors {
+            if cursor.doc() == self.doc && self.doc != TERMINATED {
+                cursor.advance();
+            }
+        }
+        self.update_doc()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc < target {
+            for (cursor, _) in &mut self.cursors {
+                cursor.seek(target);
+            }
+            self.update_doc();
+        }
+        self.doc
+    }
+
+    fn frequency(&self) -> f32 {
+        let here = self.cursors.iter().filter(|(cursor, _)| cursor.doc() == self.doc);
+        here.map(|(cursor, weight)| weight * cursor.frequency()).sum()
     }
 }
 
