@@ -35,7 +35,7 @@ impl Question {
     }
 
     /// The same question, its words looked for as they are written.
-    pub fn as_written(mut self, as_written: bool) -> Question {
+    pub fn with_words_as_written(mut self, as_written: bool) -> Question {
         self.request.query.as_written = as_written;
         self
     }

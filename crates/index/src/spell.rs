@@ -197,7 +197,7 @@ fn slips(from: &str, to: &str, max: u32) -> Option<f64> {
         before = std::mem::replace(&mut above, row);
     }
     let (slips, cost) = above.last().copied()?;
-    (slips <= max).then(|| cost + if slips > 1 { SECOND_SLIP } else { 0.0 })
+    (slips <= max).then_some(cost + if slips > 1 { SECOND_SLIP } else { 0.0 })
 }
 
 #[cfg(test)]

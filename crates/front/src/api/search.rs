@@ -71,7 +71,7 @@ pub(crate) async fn search(
     let first = params.number("first", 0, 0, RANK_MAX);
     let count = params.number("count", shared.settings.results_per_page, 1, COUNT_MAX);
     let question = Question::read(params.text("q"), first, count, visitor.languages)
-        .as_written(params.text("exact") == "1");
+        .with_words_as_written(params.text("exact") == "1");
     let answer = if question.is_empty() {
         Answer::default()
     } else {

@@ -30,7 +30,7 @@ pub(crate) async fn show(
     let size = shared.settings.results_per_page;
     let page = params.number("page", 1, 1, RANK_MAX / size);
     let question = Question::read(params.text("q"), (page - 1) * size, size, visitor.languages)
-        .as_written(params.text("exact") == "1");
+        .with_words_as_written(params.text("exact") == "1");
     let answer = if question.is_empty() {
         Answer::default()
     } else {
