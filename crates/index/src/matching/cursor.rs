@@ -3,8 +3,8 @@
 //! INVARIANT: pages come in growing order, and an open cursor is on its first page.
 
 use crate::error::Error;
-use crate::plan::{Clause, ClauseFields, ClauseKind};
-use crate::rank::fields::STEM_SHARE;
+use crate::plan::{Clause, ClauseKind};
+use crate::rank::fields::{REST_SHARE, STEM_SHARE};
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
@@ -19,27 +19,39 @@ pub(crate) enum Cursor {
 impl Cursor {
     /// Opens a clause in a segment; none where no page of it can have the clause.
     pub(crate) fn open(segment: &SegmentReader, clause: &Clause) -> Result<Option<Cursor>, Error> {
-        Cursor::open_kind(segment, &clause.kind, clause.fields)
+        let fields = clause.fields;
+        let main = Cursor::open_in(segment, &clause.kind, fields.forms, fields.stems)?;
+        let Some(rest) = fields.rest else { return Ok(main) };
+        let rest = Cursor::open_in(segment, &clause.kind, rest, Some(rest))?;
+        Ok(match (main, rest) {
+            (main, None) => main,
+            (main, Some(rest)) => {
+                let both = main.map(|main| (main, 1.0)).into_iter().chain([(rest, REST_SHARE)]);
+                UnionCursor::new(both.collect()).map(Cursor::AnyOf)
+            }
+        })
     }
 
-    fn open_kind(
+    /// Opens what is looked for in one field of words and one of stems.
+    fn open_in(
         segment: &SegmentReader,
         kind: &ClauseKind,
-        fields: ClauseFields,
+        forms_field: Field,
+        stems_field: Option<Field>,
     ) -> Result<Option<Cursor>, Error> {
         match kind {
             ClauseKind::AnyOf(kinds) => {
                 let mut cursors = Vec::new();
                 for (kind, weight) in kinds {
-                    let cursor = Cursor::open_kind(segment, kind, fields)?;
+                    let cursor = Cursor::open_in(segment, kind, forms_field, stems_field)?;
                     cursors.extend(cursor.map(|cursor| (cursor, *weight)));
                 }
                 Ok(UnionCursor::new(cursors).map(Cursor::AnyOf))
             }
             ClauseKind::Word { form, stems } => {
-                let forms = open(segment, fields.forms, form, IndexRecordOption::WithFreqs)?;
+                let forms = open(segment, forms_field, form, IndexRecordOption::WithFreqs)?;
                 let mut others = Vec::new();
-                if let Some(field) = fields.stems {
+                if let Some(field) = stems_field {
                     for stem in stems {
                         others.extend(open(segment, field, stem, IndexRecordOption::WithFreqs)?);
                     }
@@ -50,7 +62,7 @@ impl Cursor {
                 let mut open_parts = Vec::new();
                 for (offset, form) in parts {
                     let option = IndexRecordOption::WithFreqsAndPositions;
-                    match open(segment, fields.forms, form, option)? {
+                    match open(segment, forms_field, form, option)? {
                         Some(postings) => {
                             open_parts.push(PhrasePart { offset: *offset, postings, positions: vec![] })
                         }
@@ -176,7 +188,8 @@ impl WordCursor {
     }
 }
 
-/// Any of several cursors, each with its weight.
+/// Any of several cursors, each with its weight: other words for one, or a clause in the main text of a page or, for
+/// less, in what stands around it.
 pub(crate) struct UnionCursor {
     cursors: Vec<(Cursor, f32)>,
     doc: DocId,
