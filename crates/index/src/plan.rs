@@ -233,7 +233,9 @@ impl<'a> Planner<'a> {
                 && !term.phrase
                 && form.chars().all(char::is_alphabetic)
             {
-                let has_forms = self.pages(clause.fields.forms, form)? < clause.pages;
+                let as_typed =
+                    self.pages(clause.fields.forms, form)? + self.pages_around(clause.fields, form)?;
+                let has_forms = as_typed < clause.pages;
                 word = Some(TypedWord { form: form.clone(), pages: clause.pages, has_forms });
             }
             match &clause.kind {

@@ -276,7 +276,7 @@ async fn a_page_that_is_not_there_offers_to_search() {
     let page = site.get("/docs/install-guide.html?hl=en").await;
     page.is(404).says("rel=\"stylesheet\"").says("Not found").says("<form class=\"search\"");
     page.says("value=\"docs install guide\"").says("href=\"/?hl=en\"");
-    page.says("href=\"/docs/install-guide.html?hl=pt\"");
+    page.says("href=\"/docs/install-guide.html?hl=pt-BR\"");
     site.get("//elsewhere.test/x").await.is(404).lacks("href=\"//");
     site.get("/%3Cscript%3Ealert(1)%3C/script%3E").await.is(404).lacks("<script>alert");
     site.get("/search?q=a&page=0&hl=pt").await.is(400).says("<form class=\"search\"");
