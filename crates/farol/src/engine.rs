@@ -9,7 +9,7 @@ use crate::handles::queries::Queries;
 use crate::handles::ranks::Ranks;
 use crate::roles::control::{Control, Watched};
 use crate::roles::crawler::Crawler;
-use crate::roles::front::{self, LiveEngine, ResultCache};
+use crate::roles::front::{self, LiveEngine, ResultCache, RuleFiles};
 use crate::roles::indexer::{Indexer, Sources};
 use anyhow::Result;
 use farol_base::{CanonicalUrl, Clock, SystemClock};
@@ -101,6 +101,7 @@ impl Running {
             ranks: ranks.clone(),
             rank_every: config.index.rank_every.get(),
         })?;
+        let rules = RuleFiles::open(&config.search)?;
         let engine = indexer.as_ref().filter(|_| roles.serve).map(|indexer| {
             Arc::new(LiveEngine {
                 config: config.clone(),
@@ -108,6 +109,7 @@ impl Running {
                 ranks,
                 queries,
                 samples: control.samples(),
+                rules,
                 cache: ResultCache::new(&config.cache),
                 archive,
                 clicks,
