@@ -82,8 +82,8 @@ pub struct Answer {
     links: Vec<LinkTo>,
 }
 
-const HTML: &str = "text/html; charset=utf-8";
-const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 const XML: &str = "application/xml";
 const GZIP: &str = "application/gzip";
 

@@ -8,6 +8,8 @@
 //! anything fetched twice, was anything forgotten? What a perfect crawl would find is [`World::reachable`]; which copies
 //! of a crawler are still true is [`truth`](fn@truth).
 //!
+//! For people who want to judge a search engine there are pages that mean something instead: [`Library`].
+//!
 //! INVARIANT: [`World`] is pure. Only [`serve`] and [`LogSink`] touch sockets, files and the clock. Serves loopback only.
 
 mod answer;
@@ -15,6 +17,7 @@ mod change;
 pub mod check;
 mod config;
 mod deliver;
+pub mod library;
 mod links;
 mod listing;
 mod log;
@@ -33,12 +36,13 @@ mod world;
 pub use answer::{Answer, Ask, Delivery, HUGE_BYTES, RETRY_AFTER_SECS, Served};
 pub use change::Version;
 pub use config::{Rates, WebConfig};
+pub use library::Library;
 pub use links::LinkTo;
 pub use log::{Entry, LogSink, read_log};
 pub use place::{Place, SECTIONS};
 pub use render::Marks;
 pub use robots::Rules;
-pub use server::{CONNECTIONS_MAX, Counts, IDLE_MAX, Server, serve};
+pub use server::{CONNECTIONS_MAX, Counts, IDLE_MAX, Server, Site, serve, serve_site};
 pub use trap::Trap;
 pub use truth::{Truth, truth};
 pub use walk::{Reachable, Scope, Walk};
@@ -52,6 +56,8 @@ pub enum Error {
     Config { what: &'static str },
     #[error("line {line} of the request log is not an entry")]
     Log { line: u64, source: serde_json::Error },
+    #[error("the list of works cannot be read")]
+    Library(#[source] serde_json::Error),
     #[error("the request log cannot be read")]
     Read(#[source] std::io::Error),
 }

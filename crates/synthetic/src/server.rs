@@ -1,4 +1,4 @@
-//! Serves a world over HTTP on loopback: every host at its own address, and as a proxy.
+//! Serves a world, or another [`Site`], over HTTP on loopback: every host at its own address, and as a proxy.
 //!
 //! A name may be looked up as any address of 127.0.0.0/8: the listening socket takes them all, bound to the
 //! loopback device so that nothing beyond this machine reaches it. Which name was meant is what the `Host` header
@@ -29,12 +29,48 @@ pub const CONNECTIONS_MAX: usize = 16_384;
 /// A connection without a request for this long is closed.
 pub const IDLE_MAX: Duration = Duration::from_secs(120);
 
+/// What is served: the answer to every request, as a pure function.
+pub trait Site: Send + Sync + 'static {
+    /// Answers a request so long after the server was started.
+    fn answer(&self, ask: &Ask<'_>, since: Duration, answer: &mut Answer);
+    /// All hosts are below it.
+    fn domain(&self) -> &str;
+    /// Whether whole pages go out as gzip where the client takes it.
+    fn compresses(&self) -> bool;
+    /// What it is and where it starts, for somebody who asks for an address instead of a name.
+    fn about(&self) -> String;
+}
+
+impl Site for World {
+    fn answer(&self, ask: &Ask<'_>, since: Duration, answer: &mut Answer) {
+        World::answer(self, ask, self.clock(since), answer);
+    }
+
+    fn domain(&self) -> &str {
+        &self.config().domain
+    }
+
+    fn compresses(&self) -> bool {
+        self.config().gzip
+    }
+
+    fn about(&self) -> String {
+        format!(
+            "A synthetic Web of {} hosts and {} pages, seed {}.\n\nIt starts at http://{}/",
+            self.hosts(),
+            self.pages(),
+            self.config().seed,
+            self.host_name(0)
+        )
+    }
+}
+
 /// A running synthetic Web. It stops when dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct Server<S = World> {
     address: SocketAddr,
     whole_network: bool,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<S>>,
     task: JoinHandle<()>,
 }
 
@@ -54,8 +90,8 @@ pub struct Counts {
 }
 
 #[derive(Debug)]
-struct Shared {
-    world: World,
+struct Shared<S> {
+    site: S,
     log: LogSink,
     started: Instant,
     started_us: u64,
@@ -79,6 +115,14 @@ struct Counters {
 /// Where the configuration makes no sense, the address is not on loopback, or the port is taken.
 pub async fn serve(config: WebConfig, listen: SocketAddr, log: LogSink) -> io::Result<Server> {
     let world = World::new(config).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    serve_site(world, listen, log).await
+}
+
+/// Starts to serve any site, as [`serve`] does a world.
+///
+/// # Errors
+/// Where the address is not on loopback, or the port is taken.
+pub async fn serve_site<S: Site>(site: S, listen: SocketAddr, log: LogSink) -> io::Result<Server<S>> {
     if !listen.ip().is_loopback() {
         let said =
             format!("{listen} is not on loopback; a synthetic Web is served on 127.0.0.1 or [::1] only");
@@ -87,12 +131,28 @@ pub async fn serve(config: WebConfig, listen: SocketAddr, log: LogSink) -> io::R
     let (listener, whole_network) = bind(listen)?;
     let address = SocketAddr::new(listen.ip(), listener.local_addr()?.port());
     let counters = Counters::default();
-    let shared = Arc::new(Shared { world, log, started: Instant::now(), started_us: now_us(), counters });
+    let shared = Arc::new(Shared { site, log, started: Instant::now(), started_us: now_us(), counters });
     let task = tokio::spawn(accept(listener, shared.clone()));
     Ok(Server { address, whole_network, shared, task })
 }
 
 impl Server {
+    pub fn world(&self) -> &World {
+        &self.shared.site
+    }
+
+    /// What the Web's clock shows now.
+    pub fn clock(&self) -> Timestamp {
+        self.shared.site.clock(self.shared.started.elapsed())
+    }
+
+    /// What it showed at an instant of the log, in microseconds since 1970.
+    pub fn clock_at(&self, us: u64) -> Timestamp {
+        self.shared.site.clock(Duration::from_micros(us.saturating_sub(self.shared.started_us)))
+    }
+}
+
+impl<S: Site> Server<S> {
     /// Where it listens, with the port that was taken.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -103,22 +163,8 @@ impl Server {
         self.whole_network
     }
 
-    pub fn world(&self) -> &World {
-        &self.shared.world
-    }
-
     pub fn log(&self) -> &LogSink {
         &self.shared.log
-    }
-
-    /// What the Web's clock shows now.
-    pub fn clock(&self) -> Timestamp {
-        self.shared.world.clock(self.shared.started.elapsed())
-    }
-
-    /// What it showed at an instant of the log, in microseconds since 1970.
-    pub fn clock_at(&self, us: u64) -> Timestamp {
-        self.shared.world.clock(Duration::from_micros(us.saturating_sub(self.shared.started_us)))
     }
 
     /// What was served so far.
@@ -128,7 +174,7 @@ impl Server {
 
     /// The value of `--resolve` with which a crawler finds the hosts: `*.web.test=127.0.0.0/8:8081`.
     pub fn resolve(&self) -> String {
-        let domain = &self.shared.world.config().domain;
+        let domain = self.shared.site.domain();
         match self.whole_network {
             true => format!("*.{domain}=127.0.0.0/8:{}", self.address.port()),
             false => format!("*.{domain}={}", self.address),
@@ -146,7 +192,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl<S> Drop for Server<S> {
     fn drop(&mut self) {
         self.task.abort();
         let _ = self.shared.log.flush();
@@ -178,7 +224,7 @@ fn bind_to_loopback_device(_: &Socket) -> bool {
     false
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept<S: Site>(listener: TcpListener, shared: Arc<Shared<S>>) {
     let mut connections = JoinSet::new();
     let mut flush = tokio::time::interval(Duration::from_secs(1));
     loop {
@@ -204,7 +250,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// Answers the requests of one connection, one after another.
-async fn talk(stream: TcpStream, shared: Arc<Shared>) {
+async fn talk<S: Site>(stream: TcpStream, shared: Arc<Shared<S>>) {
     // Bound to the loopback device, but a machine reaches its own outer addresses through it too.
     let Some(address) = stream.local_addr().ok().map(|local| local.ip()).filter(IpAddr::is_loopback) else {
         return;
@@ -225,7 +271,7 @@ async fn talk(stream: TcpStream, shared: Arc<Shared>) {
                 let wish = Wish {
                     head_only: head.head_only,
                     keep_alive: head.keep_alive,
-                    gzip: head.accepts_gzip && shared.world.config().gzip,
+                    gzip: head.accepts_gzip && shared.site.compresses(),
                 };
                 let entry = shared.prepare(&head, start_us, address, &mut answer);
                 bytes::Buf::advance(&mut outlet.input, taken);
@@ -249,7 +295,7 @@ async fn talk(stream: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-impl Shared {
+impl<S: Site> Shared<S> {
     /// Makes the answer to a request, and its log entry as far as it is known.
     fn prepare(&self, head: &Head<'_>, start_us: u64, address: IpAddr, answer: &mut Answer) -> Option<Entry> {
         let name = head.host.rsplit_once(':').map_or(head.host, |(name, _)| name);
@@ -263,7 +309,7 @@ impl Shared {
             if_none_match: head.if_none_match,
             if_modified_since: head.if_modified_since,
         };
-        self.world.answer(&ask, self.world.clock(self.started.elapsed()), answer);
+        self.site.answer(&ask, self.started.elapsed(), answer);
         self.log.is_on().then(|| Entry {
             start_us,
             end_us: start_us,
@@ -282,20 +328,15 @@ impl Shared {
 
     /// The pages about this Web, for those who ask for an address instead of a name.
     fn own_page(&self, path: &str) -> Answer {
-        let world = &self.world;
         let (status, content_type, body) = match path {
             "/counters" => (200, "application/json", serde_json::to_vec(&self.counters.read()).unwrap_or_default()),
             "/" => (
                 200,
                 "text/plain; charset=utf-8",
                 format!(
-                    "A synthetic Web of {} hosts and {} pages, seed {}.\n\nIt starts at http://{}/, asked for by \
-                     that name at any address of 127.0.0.0/8 and this port, or through this port as an HTTP proxy.\n\
-                     What was served so far: /counters\n",
-                    world.hosts(),
-                    world.pages(),
-                    world.config().seed,
-                    world.host_name(0)
+                    "{}, asked for by that name at any address of 127.0.0.0/8 and this port, or through this port as \
+                     an HTTP proxy.\nWhat was served so far: /counters\n",
+                    self.site.about()
                 )
                 .into_bytes(),
             ),

@@ -40,7 +40,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "Examples:
   farol up https://docs.example.org     crawl a site and search it at http://127.0.0.1:8080
-  farol demo                            the same with a made-up Web on this machine
+  farol demo                            the same with a small library on this machine
   farol search \"install guide\"          search from the terminal
   farol up                              go on where the last run stopped
 
@@ -54,7 +54,7 @@ pub enum Command {
     /// Crawl, index and serve, all in one process
     #[command(after_help = "Run it again without seeds to go on where it stopped. Ctrl-C stops cleanly.")]
     Up(Crawling),
-    /// Serve a made-up Web on loopback and run `up` on it
+    /// Serve a small library on loopback and run `up` on it, in a folder of its own
     Demo(demo::Demo),
     /// Crawl only: pages go to disk and are indexed by a later `up` or `serve`
     Crawl(run::CrawlOnly),

@@ -116,12 +116,31 @@ fn private_addresses_are_refused_unless_allowed() {
 }
 
 #[test]
-fn the_demo_serves_a_searchable_web() {
+fn the_demo_answers_the_questions_that_it_suggests_and_leaves_other_folders_alone() {
     let data = Data::new();
-    let arguments = ["--hosts", "3", "--pages", "30"].map(String::from);
-    let mut farol = Farol::start(&data, "demo", &arguments);
-    farol.wait_for("pages to find", |status| status["index"]["documents"].as_u64() >= Some(10));
-    let found = farol.json("/api/v1/search?q=site:web.test");
-    assert!(found["total"].as_u64() >= Some(10), "{found:#}");
+    let mut farol = Farol::start(&data, "demo", &[]);
+    farol.wait_for("the library", |status| status["index"]["documents"].as_u64() >= Some(250));
+    let mut first = |question: &str| {
+        let found = farol.json(&format!("/api/v1/search?q={}", question.replace(' ', "+")));
+        (found["hits"][0]["url"].to_string(), found["hits"][0]["language"].to_string())
+    };
+    let mut check = |question: &str, host: &str, language: &str| {
+        let (url, of) = first(question);
+        assert!(url.contains(host) && of.contains(language), "{question}: {url} in {of}");
+    };
+    check("olhos de ressaca", "dom-casmurro.library.test/32", "pt");
+    check("combate de Trafalgar", "trafalgar.library.test/", "es");
+    check("mad tea party", "alice.library.test/7", "en");
+    check("a time to be born and a time to die", "king-james.library.test/38", "en");
     farol.interrupt();
+
+    let own = Data::new();
+    let web = Web::start(WebConfig { hosts: 1, pages: 3, ..WebConfig::tame() });
+    let mut crawl: Vec<String> = vec!["crawl".into(), web.seed(), "--delay".into(), "0".into()];
+    crawl.extend(web.flags());
+    own.run_well(&crawl.iter().map(String::as_str).collect::<Vec<_>>());
+    let refusal = own.run(&["demo"]);
+    let said = String::from_utf8_lossy(&refusal.stderr).into_owned();
+    assert_eq!(refusal.status.code(), Some(1));
+    assert!(said.contains("holds pages of your own") && said.contains("--data"), "{said}");
 }
