@@ -368,7 +368,9 @@ fn check_index(folder: &Folder, end: PagePosition) -> Result<String> {
 }
 
 fn open_tables(folder: &Folder) -> Result<LocalTables> {
-    ensure!(folder.tables().exists() || !folder.pages().exists(), "tables.redb is missing");
+    // A file without a byte would be taken for a new one, and the seeds that were in it for none.
+    let is_there = std::fs::metadata(folder.tables()).is_ok_and(|file| file.len() > 0);
+    ensure!(is_there || !folder.pages().exists(), "tables.redb is missing or empty");
     unbroken("tables.redb", || LocalTables::open(&folder.tables()))
 }
 

@@ -178,6 +178,21 @@ fn whatever_file_is_harmed_check_tells_the_truth_and_repair_mends_it() {
     }
 }
 
+#[test]
+fn tables_without_a_byte_are_told_as_lost() {
+    let crawled = Crawled::new();
+    let tables = Path::new("tables.redb");
+    let data = Data::new();
+    copy(&crawled.whole.path(), &data.path());
+    Harm::Cut(0.0).to(&data.path().join(tables));
+    let output = data.run(&["check"]);
+    assert!(
+        !output.status.success() && said(&output).contains("tables.redb is missing or empty"),
+        "{output:?}"
+    );
+    crawled.harm(tables, Harm::Cut(0.0));
+}
+
 /// As above at random, two hundred times: some ten minutes.
 #[test]
 #[ignore = "takes minutes; its result is in docs/results/safety.md"]
