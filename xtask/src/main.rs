@@ -8,6 +8,7 @@ mod install;
 mod json;
 mod run;
 mod tidy;
+mod trial;
 mod unreached;
 
 use std::process::ExitCode;
@@ -22,7 +23,8 @@ const USAGE: &str = "cargo xtask COMMAND
   install     only install what the tests need
   fuzz        run the fuzz targets, all or one (--help for its options)
   unreached   list functions of product crates that the binary does not contain
-  debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)";
+  debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)
+  trial       ask written questions about other documentation (--help for its options)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         ["fuzz", ref rest @ ..] => fuzz::run(rest),
         ["unreached"] => unreached::list(),
         ["debian-docs", ref rest @ ..] => debian_docs::prove(rest),
+        ["trial", ref rest @ ..] => trial::run(rest),
         _ => Err(USAGE.to_string()),
     };
     match result {

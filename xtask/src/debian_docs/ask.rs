@@ -31,8 +31,20 @@ pub fn ask_all(address: SocketAddr) -> Result<Vec<Answer>, String> {
 }
 
 fn ask(address: SocketAddr, query: &'static Query) -> Result<Answer, String> {
-    let words = http::escaped(query.words);
-    let path = format!("/api/v1/search?q={words}&count={COUNT}&hl={}", query.language);
+    let (results, milliseconds) = search(address, query.words, query.language, COUNT)?;
+    let sensible = results.iter().position(|hit| query.is_answered_by(&hit.title, &hit.url));
+    Ok(Answer { query, rank: sensible.map(|place| place + 1), results, milliseconds })
+}
+
+/// What the search page in `language` finds, the best first, and how many milliseconds it took.
+pub fn search(
+    address: SocketAddr,
+    words: &str,
+    language: &str,
+    count: usize,
+) -> Result<(Vec<Hit>, f64), String> {
+    let words = http::escaped(words);
+    let path = format!("/api/v1/search?q={words}&count={count}&hl={language}");
     let json = http::get(address, &path, "")?;
     let field = |hit: &Json, name: &str| hit.get(name).text().to_string();
     let hits = json.get("hits").list().iter().map(|hit| Hit {
@@ -40,12 +52,5 @@ fn ask(address: SocketAddr, query: &'static Query) -> Result<Answer, String> {
         url: field(hit, "url"),
         language: field(hit, "language"),
     });
-    let results: Vec<Hit> = hits.collect();
-    let sensible = results.iter().position(|hit| query.is_answered_by(&hit.title, &hit.url));
-    Ok(Answer {
-        query,
-        rank: sensible.map(|place| place + 1),
-        results,
-        milliseconds: json.get("took_ms").number(),
-    })
+    Ok((hits.collect(), json.get("took_ms").number()))
 }

@@ -1,8 +1,8 @@
 //! Runs the real binary on the served packages until it has nothing left to do.
 
 use super::nginx::Server;
-use super::packages::SITES;
-use super::{Options, http, machine};
+use super::packages::Site;
+use super::{http, machine};
 use crate::json::Json;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// After the last page: the index takes in the rest and link ranks are computed anew, at most once a minute.
 const SETTLE: Duration = Duration::from_secs(75);
+
+/// A crawl that is idle for so long is over.
+const REST: Duration = Duration::from_secs(3);
 
 /// A crawl that is over, with the process still there to answer questions.
 pub struct Running {
@@ -40,29 +43,30 @@ pub struct Crawled {
     pub cpu_seconds: f64,
 }
 
-pub fn crawl(options: &Options, server: &Server) -> Result<Running, String> {
-    let data = options.dir.join("data");
+/// Crawls the sites anew, into `dir/data`, and waits until nothing is left to fetch.
+pub fn crawl(farol: &Path, dir: &Path, sites: &[Site], server: &Server) -> Result<Running, String> {
+    let data = dir.join("data");
     if data.exists() {
         std::fs::remove_dir_all(&data)
             .map_err(|error| format!("cannot empty {}: {error}", data.display()))?;
     }
-    let log = std::fs::File::create(options.dir.join("farol.log"));
+    let log = std::fs::File::create(dir.join("farol.log"));
     let log = log.map_err(|error| format!("cannot write farol.log: {error}"))?;
-    let mut command = Command::new(&options.farol);
+    let mut command = Command::new(farol);
     command.arg("up").arg("--data").arg(&data).args(["--listen", "127.0.0.1:0", "--allow-private"]);
     command.args(["--delay", &format!("{DELAY_MS}ms")]);
-    for site in SITES {
+    for site in sites {
         command.args(["--resolve", &format!("{}={}:{}", site.host(), site.address(), server.crawl_port)]);
     }
     let errors = log.try_clone().map_err(|error| format!("cannot write farol.log: {error}"))?;
     let begun = Instant::now();
     let child = command
-        .args(SITES.iter().map(|site| site.seed()))
+        .args(sites.iter().map(|site| site.seed()))
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(errors)
         .spawn()
-        .map_err(|error| format!("cannot run {}: {error}", options.farol.display()))?;
+        .map_err(|error| format!("cannot run {}: {error}", farol.display()))?;
     let mut running =
         Running { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), seconds: 0.0, key: String::new() };
     running.address = running.wait_until_listening(&data)?;
@@ -88,13 +92,18 @@ impl Running {
 
     fn wait_until_idle(&mut self, begun: Instant) -> Result<(), String> {
         let (mut last, mut progress, mut said) = (0.0, Instant::now(), Instant::now());
+        let mut idle_since: Option<Instant> = None;
         loop {
             self.check_alive()?;
             // A busy engine may answer late; only silence for long is a failure.
             if let Ok(status) = self.status() {
                 let fetched = status.get("crawl.pages_fetched").number();
-                if status.get("state").text() == "idle" && status.get("crawl.queue").number() == 0.0 {
-                    self.seconds = begun.elapsed().as_secs_f64();
+                let is_idle =
+                    status.get("state").text() == "idle" && status.get("crawl.queue").number() == 0.0;
+                idle_since = idle_since.filter(|_| is_idle).or_else(|| is_idle.then(Instant::now));
+                // Before the first page it is idle as well, and between two for a moment.
+                if fetched > 0.0 && idle_since.is_some_and(|since| since.elapsed() > REST) {
+                    self.seconds = (begun.elapsed() - REST).as_secs_f64();
                     return Ok(());
                 }
                 if fetched > last {

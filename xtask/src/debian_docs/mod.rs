@@ -9,16 +9,16 @@
 //! Promise: a page that is missing, or one request that breaks a rule, makes the command fail.
 //! Needs Debian 12 (for the packages), nginx and Python 3; speaks to loopback only, once the packages are there.
 
-mod ask;
-mod crawl;
+pub mod ask;
+pub mod crawl;
 mod http;
 mod judge;
-mod log;
-mod machine;
-mod nginx;
-mod packages;
+pub mod log;
+pub mod machine;
+pub mod nginx;
+pub mod packages;
 mod queries;
-mod report;
+pub mod report;
 mod walk;
 
 use std::path::PathBuf;
@@ -89,14 +89,14 @@ pub fn prove(arguments: &[&str]) -> Result<(), String> {
         .map_err(|error| format!("cannot read {}: {error}", options.dir.display()))?;
 
     run::announce("packages");
-    packages::unpack_all(&options.dir)?;
+    packages::unpack_all(&options.dir, packages::SITES)?;
     run::announce("nginx");
-    let server = nginx::Server::start(&options.dir)?;
+    let server = nginx::Server::start(&options.dir, packages::SITES)?;
     run::announce("link walk");
     let walk = walk::walk(&options.dir, &server, options.reuse_walk)?;
     println!("{} pages by links", walk.pages.len());
     run::announce("crawl");
-    let mut crawl = crawl::crawl(&options, &server)?;
+    let mut crawl = crawl::crawl(&options.farol, &options.dir, packages::SITES, &server)?;
     println!("idle after {:.0} s", crawl.seconds);
     run::announce("questions");
     crawl.settle()?;

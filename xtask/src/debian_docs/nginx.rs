@@ -3,7 +3,7 @@
 //! Farol asks on one port and the walker on the other, so that each has a log of its own. The log holds the
 //! time at which an answer was *finished* and how long it took, both in milliseconds.
 
-use super::packages::SITES;
+use super::packages::Site;
 use crate::run;
 use std::fmt::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -22,11 +22,11 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(dir: &Path) -> Result<Server, String> {
+    pub fn start(dir: &Path, sites: &[Site]) -> Result<Server, String> {
         if !run::exists("nginx") {
             return Err("nginx is missing; `cargo xtask install` brings it".to_string());
         }
-        let (crawl_port, walk_port) = two_free_ports()?;
+        let (crawl_port, walk_port) = two_free_ports(sites)?;
         for folder in ["nginx", "robots"] {
             std::fs::create_dir_all(dir.join(folder))
                 .map_err(|error| format!("cannot make {folder}: {error}"))?;
@@ -34,13 +34,13 @@ impl Server {
         for name in ["crawl.log", "walk.log", "error.log"] {
             let _ = std::fs::remove_file(dir.join("nginx").join(name));
         }
-        for site in SITES.iter().filter(|site| !site.robots.text.is_empty()) {
+        for site in sites.iter().filter(|site| !site.robots.text.is_empty()) {
             let file = dir.join("robots").join(site.label);
             std::fs::write(&file, site.robots.text)
                 .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         }
         let file = dir.join("nginx/nginx.conf");
-        std::fs::write(&file, config(dir, crawl_port, walk_port))
+        std::fs::write(&file, config(dir, sites, crawl_port, walk_port))
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         let path = std::env::var("PATH").unwrap_or_default();
         let child = Command::new("nginx")
@@ -52,7 +52,7 @@ impl Server {
             .spawn()
             .map_err(|error| format!("cannot run nginx: {error}"))?;
         let mut server = Server { dir: dir.to_path_buf(), child, crawl_port, walk_port };
-        server.wait()?;
+        server.wait(&sites[0])?;
         Ok(server)
     }
 
@@ -61,9 +61,9 @@ impl Server {
         self.dir.join("nginx/crawl.log")
     }
 
-    fn wait(&mut self) -> Result<(), String> {
+    fn wait(&mut self, site: &Site) -> Result<(), String> {
         let begun = Instant::now();
-        let address = format!("{}:{}", SITES[0].address(), self.walk_port);
+        let address = format!("{}:{}", site.address(), self.walk_port);
         while TcpStream::connect(&address).is_err() {
             let ended = self.child.try_wait().ok().flatten().is_some();
             if ended || begun.elapsed() > Duration::from_secs(20) {
@@ -84,9 +84,10 @@ impl Drop for Server {
 }
 
 /// Asked for both at once, so that they differ.
-fn two_free_ports() -> Result<(u16, u16), String> {
+fn two_free_ports(sites: &[Site]) -> Result<(u16, u16), String> {
+    let address = sites[0].address();
     let listen = || {
-        TcpListener::bind((SITES[0].address().as_str(), 0)).and_then(|socket| {
+        TcpListener::bind((address.as_str(), 0)).and_then(|socket| {
             let port = socket.local_addr()?.port();
             Ok((socket, port))
         })
@@ -95,10 +96,10 @@ fn two_free_ports() -> Result<(u16, u16), String> {
         let (first, second) = (listen()?, listen()?);
         Ok((first.1, second.1))
     };
-    pair().map_err(|error| format!("cannot listen on {}: {error}", SITES[0].address()))
+    pair().map_err(|error| format!("cannot listen on {address}: {error}"))
 }
 
-fn config(dir: &Path, crawl_port: u16, walk_port: u16) -> String {
+fn config(dir: &Path, sites: &[Site], crawl_port: u16, walk_port: u16) -> String {
     let dir = dir.display();
     let mut text = format!(
         r#"daemon off;
@@ -138,7 +139,7 @@ http {{
     access_log {dir}/nginx/walk.log fields if=$by_walker;
 "#
     );
-    for site in SITES {
+    for site in sites {
         let address = site.address();
         let _ = write!(
             text,

@@ -19,6 +19,8 @@ pub struct Site {
     pub front: &'static str,
     /// File shown for a folder.
     pub index: &'static str,
+    /// The program that made its pages; empty where it does not matter.
+    pub generator: &'static str,
     /// Folder from which on nginx lists files, where the package has no page of plain links.
     pub listing: Option<&'static str>,
     pub robots: Robots,
@@ -34,7 +36,7 @@ pub struct Robots {
     pub delay_ms: u64,
 }
 
-const FREE: Robots = Robots { text: "", refused: &[], delay_ms: 0 };
+pub const FREE: Robots = Robots { text: "", refused: &[], delay_ms: 0 };
 
 const APACHE_ROBOTS: Robots = Robots { text: "User-agent: *\nDisallow: /ko/\n", refused: &["/ko/"], ..FREE };
 
@@ -57,8 +59,9 @@ const GIT_ROBOTS: Robots = Robots {
     ..FREE
 };
 
-const fn plain(package: &'static str, label: &'static str, address: u8, root: &'static str) -> Site {
-    Site { package, label, address, root, front: "/", index: "index.html", listing: None, robots: FREE }
+pub const fn plain(package: &'static str, label: &'static str, address: u8, root: &'static str) -> Site {
+    let (front, index) = ("/", "index.html");
+    Site { package, label, address, root, front, index, generator: "", listing: None, robots: FREE }
 }
 
 /// LibreOffice's contents are made by JavaScript: plain links come from nginx's listing of the text folder.
@@ -113,14 +116,14 @@ impl Site {
 }
 
 /// Brings every package to `dir/x/PACKAGE`; what is there already stays.
-pub fn unpack_all(dir: &Path) -> Result<(), String> {
+pub fn unpack_all(dir: &Path, sites: &[Site]) -> Result<(), String> {
     let debs = dir.join("debs");
     for folder in [&debs, &dir.join("x")] {
         std::fs::create_dir_all(folder)
             .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     }
     let mut lists_are_new = false;
-    for site in SITES {
+    for site in sites {
         let goal = unpacked(dir, site.package);
         if !goal.is_dir() {
             let deb = match deb(&debs, site.package) {

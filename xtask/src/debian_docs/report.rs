@@ -179,12 +179,13 @@ fn questions(text: &mut String, answers: &[Answer]) {
     }
 }
 
-fn result(hit: &Hit) -> String {
+/// A result in one line.
+pub fn result(hit: &Hit) -> String {
     format!("{} ({}, {})", cell(&hit.title), cell(hit.url.trim_start_matches("http://")), cell(&hit.language))
 }
 
 /// A text that cannot break a table.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
 }
 

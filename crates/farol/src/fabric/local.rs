@@ -12,6 +12,10 @@ use std::time::Duration;
 /// Changes that wait for the indexer at most: 256 documents × some 30 KiB of text = 8 MiB.
 const QUEUE_CHANGES_MAX: usize = 256;
 
+/// Memory for parts of the tables' file, in place of redb's 1 GiB: robots.txt files of strangers are in it, up to
+/// 500 KiB each, and what is read often are rows of some hundred bytes.
+const TABLES_MEMORY_MAX: usize = 32 << 20;
+
 /// A queue that lives as long as the process: the archive is what survives.
 pub struct LocalQueue {
     sender: SyncSender<Change>,
@@ -84,7 +88,7 @@ impl LocalTables {
 }
 
 fn open_file(path: &Path) -> Result<Database> {
-    Database::create(path).map_err(cause).with_context(|| {
+    Database::builder().set_cache_size(TABLES_MEMORY_MAX).create(path).map_err(cause).with_context(|| {
         format!("cannot open {}; run `farol check --repair` if it is damaged", path.display())
     })
 }
@@ -168,6 +172,29 @@ mod tests {
     fn the_tables_keep_what_tables_promise() {
         let dir = tempfile::tempdir().unwrap();
         tables::check_contract(|| Arc::new(LocalTables::open(&dir.path().join("tables.redb")).unwrap()));
+    }
+
+    #[test]
+    fn tables_far_larger_than_their_memory_are_written_and_read_within_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let tables = LocalTables::open(&dir.path().join("tables.redb")).unwrap();
+        let body = vec![b'a'; 500 << 10];
+        let keys: Vec<String> = (0..300).map(|i| format!("http://h{i}/")).collect();
+        let before = crate::process::memory_bytes();
+        for keys in keys.chunks(30) {
+            let entries: Vec<_> = keys.iter().map(|key| (Table::Robots, key.as_str(), &body[..])).collect();
+            tables.put(&entries).unwrap();
+        }
+        for key in &keys {
+            assert_eq!(tables.get(Table::Robots, key).unwrap().map(|body| body.len()), Some(body.len()));
+        }
+        let grown = crate::process::memory_bytes().saturating_sub(before) as usize;
+        assert!(
+            grown < 3 * TABLES_MEMORY_MAX,
+            "{} MiB for {} MiB",
+            grown >> 20,
+            (body.len() * keys.len()) >> 20
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ const POSITIONS_MAX: usize = 512;
 /// Words of a question that are measured.
 const WORDS_MAX: usize = 16;
 
-/// How much proximity weighs beside BM25. Measured with `examples/evaluate.rs`: 0 loses on CRAN and MED, 1 on NPL.
+/// How much proximity weighs beside BM25. Measured with `examples/evaluate`: 0 loses on CRAN and MED, 1 on NPL.
 const WEIGHT: f32 = 0.3;
 
 /// Measures proximity on the pages of one segment, asked for in growing order.

@@ -96,6 +96,15 @@ struct LoopState {
 }
 
 impl Core {
+    /// Reads what earlier runs have learnt. The URL store merges it first, and waits for room to do so.
+    pub fn recall(&mut self) -> Result<()> {
+        let tell = |message: &str| {
+            set_full(&self.snapshot, message);
+            !self.stopping.load(Ordering::SeqCst)
+        };
+        until_room("what is known of pages", tell, || self.followers.recall(SystemClock.now()))
+    }
+
     /// Crawls until told to stop, or until done where that was asked for.
     pub fn run(&mut self) -> Result<()> {
         let long_ago = Instant::now().checked_sub(Duration::from_secs(3600)).unwrap_or_else(Instant::now);

@@ -52,7 +52,11 @@ impl Crawler {
         ends_when_done: bool,
     ) -> Result<Crawler> {
         let Opened { archive, mut followers, interpreter, .. } = opened;
-        followers.recall(SystemClock.now())?;
+        let is_recalled = match followers.recall(SystemClock.now()) {
+            // The crawler's thread waits for room and tries again, while people are answered.
+            Err(error) if is_full(&error) => false,
+            recalled => recalled.map(|()| true)?,
+        };
         for seed in seeds {
             followers.add_seed(seed)?;
         }
@@ -108,7 +112,8 @@ impl Crawler {
         let (shown, asked_to_stop) = (snapshot.clone(), stopping.clone());
         let thread = std::thread::Builder::new().name("crawler".to_string()).spawn(move || {
             crate::process::be_nice();
-            let result = match core.run() {
+            let recalled = if is_recalled { Ok(()) } else { core.recall() };
+            let result = match recalled.and_then(|()| core.run()) {
                 Err(error) if is_full(&error) && asked_to_stop.load(Ordering::SeqCst) => {
                     tracing::warn!(
                         "stopped on a full disk: what was not written is fetched again ({error:#})"
@@ -239,5 +244,48 @@ fn limits(config: &Config) -> Limits {
         in_flight_max: visits_max(config),
         delay_min: config.crawl.delay_min.get(),
         ..Limits::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::Fabric;
+    use farol_base::disk::{Faulty, Mem};
+    use farol_store::urls::{Found, UrlStore, Veuni, VeuniOptions};
+    use std::time::Instant;
+
+    #[track_caller]
+    fn wait_until(crawler: &Crawler, is_so: impl Fn(&CrawlSnapshot) -> bool) {
+        let begun = Instant::now();
+        while !is_so(&crawler.snapshot()) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", crawler.snapshot().state);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    #[test]
+    fn a_crawl_that_begins_on_a_full_disk_waits_for_room_and_can_be_stopped() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+        let fabric = Fabric::local(&folder.tables()).unwrap();
+        for is_room_made in [true, false] {
+            let mut opened =
+                crate::archive::open(&folder, &Config::default(), fabric.clone(), false).unwrap();
+            let disk = Arc::new(Faulty::new(Arc::new(Mem::new())));
+            let (mut urls, _) = Veuni::open(disk.clone(), VeuniOptions::default()).unwrap();
+            let url = CanonicalUrl::parse("http://a.test/").unwrap();
+            urls.found(&[Found { url, depth: 0, hint: None }]).unwrap();
+            opened.followers.urls = Box::new(urls);
+            disk.fill_up(0);
+            let config = Arc::new(Config::default());
+            let crawler = Crawler::start(opened, &folder, config, &[], false).unwrap();
+            wait_until(&crawler, |snapshot| snapshot.state == EngineState::DiskFull);
+            if is_room_made {
+                disk.make_room();
+                wait_until(&crawler, |snapshot| snapshot.state != EngineState::DiskFull);
+            }
+            crawler.stop().unwrap();
+        }
     }
 }
