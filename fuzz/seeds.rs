@@ -178,6 +178,7 @@ fn document() -> Document {
         headings: "H".to_string(),
         body: "text".to_string(),
         description: "d".to_string(),
+        rest: "re".to_string(),
         anchors: "an".to_string(),
         language: Language::parse("pt"),
         file_type: "html".to_string(),

@@ -77,6 +77,8 @@ pub struct Document {
     pub headings: String,
     /// Main text, boilerplate removed, paragraphs separated by `\n`.
     pub body: String,
+    /// What else a reader of the page sees (navigation, lists of links), one block per line.
+    pub rest: String,
     /// The author's `meta description`; empty where there is none.
     pub description: String,
     /// Anchor texts of pages that link here, one per line; filled in by whoever knows the link graph.

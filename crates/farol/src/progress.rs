@@ -49,11 +49,11 @@ impl ProgressLine {
         let (first_at, first) = self.recent.front().copied().unwrap_or((now, snapshot.totals.pages));
         let rate = (snapshot.totals.pages - first) as f64 / (now - first_at).as_secs_f64().max(0.5);
         let mut parts = vec![
-            format!("{} pages", grouped(snapshot.totals.pages)),
+            counted(snapshot.totals.pages, "page"),
             format!("{rate:.1}/s"),
-            format!("{} hosts", grouped(snapshot.hosts_known)),
+            counted(snapshot.hosts_known, "host"),
             format!("{} queued", grouped(snapshot.queue)),
-            format!("{} errors", grouped(snapshot.totals.errors_sum())),
+            counted(snapshot.totals.errors_sum(), "error"),
             format!("{} on disk", size(snapshot.archive_bytes + snapshot.urls_bytes + snapshot.links_bytes)),
         ];
         parts.extend(running.documents().map(|documents| format!("{} searchable", grouped(documents))));
@@ -84,6 +84,15 @@ pub fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// `1 page`, `2 pages`: a number with the English word for what is counted.
+pub fn counted(number: u64, one: &str) -> String {
+    let several = match one.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{one}s"),
+    };
+    format!("{} {}", grouped(number), if number == 1 { one } else { &several })
 }
 
 /// Seconds as people read them, in the unit that fits.
@@ -118,6 +127,10 @@ mod tests {
         assert_eq!(
             (size(1500), size(2_500_000), size(3_210_000_000)),
             ("2 kB".into(), "2.5 MB".into(), "3.21 GB".into())
+        );
+        assert_eq!(
+            [counted(0, "page"), counted(1, "page"), counted(1200, "entry"), counted(1, "entry")],
+            ["0 pages", "1 page", "1,200 entries", "1 entry"]
         );
         assert_eq!([0.25, 90.0, 11_400.0, 216_000.0].map(span), ["0.2 s", "1.5 min", "3.2 h", "2.5 d"]);
     }

@@ -32,6 +32,8 @@ pub struct Fake {
     pub freshness_unknown: bool,
     /// Results that were opened, in order.
     pub clicks: Mutex<Vec<CanonicalUrl>>,
+    /// There is one of everything that is counted.
+    pub few: bool,
     /// There is no cache of answers.
     pub no_cache: bool,
     /// Commands that were given, in order.
@@ -46,6 +48,13 @@ impl Fake {
 
     fn freshness(&self, pages: u64, fresh: f64, age_secs: u64) -> Option<Freshness> {
         (!self.freshness_unknown).then(|| Freshness { pages, fresh, age: Duration::from_secs(age_secs) })
+    }
+
+    /// Of every hundred questions two take 24 ms, the others 3 ms.
+    fn question_times(&self) -> Histogram {
+        let mut times = Histogram::default();
+        (0..100).for_each(|n| times.add(Duration::from_millis(if n < 2 { 24 } else { 3 })));
+        times
     }
 
     fn is_paused(&self) -> bool {
@@ -117,6 +126,7 @@ impl Engine for Fake {
     }
 
     fn status(&self) -> Status {
+        let some = |count: u64| if self.few { 1 } else { count };
         let named =
             |rows: &[(&str, u64)]| rows.iter().map(|(name, count)| (name.to_string(), *count)).collect();
         let language = |tag, count| Language::parse(tag).map(|language| (language, count));
@@ -132,7 +142,7 @@ impl Engine for Fake {
                 pages_per_second_mean: 57.9,
                 bytes_fetched: 4_120_887_345,
                 queue: 391_022,
-                urls_known: 1_204_331,
+                urls_known: some(1_204_331),
                 robots_bytes: 48_128,
                 shapes: 895,
                 texts: 170_400,
@@ -166,7 +176,7 @@ impl Engine for Fake {
             },
             index: IndexStatus {
                 generation: 2_113,
-                documents: 168_240,
+                documents: some(168_240),
                 pages_indexed: 170_919,
                 languages: [("pt", 88_120), ("es", 51_003), ("en", 27_411), ("fr", 1_201), ("ja", 505)]
                     .into_iter()
@@ -185,15 +195,16 @@ impl Engine for Fake {
                 per_second: 4.2,
                 p50: Duration::from_micros(3_100),
                 p99: Duration::from_micros(24_800),
+                times: self.question_times(),
             },
             memory_bytes: 311_427_072,
-            freshness: self.freshness(168_240, 0.8731, 11_400),
+            freshness: self.freshness(some(168_240), 0.8731, 11_400),
             cache: (!self.no_cache).then(|| CacheStatus {
                 hits: 12_031,
                 misses: 8_741,
                 expired: 902,
                 shared: 209,
-                answers: 5_120,
+                answers: some(5_120),
                 bytes: 21_004_311,
                 bytes_max: 67_108_864,
                 evicted: 41,

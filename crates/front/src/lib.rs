@@ -16,6 +16,7 @@
 #![warn(missing_docs)]
 
 mod engine;
+mod histogram;
 mod settings;
 mod status;
 
@@ -41,6 +42,7 @@ mod shared;
 mod text;
 
 pub use engine::{Command, Engine, EngineError, StoredCopy};
+pub use histogram::Histogram;
 pub use server::{CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, serve};
 pub use settings::Settings;
 pub use status::{

@@ -2,10 +2,10 @@
 
 use crate::admin::access::Admin;
 use crate::failure::Failure;
-use crate::request_metrics::{BUCKETS, Counts};
+use crate::request_metrics::Counts;
 use crate::server::Connections;
 use crate::shared::Shared;
-use crate::{EngineState, Status};
+use crate::{EngineState, Histogram, Status};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -114,9 +114,8 @@ fn engine(page: &mut Page, status: &Status) {
     }
     page.counter("farol_queries_total", "Questions answered.", queries.total);
     page.gauge("farol_queries_per_second", "Questions answered per second, recently.", queries.per_second);
-    page.metric("farol_query_seconds", "gauge", "Time that recent questions took, by quantile.");
-    page.sample("farol_query_seconds", &[("quantile", "0.5")], queries.p50.as_secs_f64());
-    page.sample("farol_query_seconds", &[("quantile", "0.99")], queries.p99.as_secs_f64());
+    page.metric("farol_query_seconds", "histogram", "Time taken by questions.");
+    page.histogram("farol_query_seconds", &[], &queries.times);
 }
 
 fn requests(page: &mut Page, counts: &Counts) {
@@ -127,13 +126,7 @@ fn requests(page: &mut Page, counts: &Counts) {
     }
     page.metric("farol_http_request_seconds", "histogram", "Time taken by requests, by route.");
     for (route, times) in &counts.times {
-        for (end, count) in BUCKETS.iter().zip(times.at_most) {
-            let labels = [("route", *route), ("le", &end.to_string())];
-            page.sample("farol_http_request_seconds_bucket", &labels, count);
-        }
-        page.sample("farol_http_request_seconds_bucket", &[("route", route), ("le", "+Inf")], times.count);
-        page.sample("farol_http_request_seconds_sum", &[("route", route)], times.sum.as_secs_f64());
-        page.sample("farol_http_request_seconds_count", &[("route", route)], times.count);
+        page.histogram("farol_http_request_seconds", &[("route", route)], times);
     }
 }
 
@@ -152,6 +145,15 @@ impl Page {
             let _ = write!(self.0, "{}{label}=\"{text}\"", if i == 0 { '{' } else { ',' });
         }
         let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], times: &Histogram) {
+        let ends = times.buckets().map(|(end, count)| (end.to_string(), count));
+        for (end, count) in ends.chain([("+Inf".to_string(), times.count())]) {
+            self.sample(&format!("{name}_bucket"), &[labels, &[("le", &end)]].concat(), count);
+        }
+        self.sample(&format!("{name}_sum"), labels, times.sum().as_secs_f64());
+        self.sample(&format!("{name}_count"), labels, times.count());
     }
 
     fn gauge(&mut self, name: &str, help: &str, value: impl Display) {

@@ -111,7 +111,7 @@ fn render_failure(
     } else if failure.kind == FailureKind::TokenNeeded && path.starts_with("/admin") {
         crate::admin::login::ask(shared, visitor, &failure)
     } else {
-        pages::failure::show(shared, visitor, &failure)
+        pages::failure::show(shared, visitor, uri, &failure)
     };
     if let Some(allow) = bare.headers().get(ALLOW) {
         response.headers_mut().insert(ALLOW, allow.clone());

@@ -1,12 +1,14 @@
 //! Parameters of a query string or of a form: names and values, however often and in whatever order.
 //!
-//! Reading never fails: what is missing reads as empty, and of a name given twice the first value counts.
+//! What is missing reads as empty, and of a name given twice the first value counts. A number that is none, or out of
+//! its range, is refused: a program that asks for 500 results must not take 100 for all there are.
 
 use crate::failure::{Failure, FailureKind};
 use axum::extract::{Form, FromRequest, FromRequestParts, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 
 /// Parameters read per request; the rest is ignored.
 const PARAMS_MAX: usize = 32;
@@ -20,9 +22,25 @@ impl Params {
         self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim())
     }
 
-    /// The value of a parameter as a number within bounds; `default` where it is none.
-    pub fn number(&self, name: &str, default: usize, least: usize, most: usize) -> usize {
-        self.text(name).parse().unwrap_or(default).clamp(least, most)
+    /// The value of a parameter as a whole number; `default` where it is not given.
+    ///
+    /// # Errors
+    /// Where it is no whole number of this range. A range up to [`usize::MAX`] has no upper end.
+    pub fn number(&self, name: &str, default: usize, range: RangeInclusive<usize>) -> Result<usize, Failure> {
+        let text = self.text(name);
+        if text.is_empty() {
+            return Ok(default);
+        }
+        let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
+        // Digits that do not fit are a number all the same, and a large one.
+        let number = is_whole.then(|| text.parse().unwrap_or(usize::MAX));
+        number.filter(|number| range.contains(number)).ok_or_else(|| {
+            let ends = match range.end() {
+                &usize::MAX => format!("{} or more", range.start()),
+                end => format!("{} to {end}", range.start()),
+            };
+            Failure::invalid(format!("{name}: {text:?} is not a whole number, {ends}"))
+        })
     }
 
     /// All parameters but one.
@@ -101,13 +119,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reading_never_fails() {
+    async fn reading_texts_never_fails() {
         let params = read("/?q=+a+b%20c+&q=second&page=7&bad=%ff%zz&&=&empty").await;
         assert_eq!(params.text("q"), "a b c");
         assert_eq!(params.text("missing"), "");
-        assert_eq!(params.number("page", 1, 1, 5), 5);
-        assert_eq!(params.number("q", 3, 1, 5), 3);
         assert_eq!(params.without("q").next(), Some(("page", "7")));
+    }
+
+    #[tokio::test]
+    async fn numbers_out_of_their_range_are_refused() {
+        let check = async |value: &str, range: RangeInclusive<usize>, want: Result<usize, &str>| {
+            let got = read(&format!("/?n={value}")).await.number("n", 3, range);
+            assert_eq!(got.map_err(|failure| failure.detail), want.map_err(String::from));
+        };
+        check("", 1..=5, Ok(3)).await;
+        check("5", 1..=5, Ok(5)).await;
+        check("6", 1..=5, Err("n: \"6\" is not a whole number, 1 to 5")).await;
+        check("0", 1..=usize::MAX, Err("n: \"0\" is not a whole number, 1 or more")).await;
+        check(
+            "99999999999999999999999",
+            1..=5,
+            Err("n: \"99999999999999999999999\" is not a whole number, 1 to 5"),
+        )
+        .await;
+        check("99999999999999999999999", 1..=usize::MAX, Ok(usize::MAX)).await;
+        for odd in ["-1", "1.5", "ten", "0x10", "%2B1"] {
+            assert!(read(&format!("/?n={odd}")).await.number("n", 3, 0..=100).is_err(), "{odd}");
+        }
     }
 
     proptest! {

@@ -3,14 +3,11 @@
 //! Limit: one row per route (and one for what matches none) and status code that we answer with:
 //! about 40 × 12 rows at most, whatever clients send.
 
+use crate::Histogram;
 use crate::routes::Route;
 use farol_base::sync::Mutex;
 use std::collections::BTreeMap;
-
 use std::time::Duration;
-
-/// Upper ends of the latency buckets, in seconds, as Prometheus wants them: cumulative, with `+Inf` implied.
-pub(crate) const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
 pub(crate) struct RequestMetrics {
     paths: Vec<&'static str>,
@@ -22,15 +19,7 @@ pub(crate) struct Counts {
     /// Requests by route and status code.
     pub requests: BTreeMap<(&'static str, u16), u64>,
     /// Times by route.
-    pub times: BTreeMap<&'static str, Times>,
-}
-
-#[derive(Clone, Default)]
-pub(crate) struct Times {
-    /// Requests that took at most as long as each of [`BUCKETS`].
-    pub at_most: [u64; BUCKETS.len()],
-    pub count: u64,
-    pub sum: Duration,
+    pub times: BTreeMap<&'static str, Histogram>,
 }
 
 impl RequestMetrics {
@@ -44,12 +33,7 @@ impl RequestMetrics {
         let route = self.paths.iter().find(|path| **path == route).copied().unwrap_or("unmatched");
         let mut counts = self.counts.lock();
         *counts.requests.entry((route, status)).or_default() += 1;
-        let times = counts.times.entry(route).or_default();
-        times.count += 1;
-        times.sum += took;
-        for (end, at_most) in BUCKETS.iter().zip(&mut times.at_most) {
-            *at_most += u64::from(took.as_secs_f64() <= *end);
-        }
+        counts.times.entry(route).or_default().add(took);
     }
 
     pub fn read(&self) -> Counts {
@@ -62,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_cumulative_and_strangers_share_a_row() {
+    fn strangers_share_a_row() {
         let request_metrics = RequestMetrics::new(vec![Route { method: "get", path: "/search" }]);
         request_metrics.count("/search", 200, Duration::from_millis(3));
         request_metrics.count("/search", 200, Duration::from_secs(9));
@@ -72,7 +56,6 @@ mod tests {
         let counts = request_metrics.read();
         let want = [(("/search", 200), 2), (("unmatched", 404), 100)];
         assert_eq!(counts.requests.into_iter().collect::<Vec<_>>(), want);
-        assert_eq!(counts.times["/search"].at_most, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
-        assert_eq!(counts.times["/search"].count, 2);
+        assert_eq!((counts.times["/search"].count(), counts.times["unmatched"].count()), (2, 100));
     }
 }

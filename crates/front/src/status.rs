@@ -2,6 +2,7 @@
 //!
 //! Nothing here is `Serialize`; what goes over the wire are the twins in `api`.
 
+use crate::Histogram;
 pub use farol_base::status::{EngineState, Freshness, RecentVisit};
 use farol_base::{CanonicalUrl, Host, Language, Timestamp};
 use std::net::IpAddr;
@@ -112,6 +113,8 @@ pub struct QueryStatus {
     pub p50: Duration,
     /// Time taken by 99 % of the recent questions at most.
     pub p99: Duration,
+    /// Times of all of them.
+    pub times: Histogram,
 }
 
 /// The cache of answers at this moment. Counts are since this process started.

@@ -95,6 +95,7 @@ fn document(url: CanonicalUrl, language: Option<Language>, title: String, body: 
         title,
         headings: String::new(),
         description: String::new(),
+        rest: String::new(),
         anchors: String::new(),
         language,
         file_type: "html".to_string(),

@@ -11,6 +11,7 @@ fn document(url: &str, title: &str, body: &str) -> Document {
         headings: String::new(),
         body: body.into(),
         description: String::new(),
+        rest: String::new(),
         anchors: String::new(),
         language: Some(Language::ENGLISH),
         file_type: "html".into(),

@@ -9,7 +9,7 @@ pub enum Error {
     /// The folder holds an index that this version does not read.
     #[error(
         "the index in {dir} has format {found}, this version reads {wanted}; \
-         move that folder away and build the index anew from the stored pages"
+         move that folder away, and `farol up` builds the index anew from the stored pages"
     )]
     Format {
         /// The folder.
@@ -55,6 +55,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the folder holds the index of an earlier version, which can be built anew from the stored pages.
+    pub fn is_earlier_format(&self) -> bool {
+        matches!(self, Error::Format { found, wanted, .. } if found.parse::<u32>().is_ok_and(|found| found < *wanted))
+    }
+
     /// Wraps what tantivy says, with what was being done.
     pub(crate) fn engine<E: Into<tantivy::TantivyError>>(doing: &'static str) -> impl FnOnce(E) -> Error {
         move |source| Error::Engine { doing, source: Box::new(source.into()) }

@@ -21,7 +21,7 @@
 //! # let page = Document {
 //! #     url: CanonicalUrl::parse("https://example.org/").unwrap(),
 //! #     title: "Lighthouses".into(), headings: String::new(), body: "They shine.".into(),
-//! #     description: String::new(), anchors: String::new(), language: Some(Language::ENGLISH),
+//! #     description: String::new(), anchors: String::new(), rest: String::new(), language: Some(Language::ENGLISH),
 //! #     file_type: "html".into(), fetched: Timestamp::EPOCH, dated: None,
 //! #     content_hash: ContentHash::default(), simhash: 0, position: PagePosition::default(),
 //! # };

@@ -63,6 +63,8 @@ pub(crate) enum ClauseKind {
 pub(crate) struct ClauseFields {
     pub forms: Field,
     pub stems: Option<Field>,
+    /// Where it may stand instead, for less: around the main text. Holds words and stems.
+    pub rest: Option<Field>,
     /// All texts of a page, so that frequency and length count.
     pub everywhere: bool,
 }
@@ -102,7 +104,12 @@ impl Plan {
             planner.add_wanted(term, &mut plan)?;
         }
         for term in query.unwanted.iter().take(CLAUSES_MAX) {
-            plan.unwanted.extend(planner.clause(term, true)?);
+            // A word of a menu, which stands on every page of a site, makes none of them unwanted.
+            let clause = planner.clause(term, true)?;
+            plan.unwanted.extend(clause.map(|mut clause| {
+                clause.fields.rest = None;
+                clause
+            }));
         }
         for clauses in [&mut plan.clauses, &mut plan.loose] {
             clauses.truncate(CLAUSES_MAX);
@@ -207,8 +214,9 @@ impl<'a> Planner<'a> {
                 let mut sum = 0.0;
                 for (_, form, _) in &tokens {
                     let here = self.pages(fields.forms, form)?;
-                    pages = pages.min(here);
-                    sum += idf(here, self.slots);
+                    let around = self.pages_around(fields, form)?;
+                    pages = pages.min(here.max(around));
+                    sum += idf(if here > 0 { here } else { around }, self.slots);
                 }
                 let parts = tokens.into_iter().map(|(at, form, _)| (at - base, form)).collect();
                 let kind = ClauseKind::Phrase { parts };
@@ -231,18 +239,22 @@ impl<'a> Planner<'a> {
             }
             let mut present = Vec::new();
             for stem in stems {
-                let pages = self.pages(field, &stem)?;
-                if pages > 0 {
-                    present.push((stem, pages));
+                let (pages, around) = (self.pages(field, &stem)?, self.pages_around(fields, &stem)?);
+                if pages > 0 || around > 0 {
+                    present.push((stem, pages, around));
                 }
             }
             // Each page has one language, so the pages of different stems are different pages.
-            let stemmed = present.iter().map(|(_, pages)| pages).sum::<u64>();
-            let pages = self.pages(fields.forms, &form)?.max(stemmed).min(self.slots);
-            let stems = present.into_iter().map(|(stem, _)| stem).collect();
+            let (stemmed, stemmed_around) =
+                present.iter().fold((0, 0), |sums, (_, pages, around)| (sums.0 + pages, sums.1 + around));
+            let main = self.pages(fields.forms, &form)?.max(stemmed).min(self.slots);
+            let around = self.pages_around(fields, &form)?.max(stemmed_around).min(self.slots);
+            let stems = present.into_iter().map(|(stem, ..)| stem).collect();
             let required = !self.spoken.iter().any(|language| stop::is_stop_word(*language, lowered));
             let kind = ClauseKind::Word { form, stems };
-            return Ok(Clause { kind, fields, idf: idf(pages, self.slots), count: 1.0, required, pages });
+            // How much a word tells is told by main texts: a menu has its words on every page of a site.
+            let idf = idf(if main > 0 { main } else { around }, self.slots);
+            return Ok(Clause { kind, fields, idf, count: 1.0, required, pages: main.max(around) });
         }
         let pages = self.pages(fields.forms, &form)?;
         let kind = ClauseKind::Word { form, stems };
@@ -254,16 +266,24 @@ impl<'a> Planner<'a> {
         self.view.searcher.doc_freq(&term).map_err(Error::engine("count the pages of a word"))
     }
 
+    /// Pages that have a word or stem around their main text.
+    fn pages_around(&self, fields: ClauseFields, text: &str) -> Result<u64, Error> {
+        fields.rest.map_or(Ok(0), |field| self.pages(field, text))
+    }
+
     fn fields(&self, field: query::Field) -> ClauseFields {
         let fields = self.fields;
         match field {
             query::Field::Any => {
-                ClauseFields { forms: fields.words, stems: Some(fields.stems), everywhere: true }
+                let (stems, rest) = (Some(fields.stems), Some(fields.rest));
+                ClauseFields { forms: fields.words, stems, rest, everywhere: true }
             }
             query::Field::Title => {
-                ClauseFields { forms: fields.title, stems: Some(fields.title), everywhere: false }
+                ClauseFields { forms: fields.title, stems: Some(fields.title), rest: None, everywhere: false }
             }
-            query::Field::Url => ClauseFields { forms: fields.url, stems: None, everywhere: false },
+            query::Field::Url => {
+                ClauseFields { forms: fields.url, stems: None, rest: None, everywhere: false }
+            }
         }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! | field | holds | for |
 //! |---|---|---|
-//! | `words` | all texts as folded words, weighted by repetition, with positions | matching, phrases, BM25F |
+//! | `words` | all texts but the rest as folded words, weighted by repetition, with positions | matching, phrases, BM25F |
 //! | `stems` | all texts as marked stems, same weights, no positions | matching across forms |
+//! | `rest` | words and stems of what stands around the main text, with positions | matching, phrases |
 //! | `title`, `url` | words and stems of the title; words of the URL | `intitle:`, `inurl:`, reranking |
 //! | `page` | the page's id | upsert, link rank |
 //! | `host`, `site`, `path` | the host; its name and parent domains; hashes of path prefixes | deleting a host, host collapsing, `site:` |
@@ -15,7 +16,8 @@
 //! Does not decide the weights; see [`crate::rank::fields`].
 
 use crate::limits::{
-    ANCHORS_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_BYTES_MAX, HEADINGS_BYTES_MAX, TITLE_BYTES_MAX, cut,
+    ANCHORS_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_BYTES_MAX, HEADINGS_BYTES_MAX, REST_BYTES_MAX,
+    TITLE_BYTES_MAX, cut,
 };
 use crate::rank::fields as weight;
 use crate::stored;
@@ -30,7 +32,7 @@ use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
 use tantivy::{TantivyDocument, Term};
 
 /// Number of this layout and of the analysis; a shard written with another one is refused.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// Bytes of a title that are kept for suggestions.
 const SHOWN_TITLE_BYTES_MAX: usize = 200;
@@ -43,6 +45,7 @@ pub(crate) const PATH_SEGMENTS_MAX: usize = 16;
 pub(crate) struct Fields {
     pub words: Field,
     pub stems: Field,
+    pub rest: Field,
     pub title: Field,
     pub url: Field,
     pub page: Field,
@@ -74,6 +77,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     let fields = Fields {
         words: builder.add_text_field("words", text("forms", IndexRecordOption::WithFreqsAndPositions, true)),
         stems: builder.add_text_field("stems", text("stems", IndexRecordOption::WithFreqs, false)),
+        rest: builder.add_text_field("rest", text("both", IndexRecordOption::WithFreqsAndPositions, false)),
         title: builder.add_text_field("title", text("both", IndexRecordOption::WithFreqsAndPositions, true)),
         url: builder.add_text_field("url", text("forms", IndexRecordOption::WithFreqsAndPositions, false)),
         page: builder.add_u64_field("page", number().set_indexed().set_fast()),
@@ -121,6 +125,10 @@ impl Fields {
                 out.add_text(self.words, tokenized.forms);
                 out.add_text(self.stems, tokenized.stems);
             }
+        }
+        let rest = cut(&document.rest, REST_BYTES_MAX);
+        if !rest.is_empty() {
+            out.add_text(self.rest, pretokenizer.read(language, 1, rest, true).both);
         }
         out.add_text(self.words, pretokenizer.read(None, weight::URL, &url, false).forms);
         out.add_text(self.title, pretokenizer.read(language, 1, title, true).both);

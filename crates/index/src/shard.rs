@@ -112,7 +112,8 @@ impl Shard {
     pub fn put(&mut self, document: &Document) -> Result<(), Error> {
         self.check()?;
         self.changed = true;
-        let bytes = document.body.len() + document.headings.len() + document.anchors.len() + 1024;
+        let texts = [&document.body, &document.rest, &document.headings, &document.anchors];
+        let bytes = texts.map(String::len).iter().sum::<usize>() + 1024;
         self.waiting_bytes += bytes;
         if self.waiting_bytes > self.waiting_bytes_max {
             // Preparing a commit waits until the threads have taken everything in, and commits nothing.

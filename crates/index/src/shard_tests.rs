@@ -106,11 +106,30 @@ fn other_formats_and_damage_are_told() {
     assert!(damaged.is_err(), "{damaged:?}");
     std::fs::write(dir.path().join("FORMAT"), "farol index 99\n").unwrap();
     for error in [Shard::open(dir.path(), options()).err(), Searcher::open(dir.path()).err()] {
-        assert!(matches!(error, Some(Error::Format { ref found, wanted: 1, .. }) if found == "99"));
+        assert!(matches!(error, Some(Error::Format { ref found, wanted: 2, .. }) if found == "99"));
     }
     std::fs::remove_file(dir.path().join("FORMAT")).unwrap();
     assert!(matches!(Shard::open(dir.path(), options()).err(), Some(Error::Format { .. })));
     assert!(matches!(Searcher::open(&dir.path().join("none")).err(), Some(Error::File { .. })));
+}
+
+#[test]
+fn what_stands_around_the_main_text_is_found_too_for_less() {
+    let menu = |url: &str, body: &str| Document {
+        rest: "Contents of the harbour guide\nTides and moorings".into(),
+        ..page(url, "Guide", body)
+    };
+    let shard = TestShard::new(&[
+        menu("http://a/1", "How to reach the pier"),
+        page("http://b/2", "Guide", "Tides and moorings of the harbour, with other words about it"),
+        menu("http://c/3", "Light and shade"),
+    ]);
+    assert_eq!((shard.paths("tides")[0].as_str(), shard.ask("tides").total), ("/2", 3));
+    assert_eq!(shard.ask("mooring").total, 3, "other forms of a word are found there as well");
+    assert_eq!(shard.ask("\"harbour guide\"").total, 2);
+    assert_eq!(shard.paths("pier tides")[0], "/1");
+    // A word of a menu makes no page unwanted.
+    assert_eq!(shard.ask("guide -tides").total, 2);
 }
 
 #[test]

@@ -100,11 +100,16 @@ impl Highlighter {
         if title_end < title.len() {
             push(&mut shown.title, DOTS, false);
         }
-        let body = cut(page.body, SEARCHED_BYTES_MAX);
-        let marks = self.marks(body, &mut analyser);
-        if !marks.is_empty() {
-            shown.snippet = self.passages(page.body, body.len(), &marks);
-        } else {
+        // Of the main text first; what stands around it where that has none of the words.
+        for text in [page.body, page.rest] {
+            let searched = cut(text, SEARCHED_BYTES_MAX);
+            let marks = self.marks(searched, &mut analyser);
+            if !marks.is_empty() {
+                shown.snippet = self.passages(text, searched.len(), &marks);
+                break;
+            }
+        }
+        if shown.snippet.is_empty() {
             let texts = [page.description, page.body, page.headings];
             if let Some(text) = texts.into_iter().find(|text| !text.trim().is_empty()) {
                 let start = text.len() - text.trim_start().len();
@@ -400,6 +405,16 @@ mod tests {
         let document = Document { description: "What it is.".into(), ..page("http://a/x", "", "Body text") };
         check(document, "u:x", "http://a/[x]", "What it is.");
         check(page("http://a/x", "T", "Body text"), "u:x", "T", "Body text");
+    }
+
+    #[test]
+    fn shows_what_stands_around_the_main_text_where_that_has_none_of_the_words() {
+        let document = Document {
+            rest: "Chapters\nThe harbour lights\nThe sea".into(),
+            ..page("http://a/", "Light", "A lighthouse.")
+        };
+        check(document.clone(), "harbour", "Light", "Chapters The [harbour] lights The sea");
+        check(document, "lighthouse", "Light", "A [lighthouse].");
     }
 
     proptest! {

@@ -1,29 +1,30 @@
 //! Stored fields: a document as the bytes that the index keeps of it.
 //!
 //! ```text
-//! u8       layout, 1
+//! u8       layout, 2
 //! u8 × 2   language code, zeros where unknown
 //! u64      fetched, milliseconds since 1970        u64  dated, the same, all ones where unknown
 //! u128     content hash                            u64  simhash
 //! u32 u64  position: file, offset
-//! then seven texts, each u32 length and UTF-8: url, title, description, file type, headings, anchors, body
+//! then eight texts, each u32 length and UTF-8: url, title, description, file type, headings, anchors, body, rest
 //! ```
 //! Numbers are little-endian. Tantivy adds compression (zstd) and a checksum per file.
 //!
 //! INVARIANT: `decode(encode(d))` is `d`, its texts cut at the limits of [`super::limits`].
 
 use super::limits::{
-    ANCHORS_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_BYTES_MAX, HEADINGS_BYTES_MAX, TITLE_BYTES_MAX, cut,
+    ANCHORS_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_BYTES_MAX, HEADINGS_BYTES_MAX, REST_BYTES_MAX,
+    TITLE_BYTES_MAX, cut,
 };
 use farol_base::codec::{DecodeError, Decoder};
 use farol_base::{CanonicalUrl, ContentHash, Document, Language, PagePosition, Timestamp};
 
-const LAYOUT: u8 = 1;
+const LAYOUT: u8 = 2;
 const FILE_TYPE_BYTES_MAX: usize = 64;
 
 /// Writes a document.
 pub(crate) fn encode(document: &Document) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128 + document.title.len() + document.body.len());
+    let mut out = Vec::with_capacity(128 + document.title.len() + document.body.len() + document.rest.len());
     out.push(LAYOUT);
     out.extend(document.language.as_ref().map_or([0, 0], code_bytes));
     out.extend(document.fetched.as_millis().to_le_bytes());
@@ -40,6 +41,7 @@ pub(crate) fn encode(document: &Document) -> Vec<u8> {
         cut(&document.headings, HEADINGS_BYTES_MAX),
         cut(&document.anchors, ANCHORS_BYTES_MAX),
         cut(&document.body, BODY_BYTES_MAX),
+        cut(&document.rest, REST_BYTES_MAX),
     ];
     for text in texts {
         out.extend((text.len() as u32).to_le_bytes());
@@ -64,6 +66,7 @@ pub(crate) struct StoredDocument<'a> {
     pub headings: &'a str,
     pub anchors: &'a str,
     pub body: &'a str,
+    pub rest: &'a str,
 }
 
 impl<'a> StoredDocument<'a> {
@@ -92,6 +95,7 @@ impl<'a> StoredDocument<'a> {
             headings: text(&mut rest)?,
             anchors: text(&mut rest)?,
             body: text(&mut rest)?,
+            rest: text(&mut rest)?,
         })
     }
 
@@ -107,6 +111,7 @@ impl<'a> StoredDocument<'a> {
             title: self.title.to_string(),
             headings: self.headings.to_string(),
             body: self.body.to_string(),
+            rest: self.rest.to_string(),
             description: self.description.to_string(),
             anchors: self.anchors.to_string(),
             language: self.language,

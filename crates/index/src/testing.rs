@@ -14,6 +14,7 @@ pub(crate) fn page(url: &str, title: &str, body: &str) -> Document {
         headings: String::new(),
         body: body.to_string(),
         description: String::new(),
+        rest: String::new(),
         anchors: String::new(),
         language: Some(Language::ENGLISH),
         file_type: "html".to_string(),

@@ -81,12 +81,13 @@ fn line(file: &str, parsed: &Parsed, links: bool) -> String {
     let language = parsed.language.map_or("null".to_string(), |language| json(language.code()));
     let dated = parsed.dated.map_or("null".to_string(), |dated| json(&dated.to_string()));
     let mut line = format!(
-        "{{\"file\":{},\"charset\":{},\"title\":{},\"headings\":{},\"text\":{},\"description\":{},\"language\":{language},\"dated\":{dated}",
+        "{{\"file\":{},\"charset\":{},\"title\":{},\"headings\":{},\"text\":{},\"rest\":{},\"description\":{},\"language\":{language},\"dated\":{dated}",
         json(file),
         json(parsed.charset),
         json(&parsed.title),
         json(&parsed.headings),
         json(&parsed.body),
+        json(&parsed.rest),
         json(&parsed.description),
     );
     if links {

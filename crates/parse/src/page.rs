@@ -49,6 +49,8 @@ pub struct Parsed {
     pub headings: String,
     /// Main text, boilerplate removed, paragraphs separated by `\n`.
     pub body: String,
+    /// What else a reader sees of an HTML page: navigation, lists of links, edges; one block per line.
+    pub rest: String,
     /// The author's summary: `meta description` or `og:description`.
     pub description: String,
     /// From the text where it is long enough to tell, else what the page claims.
@@ -147,6 +149,7 @@ pub(crate) fn page_of_kind(input: &PageInput<'_>, kind: Kind) -> Parsed {
         title: String::new(),
         headings: String::new(),
         body: String::new(),
+        rest: String::new(),
         description: String::new(),
         language: None,
         links: Vec::new(),
@@ -182,6 +185,7 @@ pub(crate) fn page_of_kind(input: &PageInput<'_>, kind: Kind) -> Parsed {
             parsed.links = read.links;
             parsed.headings = read.text.headings;
             parsed.body = read.text.body;
+            parsed.rest = read.text.rest;
             words = read.words;
             parsed.complaints.extend(read.complaints);
         }

@@ -101,7 +101,7 @@ impl fmt::Display for Complaint {
                 write!(f, "site:{value} names no host such as example.org, so it was read as a word")
             }
             Complaint::BadFileType(value) => {
-                write!(f, "filetype:{value} names no kind of file such as pdf, so it was read as a word")
+                write!(f, "filetype:{value} names no kind of file such as txt, so it was read as a word")
             }
             Complaint::EmptyFilter(name) => {
                 write!(f, "{name}: has no value, so it was read as a word; leave no space after the colon")

@@ -16,7 +16,7 @@
 //! | `inurl:ponte`, `inurl:"a/b"` | in the address |
 //! | `site:example.org`, `site:example.org/docs` | this host, its subdomains, pages below this path; several: any of them |
 //! | `lang:pt`, `lang:pt-BR`, `lang:portuguese` | pages in this language; several: any of them |
-//! | `filetype:pdf`, `ext:pdf` | files of this kind; several: any of them |
+//! | `filetype:txt`, `ext:txt` | files of this kind; several: any of them |
 //! | `after:2023`, `before:2024-05`, `before:2024-05-06` | dated from that day on, before that day; several: all of them |
 //! | `-site:`, `-intitle:`, `-lang:`, … | the opposite of each of these |
 //! | `https://example.org/a?b`, alone | that page and those below it |

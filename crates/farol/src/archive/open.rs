@@ -9,6 +9,7 @@ use crate::disk::is_full;
 use crate::fabric::Fabric;
 use crate::folder::Folder;
 use crate::handles::crawl::{CrawlSnapshot, Totals};
+use crate::progress::counted;
 use anyhow::{Context, Result};
 use farol_base::PagePosition;
 use farol_base::status::EngineState;
@@ -88,14 +89,16 @@ pub fn open(folder: &Folder, config: &Config, fabric: Fabric, indexing: bool) ->
             let count = replay::rebuild(&archive.reader(), &mut followers, &interpreter, rebuilt)?;
             let files: Vec<String> = damage.into_iter().map(|damage| damage.file).collect();
             notes.push(format!(
-                "{} of the URL store could not be read; read {count} pages of the archive to build it anew",
-                files.join(", ")
+                "{} of the URL store could not be read; read {} of the archive to build it anew",
+                files.join(", "),
+                counted(count, "page")
             ));
         }
         let read_again = replay::catch_up(&archive.reader(), archive.end(), &mut followers, &interpreter)?;
         if read_again > 0 {
             notes.push(format!(
-                "read {read_again} pages of the archive again that the last run had not finished with"
+                "read {} of the archive again that the last run had not finished with",
+                counted(read_again, "page")
             ));
         }
         followers.confirm(&archive)

@@ -16,7 +16,7 @@ use crate::disk::is_full;
 use crate::fabric::{LocalTables, Table, Tables};
 use crate::folder::Folder;
 use crate::operator::removed_in;
-use crate::progress::grouped;
+use crate::progress::counted;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use farol_base::{CanonicalUrl, Clock, Host, PagePosition, SystemClock};
 use farol_index::Searcher;
@@ -189,7 +189,7 @@ fn repair(folder: &Folder) -> Result<ExitCode> {
         for what in scanned.damaged.values() {
             say(format!("pages    noted: {what}"));
         }
-        say(format!("         {} known pages are fetched again by the next crawl", grouped(again)));
+        say(format!("         fetched again by the next crawl: {}", counted(again, "known page")));
     }
     if let Err(error) = check_index(folder, PagePosition::default()) {
         refuse_passing_trouble(&error)?;
@@ -252,13 +252,14 @@ impl Scanned {
     }
 
     fn tell(&self) -> Result<String> {
-        let (lost, records) = (&self.lost, grouped(self.records));
+        let (lost, visits) = (&self.lost, counted(self.records, "visit"));
         if let Some(first) = lost.first() {
             let more = if lost.len() > 1 { format!(" ({} files in all)", lost.len()) } else { String::new() };
-            bail!("{first}{more}; {records} visits are left");
+            bail!("{first}{more}; {visits} left");
         }
         if let Some(first) = self.damaged.values().next() {
-            bail!("damage in {} places among {records} whole pages; the first: {first}", self.damaged.len());
+            let places = counted(self.damaged.len() as u64, "place");
+            bail!("damage in {places} among {visits}; the first: {first}");
         }
         let cut = match self.cut_bytes {
             0 => String::new(),
@@ -266,9 +267,9 @@ impl Scanned {
         };
         let noted = match self.noted {
             0 => String::new(),
-            noted => format!("; {} records that were found damaged earlier are left out", grouped(noted)),
+            noted => format!("; {} found damaged earlier and left out", counted(noted, "record")),
         };
-        Ok(format!("{records} visits in {} files{cut}{noted}", self.files))
+        Ok(format!("{visits} in {}{cut}{noted}", counted(self.files as u64, "file")))
     }
 }
 
@@ -412,9 +413,9 @@ fn tell_urls(urls: &Veuni, state: UrlsState, unknown: Option<&str>, end: PagePos
     }
     let counts = urls.counts();
     Ok(format!(
-        "{} URLs of {} hosts{}",
-        grouped(counts.known),
-        grouped(counts.hosts),
+        "{} of {}{}",
+        counted(counts.known, "URL"),
+        counted(counts.hosts, "host"),
         behind(urls.watermark(), end)
     ))
 }
@@ -423,9 +424,9 @@ fn check_links(links: &Links, end: PagePosition) -> Result<String> {
     links.verify()?;
     let counts = links.counts();
     Ok(format!(
-        "{} links of {} pages{}",
-        grouped(counts.links),
-        grouped(counts.pages),
+        "{} of {}{}",
+        counted(counts.links, "link"),
+        counted(counts.pages, "page"),
         behind(links.watermark(), end)
     ))
 }
@@ -437,7 +438,7 @@ fn check_index(folder: &Folder, end: PagePosition) -> Result<String> {
     unbroken("the index", || {
         let searcher = Searcher::open(&folder.index())?;
         let documents = searcher.verify()?;
-        Ok(format!("{} pages{}", grouped(documents), behind(searcher.watermark()?, end)))
+        Ok(format!("{}{}", counted(documents, "page"), behind(searcher.watermark()?, end)))
     })
 }
 
@@ -455,7 +456,7 @@ fn check_tables(tables: &LocalTables, end: PagePosition) -> Result<String> {
         }
         let mark = tables.get(Table::Marks, "hosts")?;
         let mark = mark.map_or(PagePosition::default(), |bytes| read_position(&bytes));
-        Ok(format!("{} entries{}", grouped(entries), behind(mark, end)))
+        Ok(format!("{}{}", counted(entries, "entry"), behind(mark, end)))
     })
 }
 

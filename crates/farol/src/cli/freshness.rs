@@ -1,7 +1,7 @@
 //! `farol freshness`: how fresh the index is, and why a page is visited when it is.
 
 use super::{Place, ask};
-use crate::progress::{grouped, span};
+use crate::progress::{counted, span};
 use anyhow::{Result, bail};
 use farol_base::CanonicalUrl;
 use serde_json::Value;
@@ -53,9 +53,9 @@ pub fn run(args: &FreshnessArgs) -> Result<ExitCode> {
 fn whole(freshness: &Value) -> String {
     let float = |name: &str| freshness[name].as_f64().unwrap_or(0.0);
     format!(
-        "{:.1} % of {} pages are believed to be as they are on the Web; copies that are not are so since {} in the mean over all.\n",
+        "{:.1} % of {} are believed to be as they are on the Web; copies that are not are so since {} in the mean over all.\n",
         100.0 * float("fresh"),
-        grouped(freshness["pages"].as_u64().unwrap_or(0)),
+        counted(freshness["pages"].as_u64().unwrap_or(0), "page"),
         span(float("age_seconds"))
     )
 }

@@ -13,7 +13,7 @@ use crate::archive::{self, FollowerSet, Opened};
 use crate::engine::Roles;
 use crate::fabric::Fabric;
 use crate::folder::Folder;
-use crate::progress::grouped;
+use crate::progress::{counted, grouped};
 use anyhow::{Context, Result, bail};
 use farol_base::{Clock, SystemClock};
 use farol_store::pages::{Exchange, warc};
@@ -48,14 +48,14 @@ pub fn run(args: &Import) -> Result<ExitCode> {
     let shown = std::io::stderr().is_terminal();
     if shown {
         eprintln!(
-            "{} pages stored, {} not newer than what is known, {} other records passed over",
-            grouped(sums.pages),
+            "{} stored, {} not newer than what is known, {} passed over",
+            counted(sums.pages, "page"),
             grouped(sums.known),
-            grouped(sums.passed)
+            counted(sums.passed, "other record")
         );
     }
     if sums.complaints > 0 {
-        eprintln!("farol: {} damaged records were left out; -v names them", grouped(sums.complaints));
+        eprintln!("farol: left out {}; -v names them", counted(sums.complaints, "damaged record"));
     }
     if !args.no_index {
         let roles = Roles { crawl: false, index: true, serve: false, ends_when_done: true };
@@ -64,7 +64,7 @@ pub fn run(args: &Import) -> Result<ExitCode> {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         if shown {
-            eprintln!("{} pages can be found", grouped(running.documents().unwrap_or(0)));
+            eprintln!("{} can be found", counted(running.documents().unwrap_or(0), "page"));
         }
         running.stop()?;
     }

@@ -20,6 +20,7 @@ use crate::folder::Folder;
 use anyhow::{Result, bail};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use farol_base::CanonicalUrl;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -39,7 +40,12 @@ const EXAMPLES: &str = "Examples:
   farol up https://docs.example.org     crawl a site and search it at http://127.0.0.1:8080
   farol demo                            the same with a made-up Web on this machine
   farol search \"install guide\"          search from the terminal
-  farol up                              go on where the last run stopped";
+  farol up                              go on where the last run stopped
+
+Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 `search` found nothing.";
+
+/// Exit code of a search that found nothing; whoever asks in a script must not take a failure for that.
+const NOTHING_FOUND: u8 = 3;
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -176,7 +182,10 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Check(args) => check::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "farol", &mut std::io::stdout());
+            // Whole, then out: the generator does not survive a reader that goes away.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "farol", &mut script);
+            std::io::stdout().write_all(&script)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man => {
@@ -200,9 +209,9 @@ fn man(out: &mut dyn std::io::Write) -> Result<()> {
 }
 
 /// Whether a crawl has anywhere to start from.
-fn need_seeds(folder: &Folder, seeds: &[CanonicalUrl], command: &str) -> Result<()> {
+fn need_seeds(place: &Place, seeds: &[CanonicalUrl], command: &str) -> Result<()> {
     // A folder that has been crawled before has its seeds in its tables.
-    if seeds.is_empty() && !folder.tables().exists() {
+    if seeds.is_empty() && !Folder::open(&place.data).is_ok_and(|folder| folder.tables().exists()) {
         bail!(
             "nowhere to start: name a site, as in `farol {command} https://docs.example.org` (or try `farol demo`)"
         );

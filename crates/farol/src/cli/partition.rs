@@ -3,7 +3,7 @@
 use super::Place;
 use super::input::read_text;
 use crate::folder::Folder;
-use crate::progress::grouped;
+use crate::progress::{counted, grouped};
 use anyhow::{Context, Result, bail};
 use farol_partition::exported::read_agents;
 use farol_partition::geo::GeoTable;
@@ -153,11 +153,11 @@ fn explained(plan: &RoutingPlan) -> String {
     let hash = plan.measure_by_hash();
     let millis = |value: f64| if value.is_finite() { format!("{value:.1}") } else { "–".to_string() };
     let mut out = format!(
-        "{} hosts, {} pages, {} links between hosts; {} agents.\n\n{:<20} {:>8} {:>12} {:>8} {:>12} {:>10}\n",
-        grouped(space.servers.len() as u64),
-        grouped(measure.pages.iter().sum()),
-        grouped(measure.links),
-        space.agents.len(),
+        "{}, {}, {} between hosts; {}.\n\n{:<20} {:>8} {:>12} {:>8} {:>12} {:>10}\n",
+        counted(space.servers.len() as u64, "host"),
+        counted(measure.pages.iter().sum(), "page"),
+        counted(measure.links, "link"),
+        counted(space.agents.len() as u64, "agent"),
         "agent",
         "hosts",
         "pages",

@@ -4,7 +4,7 @@ use super::{Crawling, Serving, need_seeds};
 use crate::config::Config;
 use crate::engine::{Listening, Roles, Running};
 use crate::folder::Folder;
-use crate::progress::{ProgressLine, grouped, size};
+use crate::progress::{ProgressLine, counted, size};
 use anyhow::{Context, Result};
 use farol_base::CanonicalUrl;
 use farol_base::status::EngineState;
@@ -24,8 +24,8 @@ pub struct CrawlOnly {
 pub fn up(args: &Crawling) -> Result<ExitCode> {
     let config = args.settings()?;
     let seeds = args.seeds(&config)?;
+    need_seeds(&args.place, &seeds, "up")?;
     let folder = Folder::open_or_create(&args.place.data)?;
-    need_seeds(&folder, &seeds, "up")?;
     let roles = Roles { crawl: true, index: true, serve: true, ends_when_done: false };
     run_until_stopped(folder, config, &seeds, roles)
 }
@@ -33,8 +33,8 @@ pub fn up(args: &Crawling) -> Result<ExitCode> {
 pub fn crawl(args: &CrawlOnly) -> Result<ExitCode> {
     let config = args.crawling.settings()?;
     let seeds = args.crawling.seeds(&config)?;
+    need_seeds(&args.crawling.place, &seeds, "crawl")?;
     let folder = Folder::open_or_create(&args.crawling.place.data)?;
-    need_seeds(&folder, &seeds, "crawl")?;
     let roles = Roles { crawl: true, index: args.index, serve: false, ends_when_done: true };
     run_until_stopped(folder, config, &seeds, roles)
 }
@@ -91,9 +91,9 @@ pub fn run_until_stopped(
     if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
         let took = begun.elapsed().as_secs_f64();
         eprintln!(
-            "{} pages in {took:.0} s, {} known URLs, {} on disk. Run the same command again to go on.",
-            grouped(snapshot.totals.pages.saturating_sub(before)),
-            grouped(snapshot.urls_known),
+            "{} in {took:.0} s, {} known, {} on disk. Run the same command again to go on.",
+            counted(snapshot.totals.pages.saturating_sub(before), "page"),
+            counted(snapshot.urls_known, "URL"),
             size(snapshot.archive_bytes + snapshot.urls_bytes + snapshot.links_bytes),
         );
     }

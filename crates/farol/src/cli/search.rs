@@ -1,7 +1,7 @@
 //! `farol search`: results in the terminal.
 
 use super::{Place, ask};
-use crate::progress::grouped;
+use crate::progress::counted;
 use anyhow::Result;
 use serde_json::Value;
 use std::io::{IsTerminal, Write};
@@ -21,7 +21,7 @@ pub struct Search {
     #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
     count: u16,
     /// How many results to pass over first
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     first: u16,
 }
 
@@ -36,9 +36,8 @@ pub fn run(args: &Search) -> Result<ExitCode> {
         let colours = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
         out.write_all(page(&answer, args.first, colours).as_bytes())?;
     }
-    // As grep does: 1 means that nothing was found.
     let found = answer.get("hits").and_then(Value::as_array).is_some_and(|hits| !hits.is_empty());
-    Ok(if found { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if found { ExitCode::SUCCESS } else { ExitCode::from(super::NOTHING_FOUND) })
 }
 
 struct Style {
@@ -75,8 +74,7 @@ fn page(answer: &Value, first: u16, colours: bool) -> String {
         out.push('\n');
     }
     let total = answer.get("total").and_then(Value::as_u64).unwrap_or(0);
-    let word = if total == 1 { "page" } else { "pages" };
-    out.push_str(&format!("{}{} {word} found{}\n", style.faint, grouped(total), style.off));
+    out.push_str(&format!("{}{} found{}\n", style.faint, counted(total, "page"), style.off));
     if let Some(suggestion) = answer.get("suggestion").and_then(Value::as_str) {
         out.push_str(&format!("Did you mean: {}\n", clean(suggestion)));
     }

@@ -3,7 +3,7 @@
 use super::{Place, ask};
 use crate::admin_key;
 use crate::folder::Folder;
-use crate::progress::{grouped, size, span};
+use crate::progress::{counted, grouped, size, span};
 use anyhow::Result;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -20,13 +20,28 @@ pub struct StatusArgs {
 }
 
 pub fn run(args: &StatusArgs) -> Result<ExitCode> {
-    let status = ask::ask(&args.place, "/api/v1/status", ask::Wants::Now)?;
+    let runs = Folder::open(&args.place.data)?.is_locked();
+    let mut status = ask::ask(&args.place, "/api/v1/status", ask::Wants::Now)?;
+    if !runs {
+        stopped(&mut status);
+    }
     let text = match args.json {
         true => format!("{}\n", serde_json::to_string_pretty(&status)?),
         false => table(&status) + &dashboard(&args.place)?,
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is told of a folder that nobody runs: it was opened for this question alone, and by somebody who neither crawls
+/// nor answers, so what such an engine says of itself is left out.
+fn stopped(status: &mut Value) {
+    if let Some(fields) = status.as_object_mut() {
+        fields.insert("state".to_string(), "stopped".into());
+        for own in ["queries", "memory_bytes", "uptime_seconds", "cache"] {
+            fields.remove(own);
+        }
+    }
 }
 
 /// Where the running engine's dashboard opens; the link has the key, which whoever may read the folder may have.
@@ -47,15 +62,19 @@ fn table(status: &Value) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{name:<12} {value}");
     };
-    line("state", format!("{} {}", text("/state"), text("/message")).trim_end().to_string());
+    let state = match (&*text("/state"), text("/message")) {
+        ("stopped", message) if message.is_empty() => "stopped; `farol up` goes on".to_string(),
+        (state, message) => format!("{} {message}", state.replace('_', " ")).trim_end().to_string(),
+    };
+    line("state", state);
     line(
         "pages",
         format!(
-            "{} fetched, {:.1}/s now, {} waiting, {} URLs known",
+            "{} fetched, {:.1}/s now, {} waiting, {} known",
             grouped(number("/crawl/pages_fetched")),
             float("/crawl/pages_per_second"),
             grouped(number("/crawl/queue")),
-            grouped(number("/crawl/urls_known"))
+            counted(number("/crawl/urls_known"), "URL")
         ),
     );
     line("hosts", listed(status.pointer("/crawl/hosts")));
@@ -64,8 +83,8 @@ fn table(status: &Value) -> String {
     line(
         "index",
         format!(
-            "{} pages, generation {}",
-            grouped(number("/index/documents")),
+            "{}, generation {}",
+            counted(number("/index/documents"), "page"),
             grouped(number("/index/generation"))
         ),
     );
@@ -74,9 +93,9 @@ fn table(status: &Value) -> String {
         line(
             "freshness",
             format!(
-                "{:.1}% estimated over {} pages, mean age {}",
+                "{:.1}% estimated over {}, mean age {}",
                 float("/freshness/fresh") * 100.0,
-                grouped(number("/freshness/pages")),
+                counted(number("/freshness/pages"), "page"),
                 span(float("/freshness/age_seconds"))
             ),
         );
@@ -94,16 +113,20 @@ fn table(status: &Value) -> String {
             disk("free")
         ),
     );
-    line(
-        "queries",
-        format!(
-            "{} answered, p50 {:.1} ms, p99 {:.1} ms",
-            grouped(number("/queries/total")),
-            float("/queries/p50_ms"),
-            float("/queries/p99_ms")
-        ),
-    );
-    line("memory", size(number("/memory_bytes")));
+    if status.pointer("/queries").is_some() {
+        line(
+            "queries",
+            format!(
+                "{} answered, p50 {:.1} ms, p99 {:.1} ms",
+                grouped(number("/queries/total")),
+                float("/queries/p50_ms"),
+                float("/queries/p99_ms")
+            ),
+        );
+    }
+    if status.pointer("/memory_bytes").is_some() {
+        line("memory", size(number("/memory_bytes")));
+    }
     out
 }
 

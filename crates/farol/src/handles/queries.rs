@@ -1,8 +1,8 @@
 //! How long queries took.
 
 use farol_base::sync::Mutex;
+use farol_front::Histogram;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Query times kept for the percentiles: 4,096 × 8 bytes.
@@ -10,30 +10,36 @@ const LATENCIES_MAX: usize = 4096;
 
 /// Times of answered queries.
 #[derive(Default)]
-pub struct Queries {
-    total: AtomicU64,
-    recent: Mutex<VecDeque<Duration>>,
+pub struct Queries(Mutex<Times>);
+
+#[derive(Default)]
+struct Times {
+    all: Histogram,
+    recent: VecDeque<Duration>,
 }
 
 impl Queries {
     pub fn took(&self, time: Duration) {
-        self.total.fetch_add(1, Ordering::Relaxed);
-        let mut recent = self.recent.lock();
-        if recent.len() == LATENCIES_MAX {
-            recent.pop_front();
+        let mut times = self.0.lock();
+        times.all.add(time);
+        if times.recent.len() == LATENCIES_MAX {
+            times.recent.pop_front();
         }
-        recent.push_back(time);
+        times.recent.push_back(time);
     }
 
     pub fn total(&self) -> u64 {
-        self.total.load(Ordering::Relaxed)
+        self.times().count()
+    }
+
+    /// Times of all of them, in buckets.
+    pub fn times(&self) -> Histogram {
+        self.0.lock().all
     }
 
     /// Times that half and 99 % of the recent queries took at most.
     pub fn percentiles(&self) -> (Duration, Duration) {
-        let recent = self.recent.lock();
-        let mut times: Vec<Duration> = recent.iter().copied().collect();
-        drop(recent);
+        let mut times: Vec<Duration> = self.0.lock().recent.iter().copied().collect();
         times.sort_unstable();
         let at = |share: f64| {
             times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1)))
@@ -59,5 +65,6 @@ mod tests {
         }
         assert_eq!(queries.percentiles().1, Duration::from_millis(7));
         assert_eq!(queries.total(), 100 + LATENCIES_MAX as u64);
+        assert_eq!(queries.times().buckets().find(|(end, _)| *end == 0.005).unwrap().1, 5);
     }
 }

@@ -88,7 +88,7 @@ pub struct Indexer {
 impl Indexer {
     /// Opens the shard and starts.
     pub fn start(sources: Sources) -> Result<Indexer> {
-        let shard = Shard::open(&sources.dir, sources.options.clone()).with_context(|| {
+        let shard = open_or_renew(&sources).with_context(|| {
             format!(
                 "cannot open the index in {}; run `farol check --repair` if it is damaged",
                 sources.dir.display()
@@ -124,6 +124,21 @@ impl Indexer {
             Some(Err(_)) => anyhow::bail!("the indexer broke down; run `farol check`"),
             None => Ok(()),
         }
+    }
+}
+
+/// Opens the shard; one of an earlier version of Farol is built anew from the archive.
+fn open_or_renew(sources: &Sources) -> Result<Shard> {
+    match Shard::open(&sources.dir, sources.options.clone()) {
+        Err(error) if error.is_earlier_format() => {
+            tracing::warn!(
+                "the index was written by an earlier version and is built anew from the stored pages; \
+                 until that is done, search finds a part of them"
+            );
+            std::fs::remove_dir_all(&sources.dir)?;
+            Ok(Shard::open(&sources.dir, sources.options.clone())?)
+        }
+        opened => Ok(opened?),
     }
 }
 
@@ -349,6 +364,21 @@ mod tests {
         indexer.stop().unwrap();
         let searcher = Shard::open(&folder.index(), ShardOptions::default()).unwrap().searcher();
         ["http://a.org/", "http://b.org/"].map(|page| searcher.document(&url(page)).unwrap().is_some())
+    }
+
+    #[test]
+    fn the_index_of_an_earlier_version_is_built_anew_and_that_of_a_later_one_is_not_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+        crawled(&folder);
+        assert_eq!(indexed(&folder), [true, true]);
+        let format = folder.index().join("FORMAT");
+        let written = std::fs::read_to_string(&format).unwrap();
+        std::fs::write(&format, "farol index 1\n").unwrap();
+        assert_eq!(indexed(&folder), [true, true]);
+        assert_eq!(std::fs::read_to_string(&format).unwrap(), written);
+        std::fs::write(&format, "farol index 99\n").unwrap();
+        assert!(Shard::open(&folder.index(), ShardOptions::default()).is_err_and(|e| !e.is_earlier_format()));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use crate::fixture::{Data, Farol, Web, binary, files, root};
 use farol_synthetic::WebConfig;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 /// Runs a command that must fail with exactly one sentence, which says this.
@@ -80,16 +82,60 @@ fn search_status_export_and_check_work_while_it_runs_and_after() {
     assert!(after.contains("http://"), "{after}");
     assert_eq!(
         data.run(&["search", "xyzzyplugh"]).status.code(),
-        Some(1),
-        "nothing found is 1, as with grep"
+        Some(3),
+        "nothing found is no failure, and not found either"
     );
-    assert!(data.run_well(&["status"]).contains("30 fetched"));
+    let stopped = data.run_well(&["status"]);
+    assert!(stopped.starts_with("state        stopped; `farol up` goes on\n"), "{stopped}");
+    assert!(stopped.contains("30 fetched") && !stopped.contains("memory"), "{stopped}");
+    let json: serde_json::Value = serde_json::from_str(&data.run_well(&["status", "--json"])).unwrap();
+    assert_eq!((&json["state"], json.get("queries")), (&"stopped".into(), None));
     assert_eq!(data.run_well(&["export", "urls"]).lines().count(), 30);
     let pages = data.run_well(&["export", "pages"]);
     let page: serde_json::Value = serde_json::from_str(pages.lines().next().unwrap()).unwrap();
     assert!(!page["title"].as_str().unwrap().is_empty());
     let check = data.run_well(&["check"]);
     assert_eq!(check.matches("fine:").count(), 5, "{check}");
+}
+
+#[test]
+fn exit_codes_are_as_the_help_says() {
+    let data = Data::new();
+    let help = String::from_utf8(data.run(&["--help"]).stdout).unwrap();
+    assert!(
+        help.contains("Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 `search` found nothing.")
+    );
+    let code = |arguments: &[&str]| data.run(arguments).status.code();
+    assert_eq!(code(&["config"]), Some(0));
+    assert_eq!(code(&["status"]), Some(1), "there is no such folder");
+    assert_eq!(code(&["up"]), Some(1), "there is nowhere to start");
+    assert!(!data.path().exists(), "a command that refuses leaves nothing behind");
+    assert_eq!(code(&["serch", "words"]), Some(2));
+    assert_eq!(code(&["search", "words", "--first", "1001"]), Some(2));
+}
+
+#[test]
+fn what_the_readme_says_to_type_works_in_a_fresh_folder() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let here = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_farol")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let shell = |line: &str| {
+        let mut command = Command::new("sh");
+        let output = command.args(["-c", line]).current_dir(&here).env("PATH", &path).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let blocks: Vec<&str> = readme.split("```").skip(1).step_by(2).collect();
+    let lines: Vec<&str> =
+        blocks.iter().flat_map(|block| block.lines()).filter(|line| line.contains("farol config")).collect();
+    assert!(!lines.is_empty());
+    lines.into_iter().for_each(|line| drop(shell(line)));
+    assert_eq!(std::fs::metadata(here.path().join("farol-data")).unwrap().permissions().mode() & 0o077, 0);
+    assert!(shell("farol config").contains("[crawl]"), "the manual is a file of settings");
+    let sample = blocks.iter().find_map(|block| block.strip_prefix("toml\n")).unwrap();
+    std::fs::write(here.path().join("farol-data/farol.toml"), sample).unwrap();
+    assert!(shell("farol config").contains("name = \"Library search\""));
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn pages_that_were_cut_off_are_told_and_fetched_again_after_a_repair() {
     assert_eq!(crawled.crawl_on(data, "cut"), crawled.urls);
     assert_eq!(crawled.web.server.counts().requests, requests, "nothing is fetched before the repair");
     let repaired = data.run_well(&["check", "--repair"]);
-    assert!(repaired.contains("known pages are fetched again by the next crawl"), "{repaired}");
+    assert!(repaired.contains("fetched again by the next crawl: "), "{repaired}");
     data.run_well(&["check"]);
     assert_eq!(crawled.crawl_on(data, "repaired"), crawled.urls);
     assert!(crawled.web.server.counts().requests > requests + 5, "what was lost is fetched again");

@@ -121,7 +121,7 @@ fn a_record_that_is_not_what_was_digested_is_left_out_and_nothing_else() {
             digested("http://a.test/unknown", "crc32:00000000"),
         ],
     );
-    assert_eq!(said.trim(), "farol: 1 damaged records were left out; -v names them");
+    assert_eq!(said.trim(), "farol: left out 1 damaged record; -v names them");
     let urls = data.run_well(&["export", "urls"]);
     let mut urls: Vec<&str> = urls.lines().collect();
     urls.sort_unstable();

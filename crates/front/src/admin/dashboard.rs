@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::pages::PagePath;
 use crate::params::link;
 use crate::shared::Shared;
-use crate::text::{Locale, Texts, Visitor, fill, format};
+use crate::text::{Locale, Texts, Visitor, counted, fill, format};
 use crate::{EngineState, Freshness, History, Sample, Status};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
@@ -128,7 +128,14 @@ fn tiles(status: &Status, texts: &Texts, locale: Locale) -> Markup {
             rate(crawl.pages_per_second),
             format!("{} {}", texts.mean, rate(crawl.pages_per_second_mean)),
         ),
-        (texts.queue, number(crawl.queue), format!("{} {}", number(crawl.urls_known), texts.urls_known)),
+        (
+            texts.queue,
+            number(crawl.queue),
+            fill(
+                counted(crawl.urls_known, texts.urls_known_one, texts.urls_known),
+                &[("count", &number(crawl.urls_known))],
+            ),
+        ),
         (texts.hosts, number(hosts), String::new()),
         (
             texts.searchable,
@@ -139,7 +146,8 @@ fn tiles(status: &Status, texts: &Texts, locale: Locale) -> Markup {
             texts.freshness,
             if_known(&|known| format::percent(known.fresh, locale)),
             known.map_or(String::new(), |known| {
-                fill(texts.freshness_pages, &[("count", &number(known.pages))])
+                let template = counted(known.pages, texts.freshness_pages_one, texts.freshness_pages);
+                fill(template, &[("count", &number(known.pages))])
             }),
         ),
         (
@@ -158,7 +166,8 @@ fn tiles(status: &Status, texts: &Texts, locale: Locale) -> Markup {
             cache.map_or("–".to_string(), |cache| format::percent(cache.hit_rate(), locale)),
             cache.map_or(String::new(), |cache| {
                 let (count, bytes) = (number(cache.answers), format::bytes(cache.bytes, locale));
-                fill(texts.cache_answers, &[("count", &count), ("bytes", &bytes)])
+                let template = counted(cache.answers, texts.cache_answers_one, texts.cache_answers);
+                fill(template, &[("count", &count), ("bytes", &bytes)])
             }),
         ),
         (texts.disk, format::bytes(disk_sum, locale), free.unwrap_or_default()),

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::pages::PagePath;
 use crate::params::{Params, link};
 use crate::shared::Shared;
-use crate::text::{Visitor, fill, format};
+use crate::text::{Visitor, counted, fill, format};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -28,7 +28,7 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, Failure> {
     let texts = visitor.texts();
-    let number = params.number("page", 1, 1, FIRST_MAX / PAGE);
+    let number = params.number("page", 1, 1..=usize::MAX)?.min(FIRST_MAX / PAGE);
     let (filter, state) = conditions(&params);
     let asked = (filter.clone(), state.clone());
     let (list, states) = shared
@@ -59,7 +59,9 @@ pub(crate) async fn list(
                 button type="submit" { (texts.filter) }
             }
             p.summary role="status" {
-                (fill(texts.hosts_found, &[("count", &format::number(list.total as u64, visitor.locale))]))
+                @let total = list.total as u64;
+                @let template = counted(total, texts.hosts_found_one, texts.hosts_found);
+                (fill(template, &[("count", &format::number(total, visitor.locale))]))
             }
             @if !list.rows.is_empty() { (table(&list.rows, &visitor)) }
             nav.pages aria-label=(texts.pagination) {
@@ -84,7 +86,7 @@ pub(crate) fn conditions(params: &Params) -> (String, String) {
 fn table(rows: &[HostRow], visitor: &Visitor) -> Markup {
     let (texts, locale) = (visitor.texts(), visitor.locale);
     html! {
-        div.scroll tabindex="0" role="region" aria-label=(texts.hosts) {
+        div.scroll.cards tabindex="0" role="region" aria-label=(texts.hosts) {
             table {
                 thead {
                     tr {
@@ -104,13 +106,17 @@ fn table(rows: &[HostRow], visitor: &Visitor) -> Markup {
                             th scope="row" {
                                 a href=(link("/admin/host", [("host", row.host.as_str()), ("hl", visitor.hl())])) { (row.host) }
                             }
-                            td { (host_state(&row.state, texts)) }
-                            td.number { (format::number(row.pages_fetched, locale)) }
-                            td.number { (row.freshness.map_or("–".into(), |known| format::percent(known.fresh, locale))) }
-                            td.number { (format::number(row.queue, locale)) }
-                            td.number { (format::number(row.errors, locale)) }
-                            td.number { (format::span(row.delay, locale)) }
-                            td { (row.next_visit.map_or("–".into(), |at| format::moment(at, locale))) }
+                            td data-label=(texts.state) { (host_state(&row.state, texts)) }
+                            td.number data-label=(texts.fetched) { (format::number(row.pages_fetched, locale)) }
+                            td.number data-label=(texts.freshness) {
+                                (row.freshness.map_or("–".into(), |known| format::percent(known.fresh, locale)))
+                            }
+                            td.number data-label=(texts.queue) { (format::number(row.queue, locale)) }
+                            td.number data-label=(texts.errors) { (format::number(row.errors, locale)) }
+                            td.number data-label=(texts.delay) { (format::span(row.delay, locale)) }
+                            td data-label=(texts.next_visit) {
+                                (row.next_visit.map_or("–".into(), |at| format::moment(at, locale)))
+                            }
                         }
                     }
                 }

@@ -39,8 +39,8 @@ pub(crate) async fn hosts(
     State(shared): State<Arc<Shared>>,
     params: Params,
 ) -> Result<Json<HostsWire>, Failure> {
-    let first = params.number("first", 0, 0, page::FIRST_MAX);
-    let count = params.number("count", 50, 1, COUNT_MAX);
+    let first = params.number("first", 0, 0..=page::FIRST_MAX)?;
+    let count = params.number("count", 50, 1..=COUNT_MAX)?;
     let (filter, state) = page::conditions(&params);
     let list = shared.ask(move |engine| {
         let state = Some(&*state).filter(|state| !state.is_empty());

@@ -66,8 +66,8 @@ pub(crate) async fn search(
     if params.text("q").is_empty() {
         return Err(Failure::invalid("q: words to look for are needed"));
     }
-    let first = params.number("first", 0, 0, RANK_MAX);
-    let count = params.number("count", shared.settings.results_per_page, 1, COUNT_MAX);
+    let first = params.number("first", 0, 0..=RANK_MAX)?;
+    let count = params.number("count", shared.settings.results_per_page, 1..=COUNT_MAX)?;
     let question = Question::read(params.text("q"), first, count, visitor.locale.language());
     let answer = if question.is_empty() {
         Answer::default()

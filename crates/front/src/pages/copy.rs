@@ -35,9 +35,8 @@ pub(crate) async fn show(
     let fetched = format::moment(copy.fetched, visitor.locale);
     let top = html! {
         div.banner {
+            h1 { (fill(texts.copy_of, &[("date", &fetched)])) }
             p {
-                strong { (fill(texts.copy_of, &[("date", &fetched)])) }
-                " "
                 a.address href=(href(&copy.url)) rel="noreferrer noopener nofollow" dir="ltr" { (url) }
             }
             p.quiet { (texts.copy_note) }

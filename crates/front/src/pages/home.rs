@@ -4,7 +4,7 @@ use super::{Frame, PageKind, PagePath, mark, search_box};
 use crate::failure::Failure;
 use crate::params::Params;
 use crate::shared::Shared;
-use crate::text::{Visitor, fill, format};
+use crate::text::{Visitor, counted, fill, format};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -34,7 +34,10 @@ pub(crate) async fn show(
             p.quiet {
                 @match documents {
                     Some(0) => (texts.home_empty),
-                    Some(count) => (fill(texts.home_pages, &[("count", &format::number(count, visitor.locale))])),
+                    Some(count) => {
+                        @let template = counted(count, texts.home_pages_one, texts.home_pages);
+                        (fill(template, &[("count", &format::number(count, visitor.locale))]))
+                    }
                     None => (texts.home_busy),
                 }
             }
@@ -53,7 +56,7 @@ fn how_to_ask(visitor: &Visitor) -> Markup {
         ("intitle:mar", texts.ask_title),
         ("inurl:mar", texts.ask_url),
         ("lang:pt", texts.ask_language),
-        ("filetype:pdf", texts.ask_file_type),
+        ("filetype:txt", texts.ask_file_type),
         ("after:2023 before:2024-06", texts.ask_dates),
     ];
     html! {

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::params::{Params, link};
 use crate::question::{Question, RANK_MAX};
 use crate::shared::Shared;
-use crate::text::{Texts, Visitor, fill, format};
+use crate::text::{Texts, Visitor, counted, fill, format};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -28,7 +28,8 @@ pub(crate) async fn show(
         return Ok(Redirect::to(&link("/", [("hl", visitor.hl())])).into_response());
     }
     let size = shared.settings.results_per_page;
-    let page = params.number("page", 1, 1, RANK_MAX / size);
+    // Nobody reads beyond the deepest page, so that is the one shown.
+    let page = params.number("page", 1, 1..=usize::MAX)?.min(RANK_MAX / size);
     let question = Question::read(params.text("q"), (page - 1) * size, size, visitor.locale.language());
     let answer = if question.is_empty() {
         Answer::default()
@@ -103,7 +104,7 @@ impl Results<'_> {
         let texts = self.visitor.texts();
         let total = format::number(self.answer.total as u64, self.visitor.locale);
         let took = format::span(self.answer.took, self.visitor.locale);
-        let template = if self.answer.total == 1 { texts.found_one } else { texts.found };
+        let template = counted(self.answer.total as u64, texts.found_one, texts.found);
         html! {
             p.summary role="status" {
                 (fill(template, &[("count", &total), ("time", &took)]))
@@ -140,7 +141,7 @@ impl Results<'_> {
                     }
                     @if hit.duplicates > 0 {
                         @let count = format::number(hit.duplicates.into(), locale);
-                        @let template = if hit.duplicates == 1 { texts.similar_one } else { texts.similar };
+                        @let template = counted(hit.duplicates.into(), texts.similar_one, texts.similar);
                         span { (fill(template, &[("count", &count)])) }
                     }
                 }

@@ -194,7 +194,9 @@ async fn freshness_is_shown_where_it_is_known() {
     get(&known, "/admin/live?hl=es").await.says(&tile("Frescura estimada", "87,3\u{a0}%"));
     let host = get(&known, "/admin/host?host=https://www.example.org&hl=en").await;
     host.says(&tile("Estimated freshness", "64.5%")).says(&tile("Mean age", "1 d 2 h"));
-    get(&known, "/admin/hosts?filter=site100.").await.says("<td class=\"number\">75%</td>");
+    get(&known, "/admin/hosts?filter=site100.")
+        .await
+        .says("<td class=\"number\" data-label=\"Estimated freshness\">75%</td>");
     let want = serde_json::json!({ "pages": 168_240, "fresh": 0.8731, "age_seconds": 11_400.0 });
     assert_eq!(get(&known, "/api/v1/status").await.json()["freshness"], want);
     let host = get(&known, "/api/v1/host?host=https://www.example.org").await.json();
@@ -206,11 +208,74 @@ async fn freshness_is_shown_where_it_is_known() {
         page.is(200).says(&tile("Estimated freshness", "–")).says(&tile("Mean age", "–"));
         page.lacks("aria-label=\"Estimated freshness of the index\"");
     }
-    get(&unknown, "/admin/hosts?filter=site100.").await.says("<td class=\"number\">–</td>");
+    get(&unknown, "/admin/hosts?filter=site100.")
+        .await
+        .says("<td class=\"number\" data-label=\"Estimated freshness\">–</td>");
     for path in ["/api/v1/status", "/api/v1/host?host=https://www.example.org"] {
         assert_eq!(get(&unknown, path).await.json().get("freshness"), Some(&serde_json::Value::Null));
     }
     get(&unknown, "/metrics").await.is(200).lacks("farol_freshness").lacks("farol_age");
+}
+
+#[tokio::test]
+async fn one_of_something_is_not_several() {
+    let one = Fake { few: true, ..Fake::default() };
+    let site = Site::over(one, Settings::default());
+    let check = async |path: &str, text: &str| {
+        Ask::get(path).admin().send(&site).await.is(200).says(text);
+    };
+    check("/?hl=en", ">1 page to search in<").await;
+    check("/?hl=pt", ">1 página para pesquisar<").await;
+    check("/?hl=es", ">1 página donde buscar<").await;
+    check("/admin?hl=en", ">over 1 page<").await;
+    check("/admin?hl=en", ">1 answer in ").await;
+    check("/admin?hl=pt", ">1 URL conhecida<").await;
+    check("/admin?hl=es", ">1 URL conocida<").await;
+    check("/admin/hosts?hl=en&filter=site100.", ">1 host<").await;
+}
+
+#[tokio::test]
+async fn every_page_has_one_heading_of_the_first_order() {
+    let site = Site::new(Settings::default());
+    let paths = [
+        "/",
+        "/search?q=farol",
+        "/search?q=nothing",
+        "/copy?url=https://a.example.org/x",
+        "/about",
+        "/nowhere",
+        "/search?q=farol&page=0",
+        "/admin",
+        "/admin/hosts",
+        "/admin/host?host=https://www.example.org",
+        "/admin/login",
+        "/admin/remove?host=https://www.example.org",
+    ];
+    for path in paths {
+        let got = Ask::get(path).admin().send(&site).await;
+        assert_eq!(got.body.matches("<h1").count(), 1, "{path}: {}", got.body);
+    }
+}
+
+#[tokio::test]
+async fn help_promises_only_kinds_of_files_that_are_read() {
+    let site = Site::new(Settings::default());
+    for hl in ["en", "pt", "es"] {
+        site.get(&format!("/?hl={hl}")).await.says("filetype:txt").lacks("pdf");
+        site.get(&format!("/search?q=a+filetype:a-b&hl={hl}")).await.says(" txt").lacks("pdf");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_not_there_offers_to_search() {
+    let site = Site::new(Settings::default());
+    let page = site.get("/docs/install-guide.html?hl=en").await;
+    page.is(404).says("rel=\"stylesheet\"").says("Not found").says("<form class=\"search\"");
+    page.says("value=\"docs install guide\"").says("href=\"/?hl=en\"");
+    page.says("href=\"/docs/install-guide.html?hl=pt\"");
+    site.get("//elsewhere.test/x").await.is(404).lacks("href=\"//");
+    site.get("/%3Cscript%3Ealert(1)%3C/script%3E").await.is(404).lacks("<script>alert");
+    site.get("/search?q=a&page=0&hl=pt").await.is(400).says("<form class=\"search\"");
 }
 
 #[tokio::test]
@@ -242,5 +307,7 @@ async fn metrics_parse() {
     }
     got.says("farol_http_requests_total{route=\"/search\",status=\"200\"} 1\n");
     got.says("farol_http_request_seconds_count{route=\"/search\"} 1\n");
+    got.says("# TYPE farol_query_seconds histogram\n").says("farol_query_seconds_bucket{le=\"0.005\"} 98\n");
+    got.says("farol_query_seconds_bucket{le=\"+Inf\"} 100\n").says("farol_query_seconds_count 100\n");
     got.says("farol_pages_fetched_total 182733\n").says("farol_state{state=\"crawling\"} 1\n");
 }

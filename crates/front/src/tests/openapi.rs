@@ -154,6 +154,36 @@ async fn failures_are_as_documented() {
 }
 
 #[tokio::test]
+async fn numbers_out_of_the_documented_range_are_refused() {
+    let document = document();
+    let site = Site::new(Settings { rate_per_minute: 0, ..Settings::default() });
+    let mut tried = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let operation = &methods["get"];
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+            if schema["type"] != "integer" {
+                continue;
+            }
+            let ask = async |value: String| {
+                Ask::get(&format!("{path}?q=farol&{name}={value}")).admin().send(&site).await
+            };
+            let (least, most) = (schema["minimum"].as_i64().unwrap(), schema["maximum"].as_i64());
+            for inside in [Some(least), most].into_iter().flatten() {
+                ask(inside.to_string()).await.is(200);
+            }
+            for outside in [Some(least - 1), most.map(|most| most + 1)].into_iter().flatten() {
+                ask(outside.to_string()).await.is(400).says(&format!("{name}: "));
+            }
+            ask("ten".to_string()).await.is(400);
+            assert!(operation["responses"].get("400").is_some(), "{path} does not say that it refuses");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 6, "{tried}");
+}
+
+#[tokio::test]
 async fn a_question_can_be_paged_through() {
     let site = Site::new(Settings { rate_per_minute: 0, ..Settings::default() });
     let mut urls = Vec::new();

@@ -118,6 +118,11 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
     }
 }
 
+/// The text for one of something, or for another number of them.
+pub(crate) fn counted(count: u64, one: &'static str, several: &'static str) -> &'static str {
+    if count == 1 { one } else { several }
+}
+
 /// Puts values in the place of `{name}`s. One pass: a value that looks like a placeholder is left alone.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(template.len() + 32);

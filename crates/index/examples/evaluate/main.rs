@@ -168,6 +168,7 @@ fn document(url: CanonicalUrl, page: &collection::JudgedPage) -> Document {
         headings: String::new(),
         body: page.text.clone(),
         description: String::new(),
+        rest: String::new(),
         anchors: String::new(),
         language: Some(Language::ENGLISH),
         file_type: "txt".to_string(),

@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use crate::plan::{Clause, ClauseKind};
-use crate::rank::fields::STEM_SHARE;
+use crate::rank::fields::{REST_SHARE, STEM_SHARE};
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
@@ -13,16 +13,34 @@ use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 pub(crate) enum Cursor {
     Word(Box<WordCursor>),
     Phrase(PhraseCursor),
+    Either(Box<EitherCursor>),
 }
 
 impl Cursor {
     /// Opens a clause in a segment; none where no page of it can have the clause.
     pub(crate) fn open(segment: &SegmentReader, clause: &Clause) -> Result<Option<Cursor>, Error> {
-        match &clause.kind {
+        let fields = clause.fields;
+        let main = Cursor::open_in(segment, &clause.kind, fields.forms, fields.stems)?;
+        let Some(rest) = fields.rest else { return Ok(main) };
+        let rest = Cursor::open_in(segment, &clause.kind, rest, Some(rest))?;
+        Ok(match (main, rest) {
+            (main, None) => main,
+            (main, Some(rest)) => Some(Cursor::Either(Box::new(EitherCursor { main, rest }))),
+        })
+    }
+
+    /// Opens what is looked for in one field of words and one of stems.
+    fn open_in(
+        segment: &SegmentReader,
+        kind: &ClauseKind,
+        forms_field: Field,
+        stems_field: Option<Field>,
+    ) -> Result<Option<Cursor>, Error> {
+        match kind {
             ClauseKind::Word { form, stems } => {
-                let forms = open(segment, clause.fields.forms, form, IndexRecordOption::WithFreqs)?;
+                let forms = open(segment, forms_field, form, IndexRecordOption::WithFreqs)?;
                 let mut others = Vec::new();
-                if let Some(field) = clause.fields.stems {
+                if let Some(field) = stems_field {
                     for stem in stems {
                         others.extend(open(segment, field, stem, IndexRecordOption::WithFreqs)?);
                     }
@@ -33,7 +51,7 @@ impl Cursor {
                 let mut open_parts = Vec::new();
                 for (offset, form) in parts {
                     let option = IndexRecordOption::WithFreqsAndPositions;
-                    match open(segment, clause.fields.forms, form, option)? {
+                    match open(segment, forms_field, form, option)? {
                         Some(postings) => {
                             open_parts.push(PhrasePart { offset: *offset, postings, positions: vec![] })
                         }
@@ -50,6 +68,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.doc,
             Cursor::Phrase(phrase) => phrase.doc,
+            Cursor::Either(either) => either.doc(),
         }
     }
 
@@ -58,6 +77,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.advance(),
             Cursor::Phrase(phrase) => phrase.advance(),
+            Cursor::Either(either) => either.advance(),
         }
     }
 
@@ -66,6 +86,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.seek(target),
             Cursor::Phrase(phrase) => phrase.seek(target),
+            Cursor::Either(either) => either.seek(target),
         }
     }
 
@@ -74,6 +95,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.frequency(),
             Cursor::Phrase(phrase) => phrase.frequency as f32,
+            Cursor::Either(either) => either.frequency(),
         }
     }
 
@@ -86,7 +108,48 @@ impl Cursor {
             Cursor::Phrase(phrase) => {
                 phrase.parts.first().map_or(0, |part| u64::from(part.postings.doc_freq()))
             }
+            Cursor::Either(either) => {
+                either.main.as_ref().map_or(0, Cursor::cost).saturating_add(either.rest.cost())
+            }
         }
+    }
+}
+
+/// A clause in the main text of a page or, for less, in what stands around it (a union).
+pub(crate) struct EitherCursor {
+    /// None where no page of the segment has it in its main text.
+    main: Option<Cursor>,
+    rest: Cursor,
+}
+
+impl EitherCursor {
+    fn doc(&self) -> DocId {
+        self.main.as_ref().map_or(TERMINATED, Cursor::doc).min(self.rest.doc())
+    }
+
+    fn advance(&mut self) -> DocId {
+        let doc = self.doc();
+        for cursor in self.main.iter_mut().chain([&mut self.rest]) {
+            if cursor.doc() == doc {
+                cursor.advance();
+            }
+        }
+        self.doc()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        for cursor in self.main.iter_mut().chain([&mut self.rest]) {
+            if cursor.doc() < target {
+                cursor.seek(target);
+            }
+        }
+        self.doc()
+    }
+
+    fn frequency(&self) -> f32 {
+        let doc = self.doc();
+        let here = |cursor: &Cursor| if cursor.doc() == doc { cursor.frequency() } else { 0.0 };
+        self.main.as_ref().map_or(0.0, here) + REST_SHARE * here(&self.rest)
     }
 }
 

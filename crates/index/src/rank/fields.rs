@@ -21,6 +21,9 @@ pub(crate) const BODY: u8 = 1;
 /// this much of one with the form that was asked for.
 pub(crate) const STEM_SHARE: f32 = 0.9;
 
+/// What a word around the main text (in a menu, a list of links) counts of one in it.
+pub(crate) const REST_SHARE: f32 = 0.05;
+
 /// How slowly repetition saturates.
 pub(crate) const K1: f32 = 1.6;
 

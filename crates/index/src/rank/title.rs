@@ -29,7 +29,7 @@ impl TitleBoost {
         boost.lengths = segment.get_fieldnorms_reader(title).ok();
         for clause in plan.clauses.iter().filter(|clause| clause.fields.everywhere) {
             boost.weight_all += clause.idf;
-            let fields = ClauseFields { forms: title, stems: Some(title), everywhere: false };
+            let fields = ClauseFields { forms: title, stems: Some(title), rest: None, everywhere: false };
             let clause = Clause { fields, ..clause.clone() };
             if let Some(cursor) = Cursor::open(segment, &clause)? {
                 boost.cursors.push((cursor, clause.idf));

@@ -216,6 +216,20 @@ const fn sorted<const N: usize>(mut list: [u64; N]) -> [u64; N] {
     list
 }
 
+/// Whether a class is one that documentation generators give to links which mark the place of a heading.
+pub fn is_permalink_class(names: &str) -> bool {
+    let known = [
+        "headerlink",
+        "hash-link",
+        "header-anchor",
+        "copiable-link",
+        "permalink",
+        "anchor-link",
+        "heading-anchor",
+    ];
+    names.split_ascii_whitespace().any(|name| known.iter().any(|known| name.eq_ignore_ascii_case(known)))
+}
+
 /// Whether an inline style hides the element.
 fn hides(style: &str) -> bool {
     let style = &style.as_bytes()[..style.len().min(NAME_BYTES_MAX)];

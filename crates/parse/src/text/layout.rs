@@ -49,11 +49,22 @@ pub struct Layout {
     block_start: usize,
     link_bytes: usize,
     in_link: bool,
+    /// An open link to a place on this page, which may be a permalink.
+    permalink: Option<OpenPermalink>,
     space: bool,
     breaks: u8,
     text_cut: bool,
     too_deep: bool,
     scratch: String,
+}
+
+/// Where the text of an open link to a place on this page began, so that it can be taken back.
+#[derive(Clone, Copy)]
+struct OpenPermalink {
+    start: usize,
+    space: bool,
+    /// Its class says that it is a permalink, whatever its text.
+    named: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -76,6 +87,7 @@ impl Layout {
             block_start: 0,
             link_bytes: 0,
             in_link: false,
+            permalink: None,
             space: false,
             breaks: 0,
             text_cut: false,
@@ -143,7 +155,7 @@ impl Layout {
     /// Takes in a start tag.
     pub fn start(&mut self, tag: Tag, self_closing: bool, scanner: &Scanner<'_>) {
         match tag {
-            Tag::A => self.in_link = scanner.attr("href").is_some(),
+            Tag::A => self.open_link(scanner),
             Tag::Br => self.line_break(),
             Tag::Hr => self.end_block(),
             _ if is_silent(tag) && self_closing && scanner.in_foreign() => {}
@@ -165,7 +177,7 @@ impl Layout {
     /// Takes in an end tag.
     pub fn end(&mut self, tag: Tag) {
         match tag {
-            Tag::A => self.in_link = false,
+            Tag::A => self.close_link(),
             Tag::Br => self.line_break(),
             _ if tag.raw_text_name().is_some() => {}
             _ if is_silent(tag) || tag.shape() == Shape::Block => {
@@ -182,6 +194,28 @@ impl Layout {
     pub fn finish(mut self) -> MainText {
         self.end_block();
         select::main_text(&self.text, &self.nodes, &self.blocks)
+    }
+
+    fn open_link(&mut self, scanner: &Scanner<'_>) {
+        let href = scanner.attr("href");
+        self.in_link = href.is_some();
+        self.permalink = href.filter(|href| href.starts_with('#')).map(|_| OpenPermalink {
+            start: self.text.len(),
+            space: self.space,
+            named: scanner.attr("class").is_some_and(hints::is_permalink_class),
+        });
+    }
+
+    /// Ends a link. One that only marks its own place (`¶`, `#`, `§`) is no text.
+    fn close_link(&mut self) {
+        self.in_link = false;
+        let Some(OpenPermalink { start, space, named }) = self.permalink.take() else { return };
+        let Some(text) = self.text.get(start..).filter(|_| start >= self.block_start) else { return };
+        if named || !text.contains(char::is_alphanumeric) {
+            self.link_bytes = self.link_bytes.saturating_sub(text.len());
+            self.text.truncate(start);
+            self.space = space;
+        }
     }
 
     /// One `<br>` is a space; two in a row end the block.

@@ -22,11 +22,13 @@ pub const NODES_MAX: usize = 1 << 16;
 /// Bytes of headings that are kept.
 pub const HEADINGS_BYTES_MAX: usize = 16 << 10;
 
-/// The main text of a page.
+/// The text of a page, the main text told apart from the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MainText {
     /// Paragraphs, one per line.
     pub body: String,
+    /// What else a reader sees: navigation, lists of links, notes at the edge; one block per line.
+    pub rest: String,
     /// Headings, one per line.
     pub headings: String,
 }

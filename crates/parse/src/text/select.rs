@@ -33,13 +33,20 @@ const CHILD_PERCENT_MIN: u64 = 80;
 /// The markup's word for where the article is counts if this share of the weight is there.
 const STATED_PERCENT_MIN: u64 = 50;
 
-/// Picks the main text.
+/// Picks the main text; what else can be seen is the rest.
 pub fn main_text(text: &str, nodes: &[Node], blocks: &[Block]) -> MainText {
     let page = Page::new(text, nodes, blocks);
     let kept = page.keep();
     let mut body = String::with_capacity(size(&kept) + kept.len());
-    for block in &kept {
-        push_line(&mut body, page.text_of(block));
+    let mut rest = String::new();
+    let hidden = page.hidden();
+    let mut main = kept.iter().map(|block| block.start).peekable();
+    for block in blocks {
+        if main.next_if_eq(&block.start).is_some() {
+            push_line(&mut body, page.text_of(block));
+        } else if !hidden[block.node as usize] {
+            push_line(&mut rest, page.text_of(block));
+        }
     }
     let mut headings = String::new();
     for block in blocks.iter().filter(|block| page.is_heading(block) && page.is_shown(block)) {
@@ -52,7 +59,7 @@ pub fn main_text(text: &str, nodes: &[Node], blocks: &[Block]) -> MainText {
             break;
         }
     }
-    MainText { body, headings }
+    MainText { body, rest, headings }
 }
 
 fn push_line(out: &mut String, line: &str) {
@@ -105,6 +112,15 @@ impl<'a> Page<'a> {
         }
         page.sums = page.sum_up();
         page
+    }
+
+    /// Per node: no reader sees it.
+    fn hidden(&self) -> Vec<bool> {
+        let mut hidden = vec![false; self.nodes.len()];
+        for (i, node) in self.nodes.iter().enumerate().skip(1) {
+            hidden[i] = node.hint == Hint::Hidden || hidden[node.parent as usize];
+        }
+        hidden
     }
 
     fn sum_up(&self) -> Vec<Sum> {

@@ -196,6 +196,7 @@ impl Engine for LiveEngine {
                 per_second: newest.queries_per_second,
                 p50,
                 p99,
+                times: self.queries.times(),
             },
             memory_bytes: crate::process::memory_bytes(),
             freshness: snapshot.freshness,

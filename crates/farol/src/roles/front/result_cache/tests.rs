@@ -60,6 +60,7 @@ fn page(url: CanonicalUrl, body: &[&str]) -> Document {
         headings: String::new(),
         body: body.join(" "),
         description: String::new(),
+        rest: String::new(),
         anchors: String::new(),
         language: Some(if body.len().is_multiple_of(2) && url.as_str().len().is_multiple_of(2) {
             Language::ENGLISH
