@@ -65,7 +65,9 @@ impl Folder {
     /// Opens a folder, making it where it does not exist yet.
     pub fn open_or_create(path: &Path) -> Result<Folder> {
         let folder = Folder { path: path.to_path_buf() };
-        if folder.marker().exists() {
+        // An empty marker and nothing else: the disk was full when the folder was begun.
+        let is_begun = std::fs::metadata(folder.marker()).is_ok_and(|marker| marker.len() > 0);
+        if is_begun || (folder.marker().exists() && folder.has_our_files()) {
             folder.check_format()?;
             return Ok(folder);
         }
@@ -81,7 +83,7 @@ impl Folder {
         // A config file may have been put there first; anything else belongs to somebody.
         let foreign = entries.find_map(|entry| {
             let name = entry.ok()?.file_name();
-            (name != "farol.toml" && name != "lock").then_some(name)
+            (name != "farol.toml" && name != "lock" && name != "FAROL").then_some(name)
         });
         if let Some(name) = foreign {
             bail!(
@@ -108,7 +110,10 @@ impl Folder {
 
     fn write_marker(&self) -> Result<()> {
         std::fs::write(self.marker(), format!("{MARKER}{FORMAT}\n")).with_context(|| {
-            format!("cannot write to {}; choose another folder with --data", self.path.display())
+            format!(
+                "cannot write to {}; make room, or choose another folder with --data",
+                self.path.display()
+            )
         })
     }
 
@@ -242,6 +247,14 @@ fn overwrite(path: &Path, text: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_was_begun_on_a_full_disk_is_begun_again() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("FAROL"), "").unwrap();
+        Folder::open_or_create(dir.path()).unwrap();
+        Folder::open(dir.path()).unwrap();
+    }
 
     #[test]
     fn a_folder_is_made_once_and_locked_once() {

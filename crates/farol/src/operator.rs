@@ -27,17 +27,15 @@ impl OperatorState {
             seeds: Vec::new(),
             removed: HashMap::new(),
         };
-        for (key, value) in tables.scan(Table::Orders)? {
+        let orders = tables.scan(Table::Orders)?;
+        for (key, _) in &orders {
             if key == PAUSED {
                 state.paused = true;
             } else if let Some(url) = key.strip_prefix(SEED) {
                 state.seeds.extend(CanonicalUrl::parse(url).ok());
-            } else if let Some(host) = key.strip_prefix(REMOVED)
-                && let Ok(host) = Host::parse(host)
-            {
-                state.removed.insert(host, read_position(&value));
             }
         }
+        state.removed = removed_in(orders);
         Ok(state)
     }
 
@@ -93,6 +91,15 @@ impl OperatorState {
         self.removed.insert(host.clone(), end);
         Ok(())
     }
+}
+
+/// The removed hosts among all orders, each with the end of the archive at that time.
+pub fn removed_in(orders: Vec<(String, Vec<u8>)>) -> HashMap<Host, PagePosition> {
+    let removed = orders.into_iter().filter_map(|(key, value)| {
+        let host = Host::parse(key.strip_prefix(REMOVED)?).ok()?;
+        Some((host, read_position(&value)))
+    });
+    removed.collect()
 }
 
 #[cfg(test)]

@@ -167,6 +167,8 @@ impl Engine for Fake {
                 queue: 391_022,
                 urls_known: some(1_204_331),
                 robots_bytes: 48_128,
+                shapes: 895,
+                texts: 170_400,
                 visits: 12,
                 connections: 40,
                 body_bytes: 350_000,

@@ -3,6 +3,7 @@
 use crate::admin::access::Admin;
 use crate::failure::Failure;
 use crate::request_metrics::Counts;
+use crate::server::Connections;
 use crate::shared::Shared;
 use crate::{EngineState, Histogram, Status};
 use axum::extract::State;
@@ -18,15 +19,16 @@ pub(crate) async fn health() -> &'static str {
 
 pub(crate) async fn show(_: Admin, State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
     let status = shared.ask(|engine| engine.status()).await?;
-    let text = write(&status, &shared.request_metrics.read(), shared.connections.counts());
+    let text = write(&status, &shared.request_metrics.read(), &shared.connections);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
-fn write(status: &Status, counts: &Counts, (open, refused): (usize, u64)) -> String {
+fn write(status: &Status, counts: &Counts, connections: &Connections) -> String {
+    let (open, refused) = connections.counts();
     let mut page = Page(String::with_capacity(16 * 1024));
     engine(&mut page, status);
     page.gauge("farol_http_connections", "Connections of visitors that are open.", open);
-    page.gauge("farol_http_connections_max", "Most that may be open.", crate::CONNECTIONS_MAX);
+    page.gauge("farol_http_connections_max", "Most that may be open.", connections.max());
     page.counter("farol_http_connections_refused_total", "Connections refused for lack of room.", refused);
     requests(&mut page, counts);
     page.0
@@ -49,6 +51,10 @@ fn engine(page: &mut Page, status: &Status) {
     page.gauge("farol_urls_known", "URLs known.", crawl.urls_known);
     let help = "Memory of robots.txt rules of hosts that are being visited; 64 MiB at most.";
     page.gauge("farol_robots_bytes", help, crawl.robots_bytes);
+    let help = "Hosts of which it is remembered what they look like, to tell endless ones; 20,000 at most.";
+    page.gauge("farol_shape_hosts", help, crawl.shapes);
+    let help = "Texts that are remembered, to tell copies within a host; 1,000,000 at most.";
+    page.gauge("farol_shape_texts", help, crawl.texts);
     let help = "Connections to crawled servers that are open, idle ones included.";
     page.gauge("farol_crawl_connections", help, crawl.connections);
     page.gauge("farol_crawl_visits", "Visits under way.", crawl.visits);

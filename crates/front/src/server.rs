@@ -1,9 +1,10 @@
 //! Serves the pages on a socket, with limits for clients that hold connections and give nothing.
 //!
 //! Limits, with their sums:
-//! - [`CONNECTIONS_MAX`] connections at a time, of which one address has at most [`CONNECTIONS_PER_ADDRESS_MAX`];
-//!   loopback addresses (a proxy, or the operator) have no limit of their own. Each holds at most [`BUFFER_BYTES_MAX`] of
-//!   what it sent: 512 × 32 KiB = 16 MiB, and one descriptor of the thousands that crawl and index share.
+//! - [`CONNECTIONS_MAX`] connections at a time, or fewer where the settings say so, of which one address has at most
+//!   [`CONNECTIONS_PER_ADDRESS_MAX`]; loopback addresses (a proxy, or the operator) have no limit of their own. Each holds
+//!   at most [`BUFFER_BYTES_MAX`] of what it sent: 512 × 32 KiB = 16 MiB, and one descriptor of those that crawl and index
+//!   share.
 //! - a request's head comes within [`HEAD_TIME_MAX`], and a connection that is kept for another request waits no longer
 //!   than that; the body and the answer have the middleware's deadline;
 //! - a client that takes nothing of its answer for [`WRITE_TIME_MAX`] is given up.
@@ -86,8 +87,8 @@ async fn converse(stream: TcpStream, peer: SocketAddr, router: Router) {
 }
 
 /// Who is connected.
-#[derive(Default)]
 pub(crate) struct Connections {
+    max: usize,
     open: Mutex<HashMap<IpAddr, usize>>,
     refused: AtomicU64,
 }
@@ -99,6 +100,15 @@ struct ConnectionPlace {
 }
 
 impl Connections {
+    pub fn new(max: usize) -> Connections {
+        Connections { max: max.clamp(1, CONNECTIONS_MAX), open: Mutex::default(), refused: AtomicU64::new(0) }
+    }
+
+    /// Connections that may be open.
+    pub fn max(&self) -> usize {
+        self.max
+    }
+
     /// Connections open now, and those refused so far.
     pub fn counts(&self) -> (usize, u64) {
         (self.open.lock().values().sum(), self.refused.load(Ordering::Relaxed))
@@ -117,7 +127,7 @@ impl Connections {
         let mut open = self.open.lock();
         let total: usize = open.values().sum();
         let own = open.get(&client).copied().unwrap_or(0);
-        let fits = total < CONNECTIONS_MAX && (own < CONNECTIONS_PER_ADDRESS_MAX || client.is_loopback());
+        let fits = total < self.max && (own < CONNECTIONS_PER_ADDRESS_MAX || client.is_loopback());
         if fits {
             open.insert(client, own + 1);
         }
@@ -216,7 +226,7 @@ mod tests {
 
     #[test]
     fn one_address_cannot_take_every_place() {
-        let connections = Connections::default();
+        let connections = Connections::new(usize::MAX);
         let [stranger, other, here] =
             ["203.0.113.9", "203.0.113.10", "127.0.0.1"].map(|ip| ip.parse().unwrap());
         for _ in 0..CONNECTIONS_PER_ADDRESS_MAX {

@@ -30,6 +30,8 @@ pub struct Settings {
     pub clicks: bool,
     /// The admin pages show but change nothing (no crawler runs in this process).
     pub admin_read_only: bool,
+    /// Connections of visitors at a time; never more than [`crate::CONNECTIONS_MAX`].
+    pub connections_max: usize,
     /// How long the engine may take to answer one call before the asker is told that it is busy.
     pub deadline: Duration,
 }
@@ -49,6 +51,7 @@ impl Default for Settings {
             results_per_page: 10,
             clicks: false,
             admin_read_only: false,
+            connections_max: crate::CONNECTIONS_MAX,
             deadline: Duration::from_secs(5),
         }
     }

@@ -41,7 +41,7 @@ impl Shared {
             wrong_tokens: Limiter::new(WRONG_TOKENS_PER_MINUTE),
             sessions: Sessions::new(),
             request_metrics: RequestMetrics::new(routes),
-            connections: Connections::default(),
+            connections: Connections::new(settings.connections_max),
             told_of_proxy: AtomicBool::new(false),
             started: Instant::now(),
             settings,

@@ -57,6 +57,10 @@ pub struct CrawlStatus {
     pub urls_known: u64,
     /// Memory of the robots.txt rules of hosts that are being visited.
     pub robots_bytes: u64,
+    /// Hosts of which it is remembered what they look like, to tell endless ones.
+    pub shapes: u64,
+    /// Texts that are remembered, to tell copies.
+    pub texts: u64,
     /// Visits under way.
     pub visits: u64,
     /// Connections to crawled servers that are open.

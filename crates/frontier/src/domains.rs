@@ -1,9 +1,12 @@
 //! The registrable domains of the hosts: whoever can make up names below one gets one share, however many they are.
 //!
 //! A domain's hosts share what is scarce: places here, lookups under way, and leases. Domains take turns at lookups, so
-//! that one with thousands of names and slow name servers delays its own alone.
+//! that one with thousands of names and slow name servers delays its own alone. A domain that has its share of the leases
+//! borrows what nobody else is about to use.
 //!
-//! INVARIANT: a domain is in the ring exactly while it has somebody to look up and a lookup to spare.
+//! INVARIANT: a domain is in the ring exactly while it has somebody to look up and a lookup to spare, and among the
+//! borrowers exactly while turns of its hosts are held back.
+//! INVARIANT: `unmet` is the sum over all domains of the leases below their share that hosts of theirs could take soon.
 //! Does not know what a host wants; a place in line is an opaque [`QueueEntry`].
 
 use crate::addresses::QueueEntry;
@@ -20,6 +23,8 @@ struct Domain {
     hosts: usize,
     resolving: usize,
     leased: usize,
+    /// Hosts that are leased, or may want to be soon.
+    near: usize,
     to_resolve: VecDeque<QueueEntry>,
     /// Hosts whose turn came while the domain had all the leases it may have.
     held_back: VecDeque<QueueEntry>,
@@ -28,17 +33,42 @@ struct Domain {
     /// When a host of it was last sent away for want of room.
     sent_away: Timestamp,
     in_ring: bool,
+    is_borrower: bool,
 }
 
-#[derive(Debug, Default)]
+impl Domain {
+    /// Leases below its share that its hosts could take soon.
+    fn unmet(&self, share: usize) -> usize {
+        self.near.min(share).saturating_sub(self.leased)
+    }
+}
+
+#[derive(Debug)]
 pub struct Domains {
+    /// Leases of one domain that nobody can keep it from.
+    leases_share: usize,
+    unmet: usize,
     ids: HashMap<Box<str>, DomainId>,
     slots: Vec<Option<Domain>>,
     free: Vec<DomainId>,
     ring: VecDeque<DomainId>,
+    /// Domains with turns that are held back.
+    borrowers: VecDeque<DomainId>,
 }
 
 impl Domains {
+    pub fn new(leases_share: usize) -> Domains {
+        Domains {
+            leases_share,
+            unmet: 0,
+            ids: HashMap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            ring: VecDeque::new(),
+            borrowers: VecDeque::new(),
+        }
+    }
+
     pub fn find(&self, name: &str) -> Option<DomainId> {
         self.ids.get(name).copied()
     }
@@ -60,13 +90,14 @@ impl Domains {
 
     /// A host of this domain has left, and so have its lookups and leases.
     pub fn leave(&mut self, id: DomainId) {
-        let Some(domain) = self.get_mut(id) else { return };
-        domain.hosts = domain.hosts.saturating_sub(1);
-        if domain.hosts == 0 {
-            let name = std::mem::take(&mut domain.name);
-            self.ids.remove(&name);
+        self.change(id, |domain| domain.hosts = domain.hosts.saturating_sub(1));
+        if self.get(id).is_some_and(|domain| domain.hosts == 0)
+            && let Some(domain) = self.slots[id.0 as usize].take()
+        {
+            self.unmet -= domain.unmet(self.leases_share);
+            self.ids.remove(&domain.name);
             self.ring.retain(|other| *other != id);
-            self.slots[id.0 as usize] = None;
+            self.borrowers.retain(|other| *other != id);
             self.free.push(id);
         }
     }
@@ -125,14 +156,28 @@ impl Domains {
 
     // Leases.
 
-    /// Whether a host of the domain may be leased; otherwise its turn is kept for [`Domains::returned`].
-    pub fn may_lease(&mut self, id: DomainId, queued: QueueEntry, leased_max: usize) -> bool {
+    /// Whether a host of the domain may be leased, within its share or as a `loan`; otherwise its turn is held back.
+    pub fn may_lease(&mut self, id: DomainId, queued: QueueEntry, loan: bool) -> bool {
+        let share = self.leases_share;
         let Some(domain) = self.get_mut(id) else { return true };
-        let may = domain.leased < leased_max;
-        if !may {
-            domain.held_back.push_back(queued);
+        if domain.leased < share || loan {
+            return true;
         }
-        may
+        domain.held_back.push_back(queued);
+        if !std::mem::replace(&mut domain.is_borrower, true) {
+            self.borrowers.push_back(id);
+        }
+        false
+    }
+
+    /// A host of the domain may want a lease soon, or no longer.
+    pub fn set_near(&mut self, id: DomainId, near: bool) {
+        self.change(id, |domain| domain.near = if near { domain.near + 1 } else { domain.near - 1 });
+    }
+
+    /// Leases that domains below their share may want soon.
+    pub fn unmet(&self) -> usize {
+        self.unmet
     }
 
     pub fn leased(&mut self, id: DomainId) {
@@ -143,10 +188,27 @@ impl Domains {
         self.change(id, |domain| domain.leased = domain.leased.saturating_sub(1));
     }
 
-    /// The next turn that was held back, where the domain may have a lease again.
-    pub fn resume(&mut self, id: DomainId, leased_max: usize) -> Option<QueueEntry> {
-        let domain = self.get_mut(id).filter(|domain| domain.leased < leased_max)?;
-        domain.held_back.pop_front()
+    /// The next turn that was held back, where the domain is below its share again.
+    pub fn resume(&mut self, id: DomainId) -> Option<QueueEntry> {
+        let share = self.leases_share;
+        let domain = self.get_mut(id).filter(|domain| domain.leased < share)?;
+        let queued = domain.held_back.pop_front();
+        if domain.held_back.is_empty() && std::mem::take(&mut domain.is_borrower) {
+            self.borrowers.retain(|other| *other != id);
+        }
+        queued
+    }
+
+    /// The next turn that was held back, domain after domain, for a lease on loan.
+    pub fn borrow(&mut self) -> Option<QueueEntry> {
+        let id = self.borrowers.pop_front()?;
+        let domain = self.get_mut(id)?;
+        let queued = domain.held_back.pop_front();
+        domain.is_borrower = !domain.held_back.is_empty();
+        if domain.is_borrower {
+            self.borrowers.push_back(id);
+        }
+        queued
     }
 
     // Requests for others' robots.txt.
@@ -172,8 +234,11 @@ impl Domains {
     }
 
     fn change(&mut self, id: DomainId, change: impl FnOnce(&mut Domain)) {
-        if let Some(domain) = self.get_mut(id) {
-            change(domain);
-        }
+        let share = self.leases_share;
+        let Some(domain) = self.get_mut(id) else { return };
+        let before = domain.unmet(share);
+        change(domain);
+        let after = domain.unmet(share);
+        self.unmet = self.unmet - before + after;
     }
 }

@@ -156,6 +156,8 @@ pub struct HostEntry {
     pub just_ran_errand: bool,
     /// Somebody has its lease: nothing else may bring it anywhere.
     pub is_out: bool,
+    /// It is leased, or may want to be soon.
+    pub near: bool,
     pub address: Option<AddressId>,
     pub resolved_at: Timestamp,
     pub queue: VecDeque<Queued>,
@@ -225,6 +227,7 @@ impl Hosts {
             awaited: None,
             just_ran_errand: false,
             is_out: false,
+            near: false,
             address: None,
             resolved_at: Timestamp::EPOCH,
             queue: VecDeque::new(),

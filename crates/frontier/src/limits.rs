@@ -125,11 +125,22 @@ impl Limits {
         (self.resolving_max / 8).max(1)
     }
 
-    /// Leases of one domain at a time: a quarter, so that servers which never answer leave connections to others.
+    /// Leases that one domain always may have at a time: a quarter, so that servers which never answer leave
+    /// connections to others. Beyond it a domain borrows, see [`Limits::kept_for_others`].
     pub(crate) fn leased_per_domain(&self) -> usize {
         (self.in_flight_max / 4).max(LEASED_PER_DOMAIN_MIN)
     }
+
+    /// Leases that nobody may borrow while domains below their share may want so many (`unmet`) soon. A quarter is
+    /// enough: most of those hosts rest, and whoever waits has the next lease that returns.
+    pub(crate) fn kept_for_others(&self, unmet: usize) -> usize {
+        unmet.min(self.in_flight_max / 4)
+    }
 }
+
+/// A host that is back within this time has a lease kept for it (at most a quarter of all are): a lease cannot be taken
+/// from whoever has borrowed it, and a server that never answers holds it for a fetch's time, 20 s.
+pub const NEAR: Duration = Duration::from_secs(60);
 
 /// With few connections in all, a single site may use them: there is little to share out.
 const LEASED_PER_DOMAIN_MIN: usize = 16;

@@ -20,12 +20,12 @@ use crate::operator::OperatorState;
 use anyhow::Result;
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, ContentHash, Host, PageId, PagePosition, SystemClock, Timestamp};
-use farol_frontier::trap::{TrapRules, TrapVerdict};
+use farol_frontier::trap::{Trap, TrapRules, TrapVerdict};
 use farol_links::{Links, OutLink};
 use farol_parse::robots::Robots;
 use farol_store::pages::{Archive, ArchiveReader};
 use farol_store::urls::{Found, Record, State, UrlStore, Visit, VisitOutcome};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,6 +144,11 @@ impl Followers {
         Ok(())
     }
 
+    /// What is remembered of what sites look like.
+    pub fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
     pub(super) fn redirects_max(&self) -> u8 {
         self.redirects_max
     }
@@ -181,7 +186,7 @@ impl Followers {
     /// Visits that brought no answer say nothing of the page: where the last one did not, the archived copy counts.
     pub fn is_news(&self, url: &CanonicalUrl, fetched: Timestamp, archive: &ArchiveReader) -> Result<bool> {
         let Some(record) = self.urls.get(url)?.filter(|record| record.visits > 0) else { return Ok(true) };
-        let is_answered = record.failures == 0 && record.state != State::Refused;
+        let is_answered = record.failures == 0 && !matches!(record.state, State::Refused | State::OutOfScope);
         let newest = match record.position {
             _ if is_answered => Some(record.last_visit),
             // A copy that cannot be read is none.
@@ -261,8 +266,9 @@ impl Followers {
         }
         // Only what is new can lead into a trap; what is known has passed before.
         let mut fine = Vec::with_capacity(found.len());
+        let mut counted = HashSet::new();
         for one in found {
-            if self.urls.knows(&one.url) || self.admits(&one.url) {
+            if self.urls.knows(&one.url) || self.admits(&one.url, fine.len() as u64, &mut counted) {
                 fine.push(one);
             }
         }
@@ -278,11 +284,20 @@ impl Followers {
         })
     }
 
-    fn admits(&mut self, url: &CanonicalUrl) -> bool {
+    /// Whether a URL that seems to be new leads into no trap. Some of those are known all the same and were counted
+    /// again, so before a host is called full its pages are `counted` anew, once in a batch, of which `admitted` are not
+    /// in the URL store yet.
+    fn admits(&mut self, url: &CanonicalUrl, admitted: u64, counted: &mut HashSet<Host>) -> bool {
         let host = url.host();
         let urls = &self.urls;
         let shape = self.shapes.of(&host, || urls.host_counts(&host).map_or(0, |counts| counts.known));
-        match self.traps.verdict(self.now, url, shape) {
+        let mut verdict = self.traps.verdict(self.now, url, shape);
+        if verdict == TrapVerdict::Refused(Trap::HostFull) && !counted.contains(&host) {
+            shape.pages_known = shape.pages_known.min(urls.known_at_most(&host) + admitted);
+            verdict = self.traps.verdict(self.now, url, shape);
+            counted.insert(host);
+        }
+        match verdict {
             TrapVerdict::Fine => {
                 shape.pages_known += 1;
                 shape.admitted(url);
@@ -454,105 +469,5 @@ fn blank(at: Timestamp, outcome: VisitOutcome) -> Visit {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::archive::not_asked::NotAsked;
-    use crate::archive::{Opened, replay};
-    use crate::folder::Folder;
-    use farol_store::pages::{Exchange, encode};
-
-    fn url(text: &str) -> CanonicalUrl {
-        CanonicalUrl::parse(text).unwrap()
-    }
-
-    fn opened(dir: &tempfile::TempDir) -> Opened {
-        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
-        let fabric = Fabric::local(&folder.tables()).unwrap();
-        crate::archive::open(&folder, &Config::default(), fabric, false).unwrap()
-    }
-
-    #[test]
-    fn a_page_out_of_scope_is_not_one_that_robots_txt_forbids() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut followers = opened(&dir).followers;
-        let seed = url("http://a.org/");
-        followers.add_seed(&seed).unwrap();
-        let rules = b"User-agent: *\nDisallow: /x";
-        let parsed = Robots::parse(rules, "farol");
-        followers.hosts.set_robots(&seed.host(), 200, rules, parsed, Timestamp::from_secs(1)).unwrap();
-        for (text, want) in [
-            ("http://a.org/y", None),
-            ("http://a.org/x", Some(NotAsked::Robots)),
-            ("http://b.org/x", Some(NotAsked::OutOfScope)),
-        ] {
-            assert_eq!(followers.not_asked(&url(text)).unwrap(), want, "{text}");
-        }
-        followers.remove_host(&seed.host(), PagePosition::default()).unwrap();
-        assert_eq!(followers.not_asked(&url("http://a.org/y")).unwrap(), Some(NotAsked::OutOfScope));
-    }
-
-    /// Archives an answer of this second and takes it in.
-    fn visit(opened: &mut Opened, address: &str, second: u64, status: u16, body: &'static str) {
-        let exchange = Exchange {
-            url: url(address),
-            fetched: Timestamp::from_secs(second),
-            address: None,
-            status,
-            request_head: Vec::new(),
-            response_head: format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n\r\n").into_bytes(),
-            body: body.into(),
-            truncated: None,
-            protocol: "http/1.1".to_string(),
-            revisit_of: None,
-            metadata: Vec::new(),
-        };
-        let encoded = encode(&exchange, &mut farol_base::Seeded::new(second), 1);
-        let position = opened.archive.append(&[encoded]).unwrap()[0];
-        let Opened { followers, interpreter, .. } = opened;
-        replay::apply(followers, interpreter, &exchange, position, FollowerSet::ALL).unwrap();
-    }
-
-    #[test]
-    fn news_is_newer_than_the_last_answer_whatever_came_after() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut opened = opened(&dir);
-        #[track_caller]
-        fn check(opened: &Opened, second: u64, want: bool) {
-            let (page, at) = (url("http://a.org/p"), Timestamp::from_secs(second));
-            assert_eq!(
-                opened.followers.is_news(&page, at, &opened.archive.reader()).unwrap(),
-                want,
-                "{second}"
-            );
-        }
-        check(&opened, 0, true); // Nothing is known yet.
-        visit(&mut opened, "http://a.org/", 50, 200, "<a href=/p>p</a>");
-        check(&opened, 0, true); // Only found.
-        visit(&mut opened, "http://a.org/p", 100, 200, "text");
-        for (second, want) in [(99, false), (100, false), (101, true)] {
-            check(&opened, second, want);
-        }
-        // No answer at 300: what is known of the page is still of 100.
-        opened.followers.failed(&url("http://a.org/p"), Timestamp::from_secs(300)).unwrap();
-        for (second, want) in [(100, false), (200, true), (301, true)] {
-            check(&opened, second, want);
-        }
-        let again = Timestamp::from_secs(500);
-        opened.followers.refused(&url("http://a.org/p"), Timestamp::from_secs(400), again).unwrap();
-        check(&opened, 100, false);
-        check(&opened, 200, true);
-        visit(&mut opened, "http://a.org/p", 600, 404, "");
-        check(&opened, 600, false);
-        check(&opened, 601, true);
-    }
-
-    #[test]
-    fn rules_from_a_clock_that_ran_ahead_do_not_hold_for_years() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut opened = opened(&dir);
-        visit(&mut opened, "http://a.org/robots.txt", 40_000_000_000, 200, "User-agent: *\nDisallow: /x");
-        let host = url("http://a.org/").host();
-        let valid_until = opened.followers.hosts.enter(&host, 0).unwrap().robots_valid_until.unwrap();
-        assert!(valid_until <= SystemClock.now() + farol_frontier::ROBOTS_VALID);
-    }
-}
+#[path = "followers_tests.rs"]
+mod tests;

@@ -45,9 +45,19 @@ impl Followers {
     }
 
     /// Records that a page was not asked for. It leaves the index, and is thought of again later.
-    pub fn refused(&mut self, url: &CanonicalUrl, now: Timestamp, again: Timestamp) -> Result<()> {
+    pub fn refused(
+        &mut self,
+        url: &CanonicalUrl,
+        why: NotAsked,
+        now: Timestamp,
+        again: Timestamp,
+    ) -> Result<()> {
         let known = self.urls.get(url)?;
-        let visit = self.missed(url, now, known.as_ref(), VisitOutcome::Refused);
+        let outcome = match why {
+            NotAsked::Robots => VisitOutcome::Refused,
+            NotAsked::OutOfScope | NotAsked::Excluded => VisitOutcome::OutOfScope,
+        };
+        let visit = self.missed(url, now, known.as_ref(), outcome);
         self.urls.visited(url, &Visit { due: again, ..visit })?;
         if self.indexing && known.is_some_and(|record| record.position.is_some()) {
             self.fabric.changes.send(Change::Delete(url.clone()))?;

@@ -33,6 +33,16 @@ impl Default for Shapes {
 }
 
 impl Shapes {
+    /// Hosts whose shape is remembered.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Texts that are remembered.
+    pub fn texts(&self) -> usize {
+        self.texts.len()
+    }
+
     /// The shape of a host; of one that is not remembered only the number of pages is known.
     pub fn of(&mut self, host: &Host, pages_known: impl FnOnce() -> u64) -> &mut HostShape {
         self.hosts.get_or_insert_with(host.clone(), || HostShape::new(pages_known()))
@@ -101,6 +111,10 @@ impl<K: Hash + Eq, V> TwoGenerations<K, V> {
         self.young.entry(key).or_insert_with(|| promoted.unwrap_or_else(make))
     }
 
+    fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
     fn each(&mut self, mut change: impl FnMut(&K, &mut V)) {
         self.young.iter_mut().chain(&mut self.old).for_each(|(key, value)| change(key, value));
     }
@@ -150,6 +164,7 @@ mod tests {
         let mut shapes = Shapes::default();
         (0..100).for_each(|number| shapes.visited(&page("a.org", number), None, text(0), || 0));
         check(&mut shapes, "a.org", TRAPPED);
+        assert_eq!((shapes.hosts(), shapes.texts()), (1, 1));
         for number in 0..60 {
             shapes.visited(&page("a.org", number), Some(text(0)), text(number + 1), || 0);
         }
@@ -190,7 +205,7 @@ mod tests {
             map.get_or_insert_with(key, || key);
             // Asked for all the time, so it is there all the time.
             assert_eq!(*map.get_or_insert_with(0, || 77), 0);
-            assert!(map.young.len() + map.old.len() <= 8);
+            assert!(map.len() <= 8);
         }
         let mut again = Vec::new();
         for key in [99, 98, 1, 2] {

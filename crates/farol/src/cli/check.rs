@@ -4,7 +4,9 @@
 //! removed, for the next start to build it anew from the pages; and what the archive has lost is noted, so that
 //! the next crawl fetches it again.
 //!
-//! PROMISE: "fine" means that nothing is lost. Checking needs no room on the disk.
+//! PROMISE: "fine" means that nothing is lost, but for URLs that were found and not visited yet, where a whole file of
+//! the URL store's newest writes is gone: nothing else tells of them. Checking needs no room on the disk, and memory for
+//! what is wrong, not for what is there: each page is compared with the URL store as it is read.
 
 use super::Place;
 use crate::archive::confirmed::{self, Confirmed, LostPages};
@@ -13,14 +15,15 @@ use crate::archive::{is_damage, open_links, open_urls};
 use crate::disk::is_full;
 use crate::fabric::{LocalTables, Table, Tables};
 use crate::folder::Folder;
+use crate::operator::removed_in;
 use crate::progress::counted;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use farol_base::{CanonicalUrl, Clock, PagePosition, SystemClock};
+use farol_base::{CanonicalUrl, Clock, Host, PagePosition, SystemClock};
 use farol_index::Searcher;
 use farol_links::Links;
 use farol_store::pages::{Archive, ArchiveOptions, file_number, lengths};
 use farol_store::urls::{Found, UrlStore, Veuni, Walk};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -39,6 +42,10 @@ const ERROR_CHARS_MAX: usize = 240;
 
 const REPAIR: &str =
     "Run `farol check --repair`, then start again: what is damaged is built anew from the pages.";
+
+/// What was in the tables and nowhere else, and how it comes back.
+const TABLES_ADVICE: &str = "Run `farol check --repair`. Your seeds, the hosts that you removed and a pause are lost with \
+    the tables: name the seeds again when you start, as in `farol up https://example.org/`; all else is read from the pages.";
 
 /// What the check found so far.
 #[derive(Default)]
@@ -85,6 +92,7 @@ pub fn run(args: &Check) -> Result<ExitCode> {
     let tables = open_tables(&folder);
     let mut urls = open_urls(&folder);
     let links = open_links(&folder);
+    let state = as_mut(&mut urls).and_then(settle);
     let scanned = scan(&folder, &tables, &urls, &links);
     let end = scanned.as_ref().map_or(PagePosition::default(), |scanned| scanned.end);
     report.say(
@@ -92,12 +100,12 @@ pub fn run(args: &Check) -> Result<ExitCode> {
         scanned.as_ref().map_err(|error| anyhow!("{error:#}")).and_then(Scanned::tell),
         "Run `farol check --repair`, then crawl on: lost pages are fetched again; the others are fine.",
     );
-    let pages = scanned.as_ref().map_or(&[][..], |scanned| &scanned.pages);
-    report.say("urls", as_mut(&mut urls).and_then(|urls| check_urls(urls, pages, end)), REPAIR);
+    let unknown = scanned.as_ref().ok().and_then(|scanned| scanned.unknown.as_deref());
+    let told = state.and_then(|state| tell_urls(as_mut(&mut urls)?, state, unknown, end));
+    report.say("urls", told, REPAIR);
     report.say("links", links.and_then(|links| check_links(&links, end)), REPAIR);
     report.say("index", check_index(&folder, end), REPAIR);
-    let advice = "Run `farol check --repair`, then name your seeds again; hosts are read from the pages.";
-    report.say("tables", tables.and_then(|tables| check_tables(&tables, end)), advice);
+    report.say("tables", tables.and_then(|tables| check_tables(&tables, end)), TABLES_ADVICE);
     Ok(if report.damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -118,7 +126,11 @@ fn repair(folder: &Folder) -> Result<ExitCode> {
                 std::fs::rename(folder.tables(), &aside).context("cannot move tables.redb away")?;
             }
             say(format!("tables   begun anew: {}", short(&error)));
-            println!("         Name your seeds again at the next start.");
+            println!(
+                "         Your seeds, the hosts that you removed and a pause are lost with them: name the seeds again when \
+                 you start,\n         as in `farol up https://example.org/`. The damaged file is kept as {}.",
+                aside.display()
+            );
             LocalTables::open(&folder.tables())?
         }
     };
@@ -143,6 +155,7 @@ fn repair(folder: &Folder) -> Result<ExitCode> {
         }
         urls => urls,
     };
+    let state = as_mut(&mut urls).and_then(settle);
     let scanned = scan(folder, &tables, &urls, &links)?;
     drop(links);
     let store = as_mut(&mut urls)?;
@@ -156,7 +169,9 @@ fn repair(folder: &Folder) -> Result<ExitCode> {
                 damage.file, damage.offset, damage.what
             ));
         }
-    } else if let Err(error) = check_urls(store, &scanned.pages, scanned.end) {
+    } else if let Err(error) =
+        state.and_then(|state| tell_urls(store, state, scanned.unknown.as_deref(), scanned.end))
+    {
         refuse_passing_trouble(&error)?;
         drop(urls);
         Veuni::remove_all(&*crate::disk::at(&folder.urls())?)?;
@@ -198,7 +213,7 @@ fn fetch_again(urls: &mut Veuni, scanned: &Scanned) -> Result<u64> {
     let (mut again, now) = (Vec::new(), SystemClock.now());
     urls.compact_all()?;
     urls.walk(Walk::Visited, &mut |host, path, record| {
-        if record.position.is_some_and(|at| !scanned.positions.contains(&at))
+        if record.position.is_some_and(|at| scanned.is_lost(at))
             && let Ok(url) = host.stored_page(path)
         {
             again.push(Found { url, depth: record.depth, hint: Some(now) });
@@ -215,9 +230,12 @@ struct Scanned {
     files: usize,
     end: PagePosition,
     cut_bytes: u64,
-    pages: Vec<CanonicalUrl>,
-    /// Where whole records begin; only where something is wrong.
-    positions: HashSet<PagePosition>,
+    /// Why the URL store does not know the first page that it should know.
+    unknown: Option<String>,
+    /// The files of the archive, and their lengths.
+    lengths: BTreeMap<u32, u64>,
+    /// Between these two places no whole record begins.
+    gaps: Vec<(Option<PagePosition>, Option<PagePosition>)>,
     lost: Vec<LostPages>,
     /// Damaged records that nobody has noted yet.
     damaged: BTreeMap<PagePosition, String>,
@@ -225,6 +243,14 @@ struct Scanned {
 }
 
 impl Scanned {
+    /// Whether the record that began here is not there any more.
+    fn is_lost(&self, at: PagePosition) -> bool {
+        self.lengths.get(&at.file).is_none_or(|length| at.offset >= *length)
+            || self.gaps.iter().any(|(whole, next)| {
+                whole.is_none_or(|whole| whole < at) && next.is_none_or(|next| at < next)
+            })
+    }
+
     fn tell(&self) -> Result<String> {
         let (lost, visits) = (&self.lost, counted(self.records, "visit"));
         if let Some(first) = lost.first() {
@@ -262,6 +288,10 @@ fn scan(
         Ok(Ok(confirmed)) => confirmed,
         _ => Confirmed::upto(watermarks[0].max(watermarks[1])),
     };
+    let removed = match tables.as_ref().map(removed_hosts) {
+        Ok(Ok(removed)) => removed,
+        _ => HashMap::new(),
+    };
     let disk = crate::disk::at(&folder.pages())?;
     let files = lengths(&*disk)?;
     let options = ArchiveOptions { confirmed: confirmed.upto, ..ArchiveOptions::default() };
@@ -271,29 +301,65 @@ fn scan(
         files: files.len(),
         end: archive.end(),
         cut_bytes: recovery.cut.map_or(0, |cut| cut.bytes),
-        pages: Vec::new(),
-        positions: HashSet::new(),
+        unknown: None,
+        lengths: archive.lengths()?.into_iter().collect(),
+        gaps: Vec::new(),
         lost: confirmed.lost(&files),
         damaged: BTreeMap::new(),
         noted: 0,
     };
+    // Pages after the watermark are taken in at the next start; before it, each must be known.
+    let urls = urls.as_ref().ok().filter(|urls| urls.watermark() >= scanned.end);
+    let (mut whole, mut is_gap) = (None, false);
     for record in archive.reader().scan(PagePosition::default()) {
         match record {
             Ok((position, _, exchange)) => {
                 scanned.records += 1;
-                scanned.positions.insert(position);
-                if exchange.revisit_of.is_none() && exchange.url.path() != "/robots.txt" {
-                    scanned.pages.push(exchange.url);
+                if std::mem::take(&mut is_gap) {
+                    scanned.gaps.push((whole, Some(position)));
+                }
+                whole = Some(position);
+                let is_page = exchange.revisit_of.is_none() && exchange.url.path() != "/robots.txt";
+                if let Some(urls) = urls.filter(|_| is_page && scanned.unknown.is_none()) {
+                    let stays_out = removed.get(&exchange.url.host()).is_some_and(|end| position < *end);
+                    if !stays_out {
+                        scanned.unknown = unknown(urls, &exchange.url)?;
+                    }
                 }
             }
-            Err(error) => match place_of(&error) {
-                Some(at) if confirmed.damaged.contains(&at) => scanned.noted += 1,
-                Some(at) => drop(scanned.damaged.insert(at, error.to_string())),
-                None => return Err(error.into()),
-            },
+            Err(error) => {
+                is_gap = true;
+                match place_of(&error) {
+                    Some(at) if confirmed.damaged.contains(&at) => scanned.noted += 1,
+                    Some(at) => drop(scanned.damaged.insert(at, error.to_string())),
+                    None => return Err(error.into()),
+                }
+            }
         }
     }
+    if is_gap {
+        scanned.gaps.push((whole, None));
+    }
     Ok(scanned)
+}
+
+/// What the URL store should know of an archived page and does not.
+fn unknown(urls: &Veuni, url: &CanonicalUrl) -> Result<Option<String>> {
+    let (record, hint) = (urls.get(url)?, "some of its files (log-*, pending-*) may be gone");
+    Ok(match record {
+        // A host that was removed, by tables that are lost, is rightly unknown.
+        None if urls.host_counts(&url.host()).is_none() => None,
+        None => Some(format!("{url} is among the pages but not among the known URLs; {hint}")),
+        Some(record) if record.visits == 0 => {
+            Some(format!("{url} is among the pages but its visit is not known; {hint}"))
+        }
+        Some(_) => None,
+    })
+}
+
+/// Hosts that the operator has removed, each with the end of the archive at that time.
+fn removed_hosts(tables: &LocalTables) -> Result<HashMap<Host, PagePosition>> {
+    unbroken("tables.redb", || Ok(removed_in(tables.scan(Table::Orders)?)))
 }
 
 /// Where a damaged record stands.
@@ -306,7 +372,15 @@ fn place_of(error: &farol_store::Error) -> Option<PagePosition> {
     }
 }
 
-fn check_urls(urls: &mut Veuni, pages: &[CanonicalUrl], end: PagePosition) -> Result<String> {
+/// Whether the URL store can be compared with the pages.
+enum UrlsState {
+    Whole,
+    /// A repair has emptied parts of it, which are not filled again yet.
+    Emptied,
+}
+
+/// Looks for damage in the URL store, and compacts it where there is none.
+fn settle(urls: &mut Veuni) -> Result<UrlsState> {
     let damage = urls.check();
     if let Some(first) = damage.iter().find(|damage| !damage.is_emptied) {
         let hosts: u64 = damage.iter().map(|damage| damage.hosts).sum();
@@ -319,24 +393,25 @@ fn check_urls(urls: &mut Veuni, pages: &[CanonicalUrl], end: PagePosition) -> Re
         );
     }
     if !damage.is_empty() {
-        return Ok("what a repair has emptied is built anew at the next start".to_string());
+        return Ok(UrlsState::Emptied);
     }
     match urls.compact_all() {
         // Only the counts are behind then.
         Err(error) if error.is_disk_full() => {}
         compacted => compacted?,
     }
-    let counts = urls.counts();
-    // Pages after the watermark are taken in at the next start; before it, each must be known.
-    if urls.watermark() >= end {
-        let hosts: HashMap<_, _> = urls.hosts(0, usize::MAX, "").into_iter().collect();
-        for url in pages {
-            // A host that the operator removed is rightly unknown.
-            if hosts.contains_key(&url.host()) && urls.get(url)?.is_none() {
-                bail!("{url} is among the pages but not among the known URLs");
-            }
+    Ok(UrlsState::Whole)
+}
+
+fn tell_urls(urls: &Veuni, state: UrlsState, unknown: Option<&str>, end: PagePosition) -> Result<String> {
+    match (state, unknown) {
+        (UrlsState::Emptied, _) => {
+            return Ok("what a repair has emptied is built anew at the next start".to_string());
         }
+        (UrlsState::Whole, Some(unknown)) => bail!("{unknown}"),
+        (UrlsState::Whole, None) => {}
     }
+    let counts = urls.counts();
     Ok(format!(
         "{} of {}{}",
         counted(counts.known, "URL"),
@@ -413,5 +488,64 @@ fn behind(watermark: PagePosition, end: PagePosition) -> String {
     match watermark < end {
         true => "; the newest pages are taken in at the next start".to_string(),
         false => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_base::disk::Mem;
+    use farol_store::urls::VeuniOptions;
+    use std::sync::Arc;
+
+    #[test]
+    fn lost_is_what_lies_in_a_gap_or_beyond_its_file() {
+        let at = |file, offset| PagePosition { file, offset };
+        let scanned = Scanned {
+            records: 0,
+            files: 3,
+            end: at(3, 50),
+            cut_bytes: 0,
+            unknown: None,
+            lengths: BTreeMap::from([(0, 100), (1, 100), (3, 50)]),
+            gaps: vec![(None, Some(at(0, 20))), (Some(at(0, 60)), Some(at(1, 30))), (Some(at(3, 10)), None)],
+            lost: Vec::new(),
+            damaged: BTreeMap::new(),
+            noted: 0,
+        };
+        for (position, want) in [
+            (at(0, 0), true),
+            (at(0, 20), false),
+            (at(0, 60), false),
+            (at(0, 61), true),
+            (at(0, 100), true),
+            (at(1, 0), true),
+            (at(1, 30), false),
+            (at(1, 99), false),
+            (at(1, 100), true),
+            (at(2, 0), true), // The file is gone.
+            (at(3, 10), false),
+            (at(3, 11), true),
+        ] {
+            assert_eq!(scanned.is_lost(position), want, "{position:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_the_url_store_has_not_visited_is_missed() {
+        let (mut urls, _) = Veuni::open(Arc::new(Mem::new()), VeuniOptions::default()).unwrap();
+        let url = |text: &str| CanonicalUrl::parse(text).unwrap();
+        urls.found(&[Found { url: url("http://a.org/found"), depth: 0, hint: None }]).unwrap();
+        urls.flush().unwrap();
+        urls.compact_all().unwrap();
+        for (page, want) in [
+            ("http://a.org/found", Some("its visit is not known")),
+            ("http://a.org/other", Some("not among the known URLs")),
+            ("http://removed.org/", None),
+        ] {
+            let told = unknown(&urls, &url(page)).unwrap();
+            assert_eq!(told.is_some(), want.is_some(), "{told:?}");
+            assert!(told.is_none_or(|told| told.contains(want.unwrap()) && told.contains("log-*")));
+        }
     }
 }

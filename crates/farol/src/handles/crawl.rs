@@ -77,6 +77,10 @@ pub struct CrawlSnapshot {
     pub links_bytes: u64,
     /// Memory of the hosts' robots.txt rules.
     pub robots_bytes: u64,
+    /// Hosts whose shape is remembered, to tell endless ones.
+    pub shapes: u64,
+    /// Texts that are remembered, to tell copies.
+    pub texts: u64,
     /// Visits under way.
     pub visits: u64,
     /// Connections that are open, idle ones included.

@@ -41,15 +41,57 @@ impl Web {
 /// A folder for one test's data.
 pub struct Data {
     dir: tempfile::TempDir,
+    /// A process in a mount namespace of its own, in which the folder is a small disk; ends with its standard input.
+    namespace: Option<Child>,
 }
 
 impl Data {
     pub fn new() -> Data {
-        Data { dir: tempfile::tempdir().unwrap() }
+        Data { dir: tempfile::tempdir().unwrap(), namespace: None }
     }
 
+    /// A folder on a disk of its own, in memory, that holds so many MiB; or why there can be none here.
+    pub fn on_small_disk(mib: usize) -> Result<Data, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "mount -t tmpfs -o size=$1m tmpfs \"$2\" && echo ready && read -r _";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh", &mib.to_string()]);
+        command.arg(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("`unshare` cannot be run: {error}"))?;
+        let mut said = [0; 6];
+        if child.stdout.as_mut().unwrap().read_exact(&mut said).is_ok() {
+            return Ok(Data { dir, namespace: Some(child) });
+        }
+        let output = child.wait_with_output().unwrap();
+        Err(format!("only root may mount: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    }
+
+    /// The folder as this process sees it.
     pub fn path(&self) -> PathBuf {
+        match &self.namespace {
+            None => self.inside(),
+            Some(child) => {
+                let root = PathBuf::from(format!("/proc/{}/root", child.id()));
+                root.join(self.inside().strip_prefix("/").unwrap())
+            }
+        }
+    }
+
+    /// The folder as the engine sees it.
+    fn inside(&self) -> PathBuf {
         self.dir.path().join("data")
+    }
+
+    /// The engine, run by `wrapper` where there is one, where it sees the folder.
+    fn command(&self, wrapper: &[&str]) -> Command {
+        let mut words: Vec<String> = wrapper.iter().map(|word| word.to_string()).collect();
+        if let Some(child) = &self.namespace {
+            words.extend(["nsenter".to_string(), format!("--mount=/proc/{}/ns/mnt", child.id())]);
+        }
+        words.push(env!("CARGO_BIN_EXE_farol").to_string());
+        let mut command = Command::new(&words[0]);
+        clean(command.args(&words[1..]));
+        command
     }
 
     /// Writes settings into the data folder, as an operator would before the first run.
@@ -60,8 +102,8 @@ impl Data {
 
     /// Runs a command to its end.
     pub fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = binary();
-        command.args(arguments).arg("--data").arg(self.path());
+        let mut command = self.command(&[]);
+        command.args(arguments).arg("--data").arg(self.inside());
         command.output().unwrap()
     }
 
@@ -75,10 +117,23 @@ impl Data {
     }
 }
 
+impl Drop for Data {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.namespace {
+            drop(child.stdin.take());
+            let _ = child.wait();
+        }
+    }
+}
+
 pub fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_farol"));
-    command.stdin(Stdio::null()).env_remove("FAROL_LOG").env_remove("FAROL_DATA");
+    clean(&mut command);
     command
+}
+
+fn clean(command: &mut Command) {
+    command.stdin(Stdio::null()).env_remove("FAROL_LOG").env_remove("FAROL_DATA");
 }
 
 /// A Farol that runs; killed when dropped.
@@ -90,16 +145,20 @@ pub struct Farol {
 impl Farol {
     /// Starts a command that stays, such as `up`.
     pub fn start(data: &Data, command: &str, arguments: &[String]) -> Farol {
-        let data = data.path();
+        Farol::start_under(&[], data, command, arguments)
+    }
+
+    /// Starts a command that stays, by way of a program that becomes it, such as `prlimit`.
+    pub fn start_under(wrapper: &[&str], data: &Data, command: &str, arguments: &[String]) -> Farol {
         // An address of an earlier run must not be taken for this one's.
-        let _ = std::fs::remove_file(data.join("running.json"));
-        let mut process = binary();
-        process.arg(command).args(arguments).arg("--data").arg(&data);
+        let _ = std::fs::remove_file(data.path().join("running.json"));
+        let mut process = data.command(wrapper);
+        process.arg(command).args(arguments).arg("--data").arg(data.inside());
         if command != "crawl" {
             process.args(["--listen", "127.0.0.1:0"]);
         }
         let child = process.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        Farol { child, data }
+        Farol { child, data: data.path() }
     }
 
     pub fn up(data: &Data, web: &Web, more: &[&str]) -> Farol {
@@ -201,6 +260,33 @@ impl Farol {
         }
         let status = self.child.wait().unwrap();
         assert!(status.success(), "ended with {status}: {}", self.errors());
+    }
+
+    /// SIGTERM; waits for the end, and answers whether it ended well, and what it said.
+    #[track_caller]
+    pub fn terminate(mut self) -> (bool, String) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.wait_for_end()
+    }
+
+    /// Waits until it ends by itself, well or not; what it said.
+    #[track_caller]
+    pub fn wait_for_end(&mut self) -> (bool, String) {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        (status.success(), self.errors())
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
     }
 
     /// kill -9.

@@ -82,7 +82,13 @@ fn a_domain_of_thousands_of_names_does_not_keep_others_out() {
     let sent_away =
         metrics.lines().find_map(|line| line.strip_prefix("farol_hosts_sent_away_total ")).unwrap();
     assert!(sent_away.parse::<u64>().unwrap() > 1_000, "{sent_away} were put off");
-    for gauge in ["farol_crawl_connections", "farol_crawl_visits", "farol_crawl_body_bytes"] {
+    for gauge in [
+        "farol_crawl_connections",
+        "farol_crawl_visits",
+        "farol_crawl_body_bytes",
+        "farol_shape_hosts",
+        "farol_shape_texts",
+    ] {
         assert!(metrics.contains(&format!("\n{gauge} ")), "{metrics}");
     }
     farol.interrupt();

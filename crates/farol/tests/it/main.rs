@@ -3,6 +3,7 @@
 mod browser;
 mod cache;
 mod commands;
+mod connections;
 mod corpora;
 mod crash;
 mod crawl;

@@ -54,9 +54,9 @@ impl Frontier {
     pub fn new(rule: Box<dyn DelayRule>, limits: Limits) -> Frontier {
         Frontier {
             rule,
-            limits,
             hosts: Hosts::default(),
-            domains: Domains::default(),
+            domains: Domains::new(limits.leased_per_domain()),
+            limits,
             addresses: Addresses::default(),
             timers: Timers::new(),
             to_refill: VecDeque::new(),
@@ -184,6 +184,7 @@ impl Frontier {
                 let before = entry.address.take();
                 self.leave_address(now, before);
                 self.rest(
+                    now,
                     id,
                     if retry.is_over(failures) || !transient {
                         HostState::Unreachable
@@ -197,7 +198,7 @@ impl Frontier {
                 entry.memory.not_before = now + retry.quarantine.min(limits::QUARANTINE_MAX);
                 let before = entry.address.take();
                 self.leave_address(now, before);
-                self.rest(id, HostState::Refused);
+                self.rest(now, id, HostState::Refused);
                 self.fail_errands(now, id);
             }
         }
@@ -240,7 +241,7 @@ impl Frontier {
         match next_due {
             Some(due) => {
                 let at = if due > now { due } else { now + limits::DRY_SLEEP_MIN };
-                self.sleep(id, at, HostState::Sleeping);
+                self.sleep(now, id, at, HostState::Sleeping);
                 Offered::Taken
             }
             None => {
@@ -413,17 +414,26 @@ impl Frontier {
         if self.in_flight >= self.limits.in_flight_max.max(1) {
             return None;
         }
+        let mut loan = false;
         let (address_id, address, queued, task, tries) = loop {
-            let (hosts, domains, most) = (&self.hosts, &mut self.domains, self.limits.leased_per_domain());
+            let (hosts, domains) = (&self.hosts, &mut self.domains);
             let is_valid = |queued: QueueEntry| {
                 let valid = hosts.get(queued.host).filter(|entry| entry.epoch == queued.epoch);
-                valid.is_some_and(|entry| domains.may_lease(entry.domain, queued, most))
+                valid.is_some_and(|entry| domains.may_lease(entry.domain, queued, loan))
             };
-            let (address_id, address, queued) = self.addresses.take(is_valid)?;
+            let Some((address_id, address, queued)) = self.addresses.take(is_valid) else {
+                // Nobody below its domain's share is ready.
+                loan = self.lend(now);
+                if loan {
+                    continue;
+                }
+                return None;
+            };
             if let Some((task, tries)) = self.next_task(now, queued.host) {
                 break (address_id, address, queued, task, tries);
             }
             // It stood in line for an errand that nobody waits for any more.
+            loan = false;
             let alarm = self.addresses.release(now, address_id, None);
             self.set_address_alarm(address_id, alarm);
             self.place(now, queued.host);

@@ -36,7 +36,7 @@ impl Frontier {
             // The holder of the lease had a reason not to ask (a pause, a full disk); that is not the host's fault.
             Outcome::NotAsked => {
                 entry.memory.not_before = now + retry.first;
-                self.rest(id, HostState::Resting);
+                self.rest(now, id, HostState::Resting);
             }
             Outcome::RobotsUnavailable { retry_after, .. } | Outcome::Throttled { retry_after } => {
                 self.back_off(now, id, retry, retry_after);
@@ -155,7 +155,7 @@ impl Frontier {
         let facts = facts(entry, self.pages_on_densest, &self.limits);
         let usual = polite::rests(&*self.rule, &facts, self.limits.slow_after).host;
         entry.memory.not_before = now + pause.max(usual);
-        self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
+        self.rest(now, id, if over { HostState::Unreachable } else { HostState::Resting });
         if over {
             self.fail_errands(now, id);
         }

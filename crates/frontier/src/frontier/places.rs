@@ -31,16 +31,18 @@ impl Frontier {
         }
         if entry.memory.not_before > now {
             let over = self.limits.host_retry.is_over(entry.memory.failures);
-            return self.rest(id, if over { HostState::Unreachable } else { HostState::Resting });
+            return self.rest(now, id, if over { HostState::Unreachable } else { HostState::Resting });
         }
         if let Some(awaited) = entry.awaited {
             if awaited.deadline <= now {
                 return self.errand_failed(now, id, awaited.serial);
             }
             if entry.errands.is_empty() {
-                return self.sleep(id, awaited.deadline, HostState::Resting);
+                return self.sleep(now, id, awaited.deadline, HostState::Resting);
             }
         }
+        self.set_near(id, true);
+        let Some(entry) = self.hosts.get(id) else { return };
         let fresh = now < entry.resolved_at + self.limits.address_valid;
         match entry.address.filter(|_| fresh || entry.resolved_at == now) {
             None => {
@@ -64,13 +66,13 @@ impl Frontier {
     }
 
     /// Sets a timer for a host, for its `not_before`.
-    pub(super) fn rest(&mut self, id: HostId, state: HostState) {
+    pub(super) fn rest(&mut self, now: Timestamp, id: HostId, state: HostState) {
         if let Some(at) = self.hosts.get(id).map(|entry| entry.memory.not_before) {
-            self.sleep(id, at, state);
+            self.sleep(now, id, at, state);
         }
     }
 
-    pub(super) fn sleep(&mut self, id: HostId, at: Timestamp, state: HostState) {
+    pub(super) fn sleep(&mut self, now: Timestamp, id: HostId, at: Timestamp, state: HostState) {
         if self.hosts.get(id).is_none_or(|entry| entry.is_out) {
             return;
         }
@@ -80,6 +82,7 @@ impl Frontier {
             entry.alarm = Some(alarm);
             entry.asked = false;
         }
+        self.set_near(id, at <= now + limits::NEAR);
         self.hosts.set_state(id, state);
     }
 
@@ -124,6 +127,7 @@ impl Frontier {
 
     pub(super) fn drop_host(&mut self, now: Timestamp, id: HostId) {
         self.call_off(id);
+        self.set_near(id, false);
         if let Some(entry) = self.hosts.remove(id) {
             self.guests -= usize::from(entry.guest);
             // Whoever waits for an errand of its waits till its time is up.

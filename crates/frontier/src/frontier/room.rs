@@ -3,8 +3,13 @@
 //! INVARIANT: a domain or an address has more hosts here than [`crate::Limits::hosts_share`] only while at least eight
 //! times as many places were free when the last of them came (guests for others' robots.txt always come in).
 //! A host that is sent away is told when to come back; nothing of it is kept here.
+//!
+//! Leases are shared out among domains as well, and nothing that is free lies idle for it: a domain that has its share
+//! borrows, once nobody below its share is ready, all but a few that are kept for hosts which are back soon.
+//! INVARIANT: no domain is lent a lease while a host of a domain below its share is ready.
 
 use super::Frontier;
+use crate::addresses::QueueEntry;
 use crate::domains::DomainId;
 use crate::hosts::HostId;
 use crate::lease::Resolved;
@@ -74,12 +79,37 @@ impl Frontier {
     pub(super) fn resume_held_back(&mut self, now: Timestamp, domain: DomainId) {
         // As many as it could lease at once: those that find their address busy wait in its line.
         for _ in 0..self.limits.leased_per_domain() {
-            let Some(queued) = self.domains.resume(domain, self.limits.leased_per_domain()) else { return };
-            let valid = self.hosts.get(queued.host).filter(|entry| entry.epoch == queued.epoch);
-            if let Some(address) = valid.and_then(|entry| entry.address) {
-                let alarm = self.addresses.queue(now, address, queued, true);
-                self.set_address_alarm(address, alarm);
-            }
+            let Some(queued) = self.domains.resume(domain) else { return };
+            self.queue_again(now, queued);
+        }
+    }
+
+    /// Gives a turn back to a domain that has all its leases, where one can be lent to it.
+    pub(super) fn lend(&mut self, now: Timestamp) -> bool {
+        let free = self.limits.in_flight_max.max(1).saturating_sub(self.in_flight);
+        if free <= self.limits.kept_for_others(self.domains.unmet()) {
+            return false;
+        }
+        let Some(queued) = self.domains.borrow() else { return false };
+        self.queue_again(now, queued);
+        true
+    }
+
+    /// A host that stood first in its address's line does so again.
+    fn queue_again(&mut self, now: Timestamp, queued: QueueEntry) {
+        let valid = self.hosts.get(queued.host).filter(|entry| entry.epoch == queued.epoch);
+        if let Some(address) = valid.and_then(|entry| entry.address) {
+            let alarm = self.addresses.queue(now, address, queued, true);
+            self.set_address_alarm(address, alarm);
+        }
+    }
+
+    /// Notes whether a host may want a lease soon, or has one.
+    pub(super) fn set_near(&mut self, id: HostId, near: bool) {
+        if let Some(entry) = self.hosts.get_mut(id)
+            && std::mem::replace(&mut entry.near, near) != near
+        {
+            self.domains.set_near(entry.domain, near);
         }
     }
 

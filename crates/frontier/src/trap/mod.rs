@@ -119,7 +119,7 @@ impl TrapRules {
         if url.as_str().len() > self.url_bytes_max {
             return Some(Trap::TooLong);
         }
-        if shape.pages_known > self.pages_per_host_max {
+        if shape.pages_known >= self.pages_per_host_max {
             return Some(Trap::HostFull);
         }
         if url.query().is_some_and(|query| query.split('&').count() > self.parameters_max) {
@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn a_full_host_takes_no_more() {
         let rules = TrapRules { pages_per_host_max: 10, ..TrapRules::default() };
-        let shape = HostShape::new(11);
-        assert_eq!(rules.verdict(now(), &url("http://h/a"), &shape), TrapVerdict::Refused(Trap::HostFull));
+        let verdict = |known| rules.verdict(now(), &url("http://h/a"), &HostShape::new(known));
+        assert_eq!((verdict(9), verdict(10)), (TrapVerdict::Fine, TrapVerdict::Refused(Trap::HostFull)));
     }
 
     /// Follows "next month", "last month" and the days of each month as far as it is let, breadth first.

@@ -36,7 +36,7 @@ impl Facts {
             VisitOutcome::Page | VisitOutcome::Unchanged => PAGE,
             VisitOutcome::Redirect => 2,
             VisitOutcome::Gone => 3,
-            VisitOutcome::Refused => 4,
+            VisitOutcome::Refused | VisitOutcome::OutOfScope => 4,
             VisitOutcome::Failed => FAILED,
         };
         Facts {

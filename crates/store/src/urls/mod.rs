@@ -126,6 +126,12 @@ pub trait UrlStore: Send {
     /// URLs of a host by state; `None` where the host is not known.
     fn host_counts(&self, host: &Host) -> Option<HostCounts>;
 
+    /// URLs of a host that can be known at most: those counted, and all that may still join them. A store that counts
+    /// at once knows exactly.
+    fn known_at_most(&self, host: &Host) -> u64 {
+        self.host_counts(host).map_or(0, |counts| counts.known)
+    }
+
     /// Known hosts whose text contains `filter`, in the order in which they were met: `count` of them, after
     /// skipping `first`.
     fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)>;

@@ -17,8 +17,10 @@ pub enum VisitOutcome {
     Redirect,
     /// The host says that there is no such page (404, 410).
     Gone,
-    /// It was not asked for: robots.txt forbids it, or it is out of scope.
+    /// It was not asked for: robots.txt forbids it.
     Refused,
+    /// It was not asked for: it does not belong to the crawl any more.
+    OutOfScope,
     /// Nothing useful came back: no connection, a timeout, an error of the server.
     Failed,
 }
@@ -53,6 +55,7 @@ pub enum State {
     Redirect,
     Gone,
     Refused,
+    OutOfScope,
     /// No visit has succeeded yet. A page that was collected before stays collected.
     Failed,
 }
@@ -152,6 +155,7 @@ fn state_after(outcome: VisitOutcome) -> State {
         VisitOutcome::Redirect => State::Redirect,
         VisitOutcome::Gone => State::Gone,
         VisitOutcome::Refused => State::Refused,
+        VisitOutcome::OutOfScope => State::OutOfScope,
         VisitOutcome::Failed => State::Failed,
     }
 }
@@ -163,6 +167,7 @@ pub struct HostCounts {
     pub known: u64,
     pub collected: u64,
     pub gone: u64,
+    /// Not asked for, by robots.txt or because they are out of scope.
     pub refused: u64,
     pub failed: u64,
 }
@@ -182,7 +187,7 @@ impl HostCounts {
         match state {
             State::Collected => Some(&mut self.collected),
             State::Gone => Some(&mut self.gone),
-            State::Refused => Some(&mut self.refused),
+            State::Refused | State::OutOfScope => Some(&mut self.refused),
             State::Failed => Some(&mut self.failed),
             State::Known | State::Redirect => None,
         }

@@ -267,7 +267,7 @@ impl Core {
                 self.count_error(why.code());
                 tracing::debug!("not asked for: {} ({})", page.url, why.code());
                 self.followers.seed_not_asked(&page.url, why, now)?;
-                self.followers.refused(&page.url, now, now + ROBOTS_VALID)?;
+                self.followers.refused(&page.url, why, now, now + ROBOTS_VALID)?;
                 let _finished = self.frontier.done(now, lease, Outcome::NotAsked);
                 return Ok(());
             }
@@ -391,6 +391,8 @@ impl Core {
             urls_bytes: counts.bytes_on_disk,
             links_bytes: self.followers.linker.bytes(),
             robots_bytes: self.followers.hosts.rules_bytes() as u64,
+            shapes: self.followers.shapes().hosts() as u64,
+            texts: self.followers.shapes().texts() as u64,
             visits: self.under_way.len() as u64,
             connections: usage.connections,
             body_bytes: usage.body_bytes,

@@ -68,6 +68,8 @@ pub fn settings(config: &Config, admin_token: String, crawls: bool) -> Settings 
         results_per_page: config.serve.results_per_page,
         admin_read_only: !crawls,
         clicks: config.serve.clicks,
+        // Half is the crawl's, and what is left the stores' and the index's.
+        connections_max: crate::process::files_max() / 4,
         ..Settings::default()
     }
 }
@@ -170,6 +172,8 @@ impl Engine for LiveEngine {
                 queue: snapshot.queue,
                 urls_known: snapshot.urls_known,
                 robots_bytes: snapshot.robots_bytes,
+                shapes: snapshot.shapes,
+                texts: snapshot.texts,
                 visits: snapshot.visits,
                 connections: snapshot.connections,
                 body_bytes: snapshot.body_bytes,

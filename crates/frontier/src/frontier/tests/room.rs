@@ -1,6 +1,9 @@
 //! Who comes in where many want to.
 
 use super::*;
+use farol_base::{Random, Seeded};
+use proptest::prelude::*;
+use std::collections::HashMap;
 
 fn small() -> Limits {
     Limits { hosts_max: 100, hosts_share: 10, ..Limits::default() }
@@ -70,44 +73,163 @@ fn slow_name_servers_of_one_domain_do_not_keep_others_from_being_looked_up() {
     assert!(matches!(scene.frontier.poll(scene.now), Step::WaitUntil(_)));
 }
 
-#[test]
-fn servers_that_never_answer_leave_connections_to_others() {
-    let mut scene = Scene::new(Limits { in_flight_max: 80, ..Limits::default() });
-    let mut stalled = Vec::new();
-    for n in 0..60 {
-        scene.frontier.add_host(scene.now, &host(&format!("n{n}.stall.test")), HostMemory::default());
-    }
-    let mut n = 0;
+/// Goes on until nobody can be leased; each host has an address of its own.
+fn lease_all(scene: &mut Scene, leases: &mut Vec<Lease>) {
     loop {
         match scene.frontier.poll(scene.now) {
             Step::Resolve(asked) => {
-                n += 1;
-                let _ = scene.frontier.resolved(scene.now, &asked, Resolution::Address(ip(n)));
+                let n: u16 = asked
+                    .as_str()
+                    .bytes()
+                    .filter(u8::is_ascii_digit)
+                    .fold(0, |n, digit| n * 10 + u16::from(digit - b'0'));
+                let address = IpAddr::from([10, 0, (n >> 8) as u8, n as u8]);
+                assert_eq!(
+                    scene.frontier.resolved(scene.now, &asked, Resolution::Address(address)),
+                    Resolved::Taken
+                );
             }
-            Step::Fetch(lease) => stalled.push(lease),
-            _ => break,
+            Step::Refill { host, .. } => {
+                let page = Scheduled { url: host.url("/p").unwrap(), revisit: false, depth: 0 };
+                assert_eq!(scene.frontier.offer(scene.now, &host, vec![page], None), Offered::Taken);
+            }
+            Step::Fetch(lease) => leases.push(lease),
+            _ => return,
         }
     }
-    assert_eq!(stalled.len(), 20, "a quarter");
-    let lease = {
-        scene.frontier.add_host(scene.now, &host("good.test"), HostMemory::default());
-        scene.resolve("good.test", Resolution::Address(ip(200)));
-        scene.lease_robots()
-    };
-    assert_eq!(lease.host(), &host("good.test"));
-    // As its leases return, the others have their turns, each once.
+}
+
+#[test]
+fn servers_that_never_answer_leave_connections_to_others() {
+    let mut scene = Scene::new(Limits { in_flight_max: 80, ..Limits::default() });
+    scene.add("good.test", ip(1), &["1", "2"]);
+    let lease = scene.lease();
+    let _ = scene.done(lease, FETCHED);
+    let mut stalled = Vec::new();
+    for n in 0..200 {
+        scene.frontier.add_host(scene.now, &host(&format!("n{n}.stall.test")), HostMemory::default());
+    }
+    lease_all(&mut scene, &mut stalled);
+    assert_eq!(stalled.len(), 79, "all but the one that is kept for the host that rests");
+    scene.now = scene.now + DELAY;
+    let good = scene.lease();
+    assert_eq!(good.host(), &host("good.test"));
+    // A newcomer has the next that returns, however many others stand in line.
+    scene.frontier.add_host(scene.now, &host("new.test"), HostMemory::default());
+    scene.resolve("new.test", Resolution::Address(ip(200)));
     let mut asked: Vec<Host> = stalled.iter().map(|lease| lease.host().clone()).collect();
+    let unavailable = || Outcome::RobotsUnavailable { retry_after: None, download: Duration::ZERO };
+    let _ = scene.done(stalled.remove(0), unavailable());
+    assert_eq!(scene.lease_robots().host(), &host("new.test"));
+    // As their leases return, the others have their turns, each once.
     while let Some(lease) = stalled.pop() {
-        let unavailable = Outcome::RobotsUnavailable { retry_after: None, download: Duration::ZERO };
-        let _ = scene.done(lease, unavailable);
-        while let Step::Fetch(lease) = scene.frontier.poll(scene.now) {
-            asked.push(lease.host().clone());
-            stalled.push(lease);
-        }
+        let _ = scene.done(lease, unavailable());
+        let before = stalled.len();
+        lease_all(&mut scene, &mut stalled);
+        asked.extend(stalled[before..].iter().map(|lease| lease.host().clone()));
     }
     asked.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+    assert_eq!(asked.len(), 200);
     asked.dedup();
-    assert_eq!(asked.len(), 60);
+    assert_eq!(asked.len(), 200);
+}
+
+#[test]
+fn a_domain_that_is_alone_has_every_lease() {
+    let mut scene = Scene::new(Limits { in_flight_max: 80, ..Limits::default() });
+    let mut leases = Vec::new();
+    for n in 0..100 {
+        scene.frontier.add_host(scene.now, &host(&format!("n{n}.big.test")), HostMemory::default());
+    }
+    lease_all(&mut scene, &mut leases);
+    assert_eq!(leases.len(), 80);
+    // Somebody who is away for an hour has nothing kept for him.
+    let away = HostMemory { not_before: scene.now + HOUR, ..HostMemory::default() };
+    scene.frontier.add_host(scene.now, &host("away.test"), away);
+    let _ = scene.done(leases.remove(0), Outcome::RobotsUnavailable { retry_after: None, download: HOUR });
+    lease_all(&mut scene, &mut leases);
+    assert_eq!(leases.len(), 80);
+}
+
+/// What somebody outside sees when nobody can be leased.
+fn check_shares(scene: &Scene, leases: &[Lease]) {
+    let limits = &scene.frontier.limits;
+    let share = limits.leased_per_domain();
+    let domain = |host: &Host| host.registrable_domain().to_string();
+    let mut leased: HashMap<String, usize> = HashMap::new();
+    leases.iter().for_each(|lease| *leased.entry(domain(lease.host())).or_default() += 1);
+    let of = |name: &String| leased.get(name).copied().unwrap_or(0);
+    let (mut waiting, mut near) = (Vec::new(), HashMap::<String, usize>::new());
+    for view in scene.frontier.hosts() {
+        let name = domain(&view.host);
+        if view.state == HostState::Waiting {
+            waiting.push(name.clone());
+        }
+        if view.wakes.is_none_or(|wakes| wakes <= scene.now + limits::NEAR) {
+            *near.entry(name).or_default() += 1;
+        }
+    }
+    assert!(leases.len() <= limits.in_flight_max);
+    if waiting.iter().any(|name| of(name) < share) {
+        assert_eq!(leases.len(), limits.in_flight_max, "somebody below the share waits for a free lease");
+    }
+    if !waiting.is_empty() {
+        let unmet = near.iter().map(|(name, near)| (*near).min(share).saturating_sub(of(name))).sum();
+        let kept = limits.kept_for_others(unmet);
+        assert!(
+            leases.len() + kept >= limits.in_flight_max,
+            "{} leases lie idle",
+            limits.in_flight_max - leases.len()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn leases_are_lent_to_whoever_wants_them_and_never_before_those_below_their_share(
+        seed in any::<u64>(), in_flight_max in 1usize..100, sizes in prop::collection::vec(1usize..90, 1..5),
+    ) {
+        let mut random = Seeded::new(seed);
+        let mut scene = Scene::new(Limits { in_flight_max, hosts_max: 20_000, ..Limits::default() });
+        let share = scene.frontier.limits.leased_per_domain();
+        let mut leases: Vec<Lease> = Vec::new();
+        let mut n = 0;
+        for (domain, size) in ["a.test", "b.test", "c.test", "d.test"].iter().zip(sizes) {
+            for _ in 0..size {
+                n += 1;
+                let memory = HostMemory { robots_valid_until: Some(scene.now + ROBOTS_VALID), ..HostMemory::default() };
+                scene.frontier.add_host(scene.now, &host(&format!("n{n}.{domain}")), memory);
+            }
+            for _ in 0..6 {
+                let before = leases.len();
+                lease_all(&mut scene, &mut leases);
+                check_shares(&scene, &leases);
+                // Whoever was lent one: nobody below the share was left waiting.
+                let domain = |host: &Host| host.registrable_domain().to_string();
+                let count = |name: &str, upto: usize| leases[..upto].iter().filter(|lease| domain(lease.host()) == name).count();
+                let lent = (before..leases.len()).any(|n| count(&domain(leases[n].host()), n) >= share);
+                let left = scene.frontier.hosts().any(|view| {
+                    view.state == HostState::Waiting && count(&domain(&view.host), leases.len()) < share
+                });
+                prop_assert!(!(lent && left));
+                for _ in 0..random.below(1 + leases.len() as u64) {
+                    let lease = leases.swap_remove(random.below(leases.len() as u64) as usize);
+                    let outcome = match random.below(6) {
+                        0 => Outcome::NotAsked,
+                        1 => Outcome::Failed { transient: true },
+                        _ => FETCHED,
+                    };
+                    let _ = scene.done(lease, outcome);
+                }
+                scene.now = scene.now + Duration::from_secs(random.below(15));
+            }
+        }
+        // Nothing is kept for those who have left.
+        leases.drain(..).for_each(|lease| drop(scene.frontier.done(scene.now, lease, FETCHED)));
+        scene.frontier.drain();
+        prop_assert_eq!(scene.frontier.domains.unmet(), 0);
+    }
 }
 
 #[test]

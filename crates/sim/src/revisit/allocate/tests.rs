@@ -1,28 +1,12 @@
 //! Tests of all allocations together, the product's among them.
 
+#[path = "../../../../frontier/src/revisit/allocate/tests/random_pages.rs"]
+mod random_pages;
+
 use super::*;
 use farol_base::{Random, Seeded};
 use farol_frontier::revisit::Change;
-
-fn page(rate: f64, weight: f32) -> Page {
-    Page { change: Change::known(rate).unwrap(), weight }
-}
-
-/// Pages of mixed rates and weights, some that never or always change.
-fn random_pages(random: &mut Seeded, count: u64) -> Vec<Page> {
-    (0..count)
-        .map(|_| match random.below(12) {
-            0 => page(0.0, 1.0),
-            1 => page(f64::INFINITY, 1.0),
-            2 => page(1.0, 0.0),
-            3 => Page {
-                change: Change::believed((random.unit() * 8.0 - 4.0).exp(), random.unit()).unwrap(),
-                weight: 1.0,
-            },
-            _ => page((random.unit() * 8.0 - 4.0).exp(), (random.unit() * 4.0 - 2.0).exp() as f32),
-        })
-        .collect()
-}
+use random_pages::{page, random_pages};
 
 #[test]
 fn the_conditions_hold_for_few_pages() {

@@ -34,6 +34,7 @@ pub fn state_byte(state: State) -> u8 {
         State::Gone => 3,
         State::Refused => 4,
         State::Failed => 6,
+        State::OutOfScope => 7,
     }
 }
 
@@ -45,6 +46,7 @@ pub fn state_of(byte: u8) -> Result<State, DecodeError> {
         3 => State::Gone,
         4 => State::Refused,
         6 => State::Failed,
+        7 => State::OutOfScope,
         _ => return Err("an unknown state"),
     })
 }
@@ -156,6 +158,7 @@ pub fn put_visit(out: &mut Vec<u8>, visit: &Visit) {
         VisitOutcome::Gone => 3,
         VisitOutcome::Refused => 4,
         VisitOutcome::Failed => 6,
+        VisitOutcome::OutOfScope => 7,
     };
     let has_hash = visit.content_hash != ContentHash::default();
     out.push(
@@ -189,6 +192,7 @@ pub fn visit_of(bytes: &mut Decoder<'_>) -> Result<Visit, DecodeError> {
         3 => VisitOutcome::Gone,
         4 => VisitOutcome::Refused,
         6 => VisitOutcome::Failed,
+        7 => VisitOutcome::OutOfScope,
         _ => return Err("an unknown outcome"),
     };
     let at = Timestamp::from_millis(bytes.varint()?);
@@ -259,7 +263,7 @@ mod tests {
             prop_assert_eq!(due_of(&out), Ok(record.due));
             prop_assert_eq!(visits_of(&out, State::Gone, 7), Ok(record));
             let visit = Visit {
-                at: times.1, outcome: VisitOutcome::Refused, content_hash, changed, position, download, due: times.0, memo,
+                at: times.1, outcome: VisitOutcome::OutOfScope, content_hash, changed, position, download, due: times.0, memo,
             };
             out.clear();
             put_visit(&mut out, &visit);

@@ -73,6 +73,12 @@ impl Engine {
         file.host_meta(host.hash(), host.as_str()).ok().flatten().map(|(_, meta)| meta.counts)
     }
 
+    /// Those counted, and whatever of the bucket is not compacted yet.
+    pub fn known_at_most(&self, host: &Host) -> u64 {
+        let counted = self.host_counts(host).map_or(0, |counts| counts.known);
+        counted + self.buckets[self.bucket_of(host.hash())].unmerged()
+    }
+
     pub fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)> {
         let metas = self.buckets.iter().filter_map(|bucket| bucket.file()).flat_map(|file| file.hosts());
         // A damaged bucket is reported when it is compacted or checked.
@@ -85,10 +91,7 @@ impl Engine {
         let mut counts = Counts { bytes_on_disk: self.wal.bytes(), ..Counts::default() };
         for bucket in &self.buckets {
             counts.bytes_on_disk += bucket.bytes() + bucket.level0_bytes();
-            counts.unmerged += bucket.memtable.len() as u64;
-            counts.unmerged += bucket.state.sealed().map_or(0, |memtable| memtable.len() as u64);
-            // Runs know their bytes only: a URL takes some ten of them.
-            counts.unmerged += bucket.level0_bytes() / 10;
+            counts.unmerged += bucket.unmerged();
             if let Some(file) = bucket.file() {
                 counts.hosts += file.totals.hosts;
                 counts.known += file.totals.known;

@@ -260,6 +260,10 @@ impl UrlStore for Veuni {
         self.engine.host_counts(host)
     }
 
+    fn known_at_most(&self, host: &Host) -> u64 {
+        self.engine.known_at_most(host)
+    }
+
     fn hosts(&self, first: usize, count: usize, filter: &str) -> Vec<(Host, HostCounts)> {
         self.engine.hosts(first, count, filter)
     }

@@ -50,7 +50,7 @@ impl Engine {
         let obsolete_files = ObsoleteFiles::new(disk.clone(), options.threads > 0);
         let seen_cache = SeenCache::new(options.seen_cache_bytes);
         // The WAL is replayed into an engine that is whole but for its WAL.
-        let empty = Wal::open(Arc::new(Mem::new()), &mut |_, _| Ok(()))?.0;
+        let empty = Wal::open(Arc::new(Mem::new()), &mut |_, _| false)?.0;
         let mut engine = Engine {
             disk: disk.clone(),
             options,
@@ -68,10 +68,7 @@ impl Engine {
         };
         engine.rebuild_bucket_index();
         let mut host = String::new();
-        let (wal, cut) = Wal::open(disk, &mut |seqno, op| {
-            engine.replay(seqno, op, &mut host);
-            Ok(())
-        })?;
+        let (wal, cut) = Wal::open(disk, &mut |seqno, op| engine.replay(seqno, op, &mut host))?;
         let flushed_seqno = engine.buckets.iter().map(|bucket| bucket.flushed_seqno).max().unwrap_or(0);
         // Each file was written after the WAL that it follows from was synced.
         if wal.next_seqno <= flushed_seqno {
@@ -84,14 +81,14 @@ impl Engine {
         Ok((engine, cut))
     }
 
-    /// Applies what a bucket's files do not have to its memtable.
-    fn replay(&mut self, seqno: u64, op: WalOp<'_>, host: &mut String) {
+    /// Applies what a bucket's files do not have to its memtable; answers whether they do not.
+    fn replay(&mut self, seqno: u64, op: WalOp<'_>, host: &mut String) -> bool {
         if let WalOp::Host(name) = op {
             name.clone_into(host);
-            return;
+            return false;
         }
         if seqno <= self.buckets[self.bucket_of(HostHash::of(host))].flushed_seqno {
-            return;
+            return false;
         }
         match op {
             WalOp::Found { path, depth } => self.memtable_of(host, seqno).found(host, path, depth, None),
@@ -100,8 +97,9 @@ impl Engine {
             }
             WalOp::Visit { path, visit } => self.memtable_of(host, seqno).visited(host, path, &visit),
             WalOp::DeleteHost => self.memtable_of(host, seqno).delete_host(host),
-            WalOp::Host(_) | WalOp::Mark(_) => {}
+            WalOp::Host(_) | WalOp::Mark(_) => return false,
         }
+        true
     }
 }
 

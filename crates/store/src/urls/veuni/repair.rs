@@ -98,12 +98,15 @@ fn keep(reader: &mut RunReader, into: &mut Memtable) -> Result<(), Error> {
             for event in entry.events {
                 match event {
                     Event::Hint(hint) => into.found(&host, path, u16::MAX, Some(*hint)),
-                    Event::Visit(visit)
-                        if matches!(visit.outcome, VisitOutcome::Failed | VisitOutcome::Refused) =>
-                    {
-                        into.visited(&host, path, visit);
-                    }
-                    Event::Visit(_) => {}
+                    Event::Visit(visit) => match visit.outcome {
+                        VisitOutcome::Failed | VisitOutcome::Refused | VisitOutcome::OutOfScope => {
+                            into.visited(&host, path, visit);
+                        }
+                        VisitOutcome::Page
+                        | VisitOutcome::Unchanged
+                        | VisitOutcome::Redirect
+                        | VisitOutcome::Gone => {}
+                    },
                 }
             }
         }

@@ -198,6 +198,13 @@ impl Bucket {
         !self.memtable.is_empty() || !self.runs.is_empty() || self.state.sealed().is_some()
     }
 
+    /// URLs that were written and are not merged yet, known or new. Runs know their bytes only: a URL takes some ten
+    /// of them.
+    pub fn unmerged(&self) -> u64 {
+        let sealed = self.state.sealed().map_or(0, |memtable| memtable.len() as u64);
+        self.memtable.len() as u64 + sealed + self.level0_bytes() / 10
+    }
+
     /// What the choice of compactions goes by.
     pub fn load(&self) -> BucketLoad {
         BucketLoad {

@@ -1,7 +1,6 @@
 //! A batch: the operations between two flushes, encoded as they are added.
 
 use super::BATCH_HEAD_BYTES;
-use crate::Error;
 use crate::urls::Visit;
 use crate::urls::veuni::codec::{put_visit, visit_of};
 use farol_base::codec::{DecodeError, Decoder, put_bytes, put_varint};
@@ -115,10 +114,7 @@ impl WriteBatch {
 }
 
 /// Decodes the operations of a batch, and hands them to `take`.
-pub(super) fn read_ops(
-    bytes: &[u8],
-    take: &mut dyn FnMut(WalOp<'_>) -> Result<(), Error>,
-) -> Result<Result<(), Error>, DecodeError> {
+pub(super) fn read_ops(bytes: &[u8], take: &mut dyn FnMut(WalOp<'_>)) -> Result<(), DecodeError> {
     let mut bytes = Decoder::of(bytes);
     while !bytes.is_empty() {
         let op = match bytes.byte()? {
@@ -127,9 +123,7 @@ pub(super) fn read_ops(
             URL => {
                 let (host, url) = (bytes.varint_as()?, bytes.text()?);
                 let (host, path) = url.split_at_checked(host).ok_or("a host longer than its URL")?;
-                if let Err(error) = take(WalOp::Host(host)) {
-                    return Ok(Err(error));
-                }
+                take(WalOp::Host(host));
                 WalOp::Found { path, depth: bytes.varint_as()? }
             }
             HINT => {
@@ -141,9 +135,7 @@ pub(super) fn read_ops(
             MARK => WalOp::Mark(PagePosition { file: bytes.varint_as()?, offset: bytes.varint()? }),
             _ => return Err("an unknown operation"),
         };
-        if let Err(error) = take(op) {
-            return Ok(Err(error));
-        }
+        take(op);
     }
-    Ok(Ok(()))
+    Ok(())
 }

@@ -175,7 +175,7 @@ mod tests {
         let mut ops = Vec::new();
         let mut take = |seqno: u64, op: WalOp<'_>| {
             ops.push(format!("{seqno} {op:?}"));
-            Ok(())
+            true
         };
         let (wal, cut) = Wal::open(disk.clone(), &mut take).unwrap();
         assert!(cut.is_none());
@@ -207,6 +207,24 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_that_is_gone_from_the_middle_is_missed() {
+        let disk = Arc::new(Mem::new());
+        let (mut wal, _) = open(&disk);
+        for _ in 0..3 {
+            wal.batch.delete_host("http://g");
+            wal.write().unwrap();
+            wal.roll();
+        }
+        disk.remove(&segment_name(2)).unwrap();
+        let error = Wal::open(disk.clone(), &mut |_, _| true).unwrap_err();
+        assert!(error.is_damage() && error.to_string().contains("batch 2 is missing"), "{error}");
+        // The first may have been given up, and one that nobody needs may be left of those that were.
+        Wal::open(disk.clone(), &mut |_, _| false).unwrap();
+        disk.remove(&segment_name(1)).unwrap();
+        open(&disk);
+    }
+
+    #[test]
     fn a_segment_of_another_version_is_refused_by_name() {
         let disk = Arc::new(Mem::new());
         let mut segment = header(5, PagePosition::default());
@@ -214,7 +232,7 @@ mod tests {
         let crc = crc32fast::hash(&segment[..HEADER_BYTES - 4]).to_le_bytes();
         segment[HEADER_BYTES - 4..].copy_from_slice(&crc);
         disk.append(&segment_name(5), &segment).unwrap();
-        let error = Wal::open(disk, &mut |_, _| Ok(())).unwrap_err();
+        let error = Wal::open(disk, &mut |_, _| true).unwrap_err();
         assert!(matches!(error, Error::Version { found: 1, known: VERSION, .. }), "{error}");
     }
 }

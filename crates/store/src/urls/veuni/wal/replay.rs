@@ -12,11 +12,11 @@ use std::sync::Arc;
 const BATCH_BYTES_MAX: u64 = 1 << 30;
 
 impl Wal {
-    /// Opens the WAL, hands all operations to `take` (with the sequence number of their batch), and cuts off
-    /// a torn tail.
+    /// Opens the WAL, hands all operations to `take` (with the sequence number of their batch), which answers
+    /// whether they are still needed, and cuts off a torn tail.
     pub fn open(
         disk: Arc<dyn Disk>,
-        take: &mut dyn FnMut(u64, WalOp<'_>) -> Result<(), Error>,
+        take: &mut dyn FnMut(u64, WalOp<'_>) -> bool,
     ) -> Result<(Wal, Option<Cut>), Error> {
         let names = disk.list().map_err(Error::io("list", "the folder of the URL store"))?;
         let mut wal = Wal {
@@ -29,19 +29,23 @@ impl Wal {
             poisoned: false,
         };
         let files: Vec<&String> = names.iter().filter(|name| name.starts_with("log-")).collect();
-        let mut cut = None;
+        let (mut cut, mut needed) = (None, false);
         for (at, file) in files.iter().enumerate() {
-            cut = wal.replay(file, at + 1 == files.len(), take)?;
+            let before = needed;
+            let mut take = |seqno: u64, op: WalOp<'_>| needed |= take(seqno, op);
+            cut = wal.replay(file, at + 1 == files.len(), before, &mut take)?;
         }
         Ok((wal, cut))
     }
 
-    /// Replays one segment; only the last may end in a batch that is not whole.
+    /// Replays one segment; only the last may end in a batch that is not whole. `needed` says whether something in
+    /// those before it is.
     fn replay(
         &mut self,
         file: &str,
         last: bool,
-        take: &mut dyn FnMut(u64, WalOp<'_>) -> Result<(), Error>,
+        needed: bool,
+        take: &mut dyn FnMut(u64, WalOp<'_>),
     ) -> Result<Option<Cut>, Error> {
         let len = self.disk.len(file).map_err(Error::io("look at", file))?.unwrap_or(0);
         let damaged = |offset: u64, what: &str| Error::Damaged {
@@ -53,6 +57,12 @@ impl Wal {
         let read = self.disk.read_at(file, 0, &mut head).map_err(Error::io("read", file))?;
         if read == HEADER_BYTES {
             let (first, watermark) = read_header(file, &head)?;
+            // Each segment goes on where the one before it ended, and they are given up in their order: where one is
+            // still needed, so are all behind it.
+            if needed && first != self.next_seqno {
+                let what = format!("it begins with batch {first}, and batch {} is missing", self.next_seqno);
+                return Err(damaged(0, &what));
+            }
             self.next_seqno = self.next_seqno.max(first);
             self.watermark = self.watermark.max(watermark);
             good = HEADER_BYTES as u64;
@@ -80,14 +90,11 @@ impl Wal {
             let (seqno, ops) = body.split_at(8);
             let seqno = u64::from_le_bytes(std::array::from_fn(|i| seqno[i]));
             let mut mark = None;
-            read_ops(ops, &mut |op| {
-                if let WalOp::Mark(upto) = op {
-                    mark = Some(upto);
-                    return Ok(());
-                }
-                take(seqno, op)
+            read_ops(ops, &mut |op| match op {
+                WalOp::Mark(upto) => mark = Some(upto),
+                op => take(seqno, op),
             })
-            .map_err(|what| damaged(good, what))??;
+            .map_err(|what| damaged(good, what))?;
             self.watermark = mark.unwrap_or(self.watermark);
             self.next_seqno = self.next_seqno.max(seqno + 1);
             good += 8 + size;
