@@ -3,6 +3,7 @@
 mod check;
 mod debian_docs;
 mod dependencies;
+mod extraction;
 mod fuzz;
 mod install;
 mod json;
@@ -24,6 +25,7 @@ const USAGE: &str = "cargo xtask COMMAND
   fuzz        run the fuzz targets, all or one (--help for its options)
   unreached   list functions of product crates that the binary does not contain
   debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)
+  extraction  measure the text that is made of pages (--help for its options)
   trial       ask written questions about other documentation (--help for its options)";
 
 fn main() -> ExitCode {
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["fuzz", ref rest @ ..] => fuzz::run(rest),
         ["unreached"] => unreached::list(),
         ["debian-docs", ref rest @ ..] => debian_docs::prove(rest),
+        ["extraction", ref rest @ ..] => extraction::measure(rest),
         ["trial", ref rest @ ..] => trial::run(rest),
         _ => Err(USAGE.to_string()),
     };

@@ -22,7 +22,7 @@ pub(crate) const SNIPPET_CHARS_MAX: usize = 240;
 /// Characters of a title that are shown.
 const TITLE_CHARS_MAX: usize = 160;
 
-/// Bytes of a body that are searched for a passage: about 1 ms for the longest.
+/// Bytes of a text that are searched for a passage at a time: about 1 ms.
 const SEARCHED_BYTES_MAX: usize = 64 * 1024;
 
 /// Marked words of a body that are compared.
@@ -114,12 +114,15 @@ impl Highlighter {
             push(&mut shown.title, DOTS, false);
         }
         // Of the main text first; what stands around it where that has none of the words.
-        for text in [page.body, page.rest] {
-            let searched = cut(text, SEARCHED_BYTES_MAX);
-            let marks = self.marks(searched, &mut analyser);
-            if !marks.is_empty() {
-                shown.snippet = self.passages(text, searched.len(), &marks);
-                break;
+        'texts: for mut text in [page.body, page.rest] {
+            while !text.is_empty() {
+                let searched = cut(text, SEARCHED_BYTES_MAX);
+                let marks = self.marks(searched, &mut analyser);
+                if !marks.is_empty() {
+                    shown.snippet = self.passages(text, searched.len(), &marks);
+                    break 'texts;
+                }
+                text = &text[searched.len()..];
             }
         }
         if shown.snippet.is_empty() {
@@ -457,6 +460,9 @@ mod tests {
         };
         check(document.clone(), "harbour", "Light", "Chapters The [harbour] lights The sea");
         check(document, "lighthouse", "Light", "A [lighthouse].");
+        let long = "Nothing of interest. ".repeat(2 * SEARCHED_BYTES_MAX / 20);
+        let answer = TestShard::new(&[page("http://a/", "Sea", &format!("{long}The pier."))]).ask("pier");
+        assert!(text(&answer.hits[0].snippet).ends_with("The [pier]."));
     }
 
     proptest! {

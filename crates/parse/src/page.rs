@@ -12,6 +12,9 @@ use farol_base::{CanonicalUrl, ContentHash, Language, Link, Timestamp};
 /// of decoded text, plus [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) of laid-out text, plus the links.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
 
+/// A main text below this size may be the same on many pages: a notice, a footer.
+const DISTINCT_BYTES_MIN: usize = 250;
+
 /// A fetched page, with what its server said about it.
 #[derive(Clone, Copy, Debug)]
 pub struct PageInput<'a> {
@@ -76,9 +79,10 @@ pub struct Parsed {
     pub unavailable_after: Option<Timestamp>,
     /// When the page says it was last changed or published.
     pub dated: Option<Timestamp>,
-    /// Of the main text or, where that was not wanted, of all words; of the bytes where there are none.
+    /// Of the main text, of a short one with all else that is seen, so that it tells pages apart; where text was
+    /// not wanted, of all words; of the bytes where there are none.
     pub content_hash: ContentHash,
-    /// Similarity fingerprint of the main text; 0 where there is none.
+    /// Similarity fingerprint of the same text; 0 where there is none.
     pub simhash: u64,
     /// Name of the encoding that was used to decode the page; empty where there was no text to decode.
     pub charset: &'static str,
@@ -205,8 +209,11 @@ pub(crate) fn page_of_kind(input: &PageInput<'_>, kind: Kind) -> Parsed {
     if parsed.body.is_empty() {
         parsed.content_hash = words.unwrap_or_else(|| ContentHash::of(body));
     } else {
-        parsed.content_hash = ContentHash::of(parsed.body.as_bytes());
-        parsed.simhash = fingerprint::simhash(&parsed.body);
+        let short = parsed.body.len() < DISTINCT_BYTES_MIN;
+        let all = short.then(|| [parsed.body.as_str(), &parsed.rest].join("\n"));
+        let distinct = all.as_deref().unwrap_or(&parsed.body);
+        parsed.content_hash = ContentHash::of(distinct.as_bytes());
+        parsed.simhash = fingerprint::simhash(distinct);
         parsed.language = language::of_text(&parsed.body);
     }
     parsed.language = parsed.language.or(claimed_language);

@@ -348,6 +348,25 @@ mod tests {
     }
 
     #[test]
+    fn a_packed_list_is_read_whatever_its_content_type() {
+        use std::io::Write;
+        let lists =
+            [("a.xml.gz", "<urlset><url><loc>http://h/p</loc></url></urlset>"), ("b.txt.gz", "http://h/p\n")];
+        for (name, list) in lists {
+            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            packer.write_all(list.as_bytes()).unwrap();
+            let packed = packer.finish().unwrap();
+            for kind in ["application/gzip", "application/x-gzip", "application/octet-stream", "text/plain"] {
+                let url = format!("http://h/{name}");
+                let head = format!("Content-Type: {kind}");
+                let exchange = Exchange { body: packed.clone().into(), ..exchange(&url, 200, &head, "") };
+                let interpreter = Interpreter { agent: "farol".to_string(), wants: Wants::Everything };
+                assert_eq!(found(&interpreter.interpret(&exchange, 3)), [("http://h/p", 4)], "{name} {kind}");
+            }
+        }
+    }
+
+    #[test]
     fn other_answers() {
         assert!(matches!(read("http://h/x", 404, "A: b", "").outcome, PageOutcome::Gone));
         assert!(matches!(read("http://h/x", 304, "A: b", "").outcome, PageOutcome::NotModified));

@@ -150,6 +150,10 @@ fn fingerprints_follow_the_text_and_not_the_markup() {
     let two = read(&format!("<!-- x --><title>b</title><div class=y><p>  {text}</p></div>"));
     assert_eq!((one.content_hash, one.simhash), (two.content_hash, two.simhash));
     assert_ne!(one.content_hash, read("<p>other").content_hash);
+    // Where the text is a notice that many pages have, what stands around it tells them apart.
+    let notice = |menu: &str| read(&format!("<nav>{menu}</nav><p>{text}</p>"));
+    assert_ne!(notice("Lists of ships").content_hash, notice("Tides and moorings").content_hash);
+    assert_ne!(notice("Lists of ships").simhash, notice("Tides and moorings").simhash);
     let fast = |body: &str| read_as(body.as_bytes(), None, &[], Wants::LinksOnly).content_hash;
     assert_ne!(fast("<p>a"), fast("<p>b"));
     assert_ne!(fast("<p>a b"), fast("<p>b a"));

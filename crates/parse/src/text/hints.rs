@@ -2,7 +2,8 @@
 //!
 //! Class names and ids are split into words (`post-comments`, `sidebarRight`), and each word is looked up.
 //! The lists come from names that content systems and newspapers use; a name is only a hint, and
-//! [`super::select`] overrules it where a container holds most of the page.
+//! [`super::select`] overrules it where a container holds much of the page. The id of a section or a heading is
+//! no hint at all: generators of documentation make it of the heading (`more-on-lists`, `comments`).
 
 use crate::html::scanner::Scanner;
 use crate::html::tags::Tag;
@@ -22,6 +23,8 @@ pub enum Hint {
     Main,
     /// It seems to be around the main text: navigation, comments, advertisement.
     Bad,
+    /// The same by a name that has other meanings too: `options`, `index`, `right`.
+    Weak,
     /// It is not shown.
     Hidden,
 }
@@ -30,17 +33,25 @@ pub enum Hint {
 /// article or section, where a `header` belongs to the text.
 pub fn of_element(tag: Tag, scanner: &Scanner<'_>, in_article: bool) -> Hint {
     match tag {
-        Tag::Nav | Tag::Footer | Tag::Aside | Tag::Menu | Tag::Dialog | Tag::Noscript => return Hint::Bad,
+        Tag::Nav | Tag::Footer | Tag::Menu | Tag::Dialog | Tag::Noscript => return Hint::Bad,
         Tag::Header if !in_article => return Hint::Bad,
         Tag::Html | Tag::Body => return Hint::None,
         _ => {}
     }
     let mut found = HintsFound::default();
+    let (mut id, mut is_part, mut is_note) = ("", false, false);
     for (name, value) in scanner.attrs() {
         match name.len() {
-            2 if name.eq_ignore_ascii_case("id") => found.words(value),
-            4 if name.eq_ignore_ascii_case("role") => found.role(value),
-            5 if name.eq_ignore_ascii_case("class") => found.words(value),
+            2 if name.eq_ignore_ascii_case("id") => id = value,
+            4 if name.eq_ignore_ascii_case("role") => {
+                found.role(value);
+                is_note |= value == "note" || value.starts_with("doc-");
+            }
+            5 if name.eq_ignore_ascii_case("class") => {
+                found.words(value);
+                is_part |= any_class(value, is_part_class);
+                is_note |= any_class(value, is_note_class);
+            }
             5 if name.eq_ignore_ascii_case("style") => found.hidden |= hides(value),
             6 if name.eq_ignore_ascii_case("hidden") => found.hidden = true,
             8 if name.eq_ignore_ascii_case("itemprop") => {
@@ -48,12 +59,20 @@ pub fn of_element(tag: Tag, scanner: &Scanner<'_>, in_article: bool) -> Hint {
                     value.split_ascii_whitespace().any(|word| word.eq_ignore_ascii_case("articleBody"));
             }
             11 if name.eq_ignore_ascii_case("aria-hidden") => {
-                found.hidden |= value.eq_ignore_ascii_case("true")
+                // Readers with eyes see it.
+                found.bad |= value.eq_ignore_ascii_case("true")
             }
             _ => {}
         }
     }
     found.main |= matches!(tag, Tag::Main | Tag::Article);
+    found.good |= is_part;
+    found.bad |= tag == Tag::Aside && !is_note;
+    if !is_part && !is_text_element(tag) && tag != Tag::Section && !tag.is_heading() {
+        found.id(id);
+    }
+    // `<td class=right>` is aligned to the right.
+    found.weak &= !is_text_element(tag);
     found.verdict(tag)
 }
 
@@ -77,7 +96,7 @@ impl HintsFound {
         } else if self.good {
             Hint::Good
         } else if self.weak {
-            Hint::Bad
+            Hint::Weak
         } else {
             Hint::None
         }
@@ -90,6 +109,14 @@ impl HintsFound {
             | "dialog" | "alertdialog" | "toolbar" | "tablist" | "tooltip" => self.bad = true,
             _ => {}
         }
+    }
+
+    /// Reads an id, in which words with other meanings count for nothing.
+    fn id(&mut self, id: &str) {
+        let mut found = HintsFound::default();
+        found.words(id);
+        self.bad |= found.bad;
+        self.good |= found.good;
     }
 
     /// Reads a class or id word by word.
@@ -216,6 +243,29 @@ const fn sorted<const N: usize>(mut list: [u64; N]) -> [u64; N] {
     list
 }
 
+/// Elements that hold a piece of a text rather than a part of a page.
+fn is_text_element(tag: Tag) -> bool {
+    use Tag::*;
+    matches!(tag, P | Li | Dl | Dt | Dd | Td | Th | Tr | Pre | Blockquote)
+}
+
+fn any_class(names: &str, is: fn(&str) -> bool) -> bool {
+    names.split_ascii_whitespace().take(16).any(is)
+}
+
+/// Whether a class is one that Sphinx, DocBook, Texinfo, AsciiDoc or Pandoc give to chapters and sections.
+fn is_part_class(name: &str) -> bool {
+    let starts = ["sect", "refsect", "level"].iter().any(|start| name.starts_with(start));
+    let parts = ["subsection", "subsubsection", "chapter", "appendix", "unnumbered", "preface", "refentry"];
+    starts || parts.contains(&name) || name.ends_with("-level-extent")
+}
+
+/// Whether a class is one of a note that belongs to the text around it.
+fn is_note_class(name: &str) -> bool {
+    let notes = ["footnote", "footnotes", "footnote-list", "citation", "topic", "admonition"];
+    notes.contains(&name) || ["note", "tip", "warning", "important", "caution"].contains(&name)
+}
+
 /// Whether a class is one that documentation generators give to links which mark the place of a heading.
 pub fn is_permalink_class(names: &str) -> bool {
     let known = [
@@ -256,6 +306,20 @@ mod tests {
     }
 
     #[test]
+    fn ids_of_sections_are_their_headings() {
+        check("<section id=comments>", Hint::None);
+        check("<h2 id=share>", Hint::None);
+        check("<div class=sect2 id=RELATED-OPTIONS>", Hint::Good);
+        check("<div class='section' id='sidebar'>", Hint::Good);
+        check("<div id=more-on-lists>", Hint::None);
+        check("<div id=index-0>", Hint::None);
+        check("<dl id=navigation>", Hint::None);
+        check("<td class=right>", Hint::None);
+        check("<aside>", Hint::Bad);
+        check("<aside class='footnote brackets' role=note>", Hint::None);
+    }
+
+    #[test]
     fn names_give_hints() {
         check("<div>", Hint::None);
         check("<nav>", Hint::Bad);
@@ -266,7 +330,7 @@ mod tests {
         check("<div CLASS='Newsletter2'>", Hint::Bad);
         check("<div class='article-header'>", Hint::Good);
         check("<div class='page__header'>", Hint::Good);
-        check("<div class='author'>", Hint::Bad);
+        check("<div class='author'>", Hint::Weak);
         check("<div class='entry-content'>", Hint::Good);
         check("<div itemprop='articleBody'>", Hint::Main);
         check("<div role=navigation>", Hint::Bad);

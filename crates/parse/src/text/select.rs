@@ -5,10 +5,11 @@
 //! a page sits in one container: starting from the page, or from where its markup says the article is, we
 //! go down for as long as one child holds nearly all the weight (as Readability looks for its candidate).
 //! Third, inside that container nearly everything belongs to the text, except containers that call
-//! themselves navigation, comments or the like, lists of links, and scraps: bylines, credits, buttons.
+//! themselves navigation, comments or the like, lists of links, and scraps: bylines, credits, buttons. So do
+//! paragraphs, sections and tables of prose that we passed on the way down.
 //!
 //! A page without enough of such text (an index, a start page) is kept whole, apart from what calls itself
-//! navigation. The shares and sizes below were tuned on annotated pages; around the chosen values the
+//! navigation; so is one that is nearly all links, of which only a footer would be left. The shares and sizes below were tuned on annotated pages; around the chosen values the
 //! quality hardly changes.
 
 use super::hints::Hint;
@@ -30,6 +31,17 @@ const CAPTION_SCRAP_BYTES: usize = 60;
 const LINK_PERCENT_MAX: u64 = 60;
 /// The main text is in a child that has this share of its parent's weight.
 const CHILD_PERCENT_MIN: u64 = 80;
+/// A page of which less than this is text is a list of links.
+const TEXT_PERCENT_MIN: usize = 10;
+/// A container whose name has several meanings is part of the text if this share of the weight is in it.
+const WEAK_PERCENT_MAX: u64 = 25;
+/// What was passed on the way down is part of the text if it has this weight, this share of weight,
+const PASSED_BYTES_MIN: u64 = LONG_BYTES as u64;
+const PASSED_WEIGHT_PERCENT_MIN: u64 = 50;
+/// … and no more links than this.
+const PASSED_LINK_PERCENT_MAX: u64 = 25;
+/// A long block in a list of links is text if it has no more links than this.
+const PROSE_LINK_PERCENT_MAX: u64 = 20;
 /// The markup's word for where the article is counts if this share of the weight is there.
 const STATED_PERCENT_MIN: u64 = 50;
 
@@ -84,6 +96,16 @@ struct Page<'a> {
     sums: Vec<Sum>,
 }
 
+/// Where a container stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BlockPlace {
+    /// In the main text.
+    Inside,
+    /// In a list of links in the main text.
+    LinkList,
+    Outside,
+}
+
 /// What a container holds, in bytes.
 #[derive(Clone, Copy, Default)]
 struct Sum {
@@ -101,10 +123,11 @@ impl<'a> Page<'a> {
         // Of two looks the first leaves nothing out: a container that holds most of the page is not
         // navigation, whatever it is called.
         page.sums = page.sum_up();
-        let most = page.sums[0].weight / 2;
+        let all = page.sums[0].weight;
         for (i, node) in nodes.iter().enumerate().skip(1) {
             let left_out = match node.hint {
-                Hint::Bad => page.sums[i].weight <= most,
+                Hint::Bad => page.sums[i].weight <= all / 2,
+                Hint::Weak => page.sums[i].weight <= all * WEAK_PERCENT_MAX / 100,
                 Hint::Hidden => true,
                 Hint::None | Hint::Good | Hint::Main => false,
             };
@@ -144,11 +167,25 @@ impl<'a> Page<'a> {
 
     /// The blocks of the main text, or more where that is too little.
     fn keep(&self) -> Vec<&'a Block> {
-        let inside = self.marked(self.main_container());
-        let is_main =
-            |block: &&Block| inside[block.node as usize] && self.is_shown(block) && self.is_text(block);
+        let top = self.stated_container().unwrap_or(0);
+        let main = self.main_container(top);
+        let places = self.places(top, main);
+        let is_main = |block: &&Block| {
+            self.is_shown(block)
+                && match places[block.node as usize] {
+                    BlockPlace::Inside => self.is_text(block),
+                    BlockPlace::LinkList => self.is_prose(block),
+                    BlockPlace::Outside => false,
+                }
+        };
         let mut kept: Vec<&Block> = self.blocks.iter().filter(is_main).collect();
         self.trim(&mut kept);
+        let under = self.under(top);
+        let around = || self.blocks.iter().filter(|block| self.is_shown(block) && under[block.node as usize]);
+        let around_bytes: usize = around().map(Block::len).sum();
+        if size(&kept) * 100 < around_bytes * TEXT_PERCENT_MIN {
+            kept = around().collect();
+        }
         if size(&kept) < MAIN_BYTES_MIN {
             let shown: Vec<&Block> = self.blocks.iter().filter(|block| self.is_shown(block)).collect();
             if size(&shown) > 2 * size(&kept) {
@@ -173,9 +210,9 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The container that the main text is in.
-    fn main_container(&self) -> usize {
-        let mut main = self.stated_container().unwrap_or(0);
+    /// The container that the main text is in, from this one down.
+    fn main_container(&self, top: usize) -> usize {
+        let mut main = top;
         // An article is not searched further: what is in it was put there to be read.
         if self.nodes[main].tag == Tag::Article {
             return main;
@@ -200,14 +237,49 @@ impl<'a> Page<'a> {
         (weight > 0 && weight * 100 >= self.sums[0].weight * STATED_PERCENT_MIN).then_some(heaviest)
     }
 
-    /// Per node: it is in this container, and not in a part of it that is mostly links.
-    fn marked(&self, main: usize) -> Vec<bool> {
-        let mut inside = vec![false; self.nodes.len()];
-        inside[main] = true;
-        for i in main + 1..self.nodes.len() {
-            inside[i] = inside[self.nodes[i].parent as usize] && !self.is_link_list(i);
+    /// Per node: whether it is in the main container, or was passed on the way down to it and is text.
+    fn places(&self, top: usize, main: usize) -> Vec<BlockPlace> {
+        let mut on_way = vec![false; self.nodes.len()];
+        let mut node = main;
+        while node != top {
+            node = self.nodes[node].parent as usize;
+            on_way[node] = true;
         }
-        inside
+        let mut places = vec![BlockPlace::Outside; self.nodes.len()];
+        for i in top..self.nodes.len() {
+            let parent = self.nodes[i].parent as usize;
+            places[i] = if i == main || (on_way[parent] && !on_way[i] && self.is_passed_text(i)) {
+                BlockPlace::Inside
+            } else if places[parent] == BlockPlace::Inside && self.is_link_list(i) {
+                BlockPlace::LinkList
+            } else {
+                places[parent]
+            };
+        }
+        places
+    }
+
+    /// Per node: it is in this container.
+    fn under(&self, top: usize) -> Vec<bool> {
+        let mut under = vec![false; self.nodes.len()];
+        under[top] = true;
+        for i in top + 1..self.nodes.len() {
+            under[i] = under[self.nodes[i].parent as usize];
+        }
+        under
+    }
+
+    /// Whether something beside the way to the main container is text too. Of containers that wrap anything
+    /// only those count that say so: a teaser beside an article is prose as well.
+    fn is_passed_text(&self, node: usize) -> bool {
+        use Tag::*;
+        let Node { tag, hint, .. } = self.nodes[node];
+        let Sum { weight, all, links } = self.sums[node];
+        let wraps_anything = matches!(tag, Div | Td | Tr | Table | Tbody | Center | Form | Li);
+        weight >= PASSED_BYTES_MIN
+            && weight * 100 >= all * PASSED_WEIGHT_PERCENT_MIN
+            && links * 100 <= all * PASSED_LINK_PERCENT_MAX
+            && (!wraps_anything || hint == Hint::Good)
     }
 
     /// Whether a container is mostly links. A paragraph or a row of a table may be, in the middle of text;
@@ -239,6 +311,11 @@ impl<'a> Page<'a> {
         };
         let is_scrap = block.len() < scrap && !ends_sentence(self.text_of(block));
         block.link_percent() <= LINK_PERCENT_MAX && !is_scrap
+    }
+
+    /// Whether a block is surely something to read.
+    fn is_prose(&self, block: &Block) -> bool {
+        self.weight_of(block) >= LONG_BYTES as u64 && block.link_percent() <= PROSE_LINK_PERCENT_MAX
     }
 
     /// Takes off what follows the last block that is surely text: dates, categories, headings of lists that
@@ -356,6 +433,36 @@ mod tests {
         check(&format!("<p>{STORY}<br>{MORE}<br><br>{MORE}"), &[&format!("{STORY} {MORE}"), MORE]);
         // A name is not everything: this is where the text is.
         check(&format!("<div class=sidebar><p>{STORY}</p><p>{MORE}</p></div>"), &[STORY, MORE]);
+    }
+
+    #[test]
+    fn sections_beside_the_heaviest_one_stay() {
+        let long = format!("<p>{STORY}</p>").repeat(12);
+        let body = body_of(&format!(
+            "<div class=body role=main><section id=lists><h1>Lists</h1><p>{MORE}</p><section id=a>{long}</section>\
+             <section id=more-on-lists><h2>More</h2><p>{MORE}</p></section></section></div>"
+        ));
+        assert_eq!(body.matches(MORE).count(), 2, "{body}");
+    }
+
+    #[test]
+    fn a_page_of_links_is_its_links() {
+        let entries: String =
+            (0..60).map(|i| format!("<li><a href=/{i}>function number {i} of the module</a></li>")).collect();
+        let body = body_of(&format!("<div role=main><h1>Index</h1><ul>{entries}</ul><p>{STORY}</p></div>"));
+        assert!(body.contains("function number 7 of the module"), "{body}");
+    }
+
+    #[test]
+    fn the_rest_is_what_else_is_seen() {
+        let url = CanonicalUrl::parse("http://h/").unwrap();
+        let html = format!(
+            "<nav>Menu</nav><div class=body role=main><h1>One<a class=headerlink href='#one' title=x>¶</a></h1>\
+             <p>{STORY} <a href='#1'>#</a></p><p>{MORE}</p></div><p hidden>Secret</p><footer>Made by us.</footer>"
+        );
+        let read = crate::html::read(&html, &url, "farol", Wants::Everything, Directives::default());
+        assert_eq!(read.text.body, format!("One\n{STORY}\n{MORE}"));
+        assert_eq!((read.text.rest.as_str(), read.text.headings.as_str()), ("Menu\nMade by us.", "One"));
     }
 
     #[test]
