@@ -10,6 +10,7 @@
 use crate::error::Error;
 use crate::limits::cut;
 use crate::rank::fields::idf;
+use crate::rank::names;
 use crate::schema::Fields;
 use crate::searcher::View;
 use crate::text::spans::{Script, Spans};
@@ -45,10 +46,14 @@ pub(crate) struct Clause {
     pub idf: f32,
     /// How often it was asked for.
     pub count: f32,
-    /// A page must contain it, as long as enough pages contain everything.
+    /// It is no function word: a page that lacks it lacks a word of the question.
     pub required: bool,
+    /// No page without it is shown: it was quoted, or wanted in one field.
+    pub must: bool,
     /// Pages that contain it, about.
     pub pages: u64,
+    /// The same written together or apart, where pages have that; counts a little less.
+    pub spellings: Vec<ClauseKind>,
 }
 
 /// A word in its forms, or tokens at fixed distances.
@@ -66,7 +71,7 @@ pub(crate) struct ClauseFields {
     /// Where it may stand instead, for less: around the main text. Holds words and stems.
     pub rest: Option<Field>,
     /// All texts of a page, so that frequency and length count.
-    pub everywhere: bool,
+    pub everywhere: Option<Fields>,
 }
 
 /// A wanted term as it was typed, for the speller.
@@ -87,6 +92,8 @@ pub(crate) struct Plan {
     pub typed: Vec<TypedTerm>,
     /// The asker's language.
     pub hint: Option<Language>,
+    /// The whole question as a name, where it is nothing but words; see [`crate::rank::names`].
+    pub name: Option<String>,
 }
 
 impl Plan {
@@ -99,10 +106,12 @@ impl Plan {
             filters: query.filters.clone(),
             typed: Vec::new(),
             hint,
+            name: name_of(query),
         };
         for term in query.wanted.iter().take(CLAUSES_MAX) {
             planner.add_wanted(term, &mut plan)?;
         }
+        planner.join_neighbours(&mut plan)?;
         for term in query.unwanted.iter().take(CLAUSES_MAX) {
             // A word of a menu, which stands on every page of a site, makes none of them unwanted.
             let clause = planner.clause(term, true)?;
@@ -134,13 +143,13 @@ impl Plan {
     }
 }
 
-struct Planner<'a> {
+pub(crate) struct Planner<'a> {
     view: &'a View,
     fields: Fields,
     stemmers: Vec<Stemmer>,
     /// Languages whose function words are taken as such.
     spoken: Vec<Language>,
-    slots: u64,
+    pub slots: u64,
 }
 
 impl<'a> Planner<'a> {
@@ -168,6 +177,7 @@ impl<'a> Planner<'a> {
         if term.phrase {
             plan.typed.push(TypedTerm { text: format!("\"{}\"", term.text), word: None });
             if let Some(clause) = self.clause(term, true)? {
+                let clause = Clause { must: true, ..clause };
                 add(&mut plan.clauses, clause.clone());
                 add(&mut plan.loose, clause);
             }
@@ -176,7 +186,11 @@ impl<'a> Planner<'a> {
         for chunk in cut(&term.text, TERM_BYTES_MAX).split_whitespace().take(CLAUSES_MAX) {
             let mut typed = TypedTerm { text: chunk.to_string(), word: None };
             let chunk = query::Term { text: chunk.to_string(), ..term.clone() };
-            if let Some(clause) = self.clause(&chunk, false)? {
+            if let Some(mut clause) = self.clause(&chunk, false)? {
+                if term.field == query::Field::Any {
+                    self.spell(&chunk.text, &mut clause)?;
+                }
+                clause.must = term.field != query::Field::Any;
                 match &clause.kind {
                     ClauseKind::Word { form, .. } => {
                         if term.field == query::Field::Any && form.chars().all(char::is_alphabetic) {
@@ -186,7 +200,8 @@ impl<'a> Planner<'a> {
                     }
                     ClauseKind::Phrase { .. } => {
                         for (_, form, lowered) in self.tokens(&chunk.text) {
-                            add(&mut plan.loose, self.word(form, &lowered, self.fields(term.field))?);
+                            let word = self.word(form, &lowered, self.fields(term.field))?;
+                            add(&mut plan.loose, Clause { must: clause.must, ..word });
                         }
                     }
                 }
@@ -220,12 +235,21 @@ impl<'a> Planner<'a> {
                 }
                 let parts = tokens.into_iter().map(|(at, form, _)| (at - base, form)).collect();
                 let kind = ClauseKind::Phrase { parts };
-                Ok(Some(Clause { kind, fields, idf: sum, count: 1.0, required: true, pages }))
+                Ok(Some(Clause {
+                    kind,
+                    fields,
+                    idf: sum,
+                    count: 1.0,
+                    required: true,
+                    must: false,
+                    pages,
+                    spellings: vec![],
+                }))
             }
         }
     }
 
-    fn word(&self, form: String, lowered: &str, fields: ClauseFields) -> Result<Clause, Error> {
+    pub(crate) fn word(&self, form: String, lowered: &str, fields: ClauseFields) -> Result<Clause, Error> {
         let mut stems: Vec<String> = Vec::new();
         if let Some(field) = fields.stems {
             for stemmer in &self.stemmers {
@@ -254,16 +278,41 @@ impl<'a> Planner<'a> {
             let kind = ClauseKind::Word { form, stems };
             // How much a word tells is told by main texts: a menu has its words on every page of a site.
             let idf = idf(if main > 0 { main } else { around }, self.slots);
-            return Ok(Clause { kind, fields, idf, count: 1.0, required, pages: main.max(around) });
+            let pages = main.max(around);
+            return Ok(Clause {
+                kind,
+                fields,
+                idf,
+                count: 1.0,
+                required,
+                must: false,
+                pages,
+                spellings: vec![],
+            });
         }
         let pages = self.pages(fields.forms, &form)?;
         let kind = ClauseKind::Word { form, stems };
-        Ok(Clause { kind, fields, idf: idf(pages, self.slots), count: 1.0, required: true, pages })
+        let idf = idf(pages, self.slots);
+        Ok(Clause { kind, fields, idf, count: 1.0, required: true, must: false, pages, spellings: vec![] })
     }
 
-    fn pages(&self, field: Field, text: &str) -> Result<u64, Error> {
+    pub(crate) fn pages(&self, field: Field, text: &str) -> Result<u64, Error> {
         let term = Term::from_field_text(field, text);
         self.view.searcher.doc_freq(&term).map_err(Error::engine("count the pages of a word"))
+    }
+
+    /// About how many pages have all parts of a phrase, or a word, and how much that says.
+    pub(crate) fn rarity(&self, kind: &ClauseKind, fields: ClauseFields) -> Result<(u64, f32), Error> {
+        let mut pages = self.slots;
+        match kind {
+            ClauseKind::Word { form, .. } => pages = self.pages(fields.forms, form)?,
+            ClauseKind::Phrase { parts } => {
+                for (_, form) in parts {
+                    pages = pages.min(self.pages(fields.forms, form)?);
+                }
+            }
+        }
+        Ok((pages, idf(pages, self.slots)))
     }
 
     /// Pages that have a word or stem around their main text.
@@ -271,18 +320,18 @@ impl<'a> Planner<'a> {
         fields.rest.map_or(Ok(0), |field| self.pages(field, text))
     }
 
-    fn fields(&self, field: query::Field) -> ClauseFields {
+    pub(crate) fn fields(&self, field: query::Field) -> ClauseFields {
         let fields = self.fields;
         match field {
             query::Field::Any => {
                 let (stems, rest) = (Some(fields.stems), Some(fields.rest));
-                ClauseFields { forms: fields.words, stems, rest, everywhere: true }
+                ClauseFields { forms: fields.words, stems, rest, everywhere: Some(fields) }
             }
             query::Field::Title => {
-                ClauseFields { forms: fields.title, stems: Some(fields.title), rest: None, everywhere: false }
+                ClauseFields { forms: fields.title, stems: Some(fields.title), rest: None, everywhere: None }
             }
             query::Field::Url => {
-                ClauseFields { forms: fields.url, stems: None, rest: None, everywhere: false }
+                ClauseFields { forms: fields.url, stems: None, rest: None, everywhere: None }
             }
         }
     }
@@ -311,6 +360,14 @@ impl<'a> Planner<'a> {
         }
         out
     }
+}
+
+/// The letters of a question that is nothing but words, or one phrase.
+fn name_of(query: &Query) -> Option<String> {
+    let plain = query.wanted.iter().all(|term| term.field == query::Field::Any);
+    let name: String =
+        query.wanted.iter().map(|term| names::letters(cut(&term.text, TERM_BYTES_MAX))).collect();
+    (plain && !name.is_empty()).then_some(name)
 }
 
 /// Adds a clause, or counts it once more where it is there already.

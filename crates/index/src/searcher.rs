@@ -9,6 +9,7 @@
 
 use crate::error::Error;
 use crate::plan::Plan;
+use crate::rank::fields::MeanLengths;
 use crate::rank::links::SegmentHosts;
 use crate::rank::{self, Ranks};
 use crate::schema::{self, Fields};
@@ -19,7 +20,7 @@ use crate::vocabulary::{Vocabulary, VocabularySlot};
 use crate::{matching, spell, suggest};
 use farol_base::query::{Answer, Hit, Request};
 use farol_base::sync::RwLock;
-use farol_base::{CanonicalUrl, Document, Language, PageId, PagePosition};
+use farol_base::{CanonicalUrl, Document, Host, Language, PageId, PagePosition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,6 +30,12 @@ use tantivy::{DocAddress, DocSet, Index, IndexReader, TERMINATED, TantivyDocumen
 
 /// Deepest hit that can be asked for: `first + count` is cut at this.
 pub const HITS_MAX: usize = 1000;
+
+/// Pages of one host that come before those of other hosts, unless it is said otherwise.
+const HITS_PER_HOST: usize = 2;
+
+/// Most pages have no anchor text; a page with this much, in tokens, has no more than usual.
+const ANCHORS_MEAN_MIN: f32 = 20.0;
 
 /// What all searchers of a shard share.
 pub(crate) struct Shared {
@@ -47,8 +54,7 @@ pub(crate) struct View {
     pub generation: u64,
     /// Pages alive.
     pub documents: u64,
-    /// Mean length of `words`, in tokens.
-    pub words_mean: f32,
+    pub means: MeanLengths,
     /// Languages of the pages, most pages first; deleted pages may still be counted.
     pub languages: Vec<(Language, u64)>,
     /// The hosts of each segment.
@@ -97,7 +103,7 @@ impl View {
         before: Option<&View>,
     ) -> Result<View, Error> {
         let mut hosts = Vec::new();
-        let mut tokens = 0;
+        let mut tokens = [0; 3];
         let mut slots = 0;
         let mut languages: Vec<(Language, u64)> = Vec::new();
         for segment in searcher.segment_readers() {
@@ -105,8 +111,10 @@ impl View {
                 Some(known) => known,
                 None => Arc::new(SegmentHosts::read(segment)?),
             });
-            let words = segment.inverted_index(fields.words).map_err(Error::engine("open a segment"))?;
-            tokens += words.total_num_tokens();
+            for (sum, field) in tokens.iter_mut().zip([fields.words, fields.title, fields.anchors]) {
+                let index = segment.inverted_index(field).map_err(Error::engine("open a segment"))?;
+                *sum += index.total_num_tokens();
+            }
             slots += u64::from(segment.max_doc());
             let codes = segment.inverted_index(fields.language).map_err(Error::engine("open a segment"))?;
             let mut stream = codes.terms().stream().map_err(Error::engine("list its languages"))?;
@@ -122,8 +130,9 @@ impl View {
         }
         languages.sort_by_key(|(language, pages)| (std::cmp::Reverse(*pages), *language));
         let documents = searcher.num_docs();
-        let words_mean = (tokens as f32 / slots.max(1) as f32).max(1.0);
-        Ok(View { searcher, fields, generation, documents, words_mean, languages, hosts })
+        let [words, title, anchors] = tokens.map(|tokens| (tokens as f32 / slots.max(1) as f32).max(1.0));
+        let means = MeanLengths { words, title, anchors: anchors.max(ANCHORS_MEAN_MIN) };
+        Ok(View { searcher, fields, generation, documents, means, languages, hosts })
     }
 
     /// The hosts of a segment that this commit has too.
@@ -162,11 +171,18 @@ impl View {
 #[derive(Clone)]
 pub struct Searcher {
     shared: Arc<Shared>,
+    hits_per_host: usize,
 }
 
 impl Searcher {
     pub(crate) fn new(shared: Arc<Shared>) -> Searcher {
-        Searcher { shared }
+        Searcher { shared, hits_per_host: HITS_PER_HOST }
+    }
+
+    /// How many pages of one host an answer shows before those of other hosts; 0 for any number. The rest of them
+    /// follow when the other hosts are used up. Default: 2.
+    pub fn with_hits_per_host(self, hits: usize) -> Searcher {
+        Searcher { hits_per_host: hits, ..self }
     }
 
     /// Opens a shard for reading alone, beside a process that may be writing to it.
@@ -176,13 +192,13 @@ impl Searcher {
         let index = open_index(dir, false)?;
         let reader = reader_of(&index, crate::ShardOptions::default().cached_blocks)?;
         let (_, fields) = schema::schema();
-        Ok(Searcher { shared: Shared::new(dir, index, reader, fields)? })
+        Ok(Searcher::new(Shared::new(dir, index, reader, fields)?))
     }
 
     /// Answers a question.
     ///
-    /// A page must contain all words, save function words; where fewer than ten pages do, pages
-    /// with most of the words follow. An empty question has an empty answer; a question of filters alone lists
+    /// Pages with all words come first, save function words, and those with most of them follow. What was quoted, excluded
+    /// or wanted in one field must hold. `total` counts the hits that can be reached. An empty question has an empty answer; a question of filters alone lists
     /// the best-ranked and newest pages. `first + count` is cut at [`HITS_MAX`].
     pub fn search(&self, request: &Request, ranks: &dyn Ranks) -> Result<Answer, Error> {
         let started = Instant::now();
@@ -191,10 +207,10 @@ impl Searcher {
         let plan = Plan::new(&view, &request.query, request.language)?;
         if !plan.is_empty() {
             let found = matching::find(&view, &plan, ranks)?;
-            answer.total = found.total;
             let first = request.first.min(HITS_MAX);
             let last = first.saturating_add(request.count).min(HITS_MAX);
-            let list = rank::order(&view, &plan, found, ranks)?;
+            let list = rank::order(&view, &plan, found, ranks, self.hits_per_host)?;
+            answer.total = list.len().min(HITS_MAX);
             answer.more = list.len() > last;
             let highlighter = Highlighter::new(&plan);
             for ranked in list.iter().take(last).skip(first) {
@@ -236,6 +252,25 @@ impl Searcher {
     /// Gives the page with this id back.
     pub fn find_by_id(&self, id: PageId) -> Result<Option<Document>, Error> {
         self.shared.view().find(id)
+    }
+
+    /// How many pages of a host are searchable.
+    pub fn pages_of_host(&self, host: &Host) -> Result<usize, Error> {
+        let view = self.shared.view();
+        let term = Term::from_field_text(view.fields.host, host.as_str());
+        let mut pages = 0;
+        for segment in view.searcher.segment_readers() {
+            let index = segment.inverted_index(view.fields.host).map_err(Error::engine("open a segment"))?;
+            let postings = index.read_postings(&term, IndexRecordOption::Basic);
+            let Some(mut postings) = postings.map_err(Error::engine("read the pages of a host"))? else {
+                continue;
+            };
+            while postings.doc() != TERMINATED {
+                pages += usize::from(!segment.is_deleted(postings.doc()));
+                postings.advance();
+            }
+        }
+        Ok(pages)
     }
 
     /// How many pages are searchable.

@@ -72,16 +72,18 @@ impl Highlighter {
         for clause in plan.clauses.iter().chain(&plan.loose) {
             let number = highlighter.weights.len();
             highlighter.weights.push(if clause.required { clause.idf.max(0.1) } else { 0.05 });
-            match &clause.kind {
-                ClauseKind::Word { form, stems } => {
-                    highlighter.forms.entry(form.clone()).or_insert(number);
-                    for stem in stems {
-                        highlighter.stems.entry(stem.clone()).or_insert(number);
-                    }
-                }
-                ClauseKind::Phrase { parts } => {
-                    for (_, form) in parts {
+            for kind in [&clause.kind].into_iter().chain(&clause.spellings) {
+                match kind {
+                    ClauseKind::Word { form, stems } => {
                         highlighter.forms.entry(form.clone()).or_insert(number);
+                        for stem in stems {
+                            highlighter.stems.entry(stem.clone()).or_insert(number);
+                        }
+                    }
+                    ClauseKind::Phrase { parts } => {
+                        for (_, form) in parts {
+                            highlighter.forms.entry(form.clone()).or_insert(number);
+                        }
                     }
                 }
             }
@@ -157,7 +159,7 @@ impl Highlighter {
             analyser.words.read(text, span, 0, &mut tokens);
             for token in tokens.as_slice() {
                 let known = match (span.script, token.role) {
-                    (Script::Spaced, Role::Whole) => {
+                    (Script::Spaced, Role::Whole | Role::Joined) => {
                         let word = &text[token.start..token.end];
                         self.forms
                             .get(&token.text)
