@@ -103,7 +103,7 @@ pub struct Hit {
     pub score: f32,
     /// Pages with the same or nearly the same text that were left out.
     pub duplicates: u32,
-    /// Whether more pages of this hit's host were left out of the list.
+    /// Whether more pages of this hit's host follow further down, behind those of other hosts.
     pub more_from_host: bool,
     /// The operator set it on top.
     pub pinned: bool,
@@ -115,7 +115,7 @@ pub struct Hit {
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     pub hits: Vec<Hit>,
-    /// How many pages match, before duplicates and crowding hosts are left out.
+    /// How many hits can be reached: pages that match, less duplicates, and at most as many as can be asked for.
     pub total: usize,
     /// Whether more hits follow the ones in `hits`.
     pub more: bool,

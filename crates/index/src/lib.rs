@@ -39,6 +39,7 @@
 
 #![warn(missing_docs)]
 
+mod compounds;
 mod error;
 mod filter;
 mod language_counts;

@@ -11,6 +11,7 @@
 use crate::error::Error;
 use crate::limits::cut;
 use crate::rank::fields::idf;
+use crate::rank::names;
 use crate::schema::Fields;
 use crate::searcher::View;
 use crate::spell;
@@ -61,10 +62,14 @@ pub(crate) struct Clause {
     pub idf: f32,
     /// How often it was asked for.
     pub count: f32,
-    /// A page must contain it, as long as enough pages contain everything.
+    /// It is no function word: a page that lacks it lacks a word of the question.
     pub required: bool,
+    /// No page without it is shown: it was quoted, or wanted in one field.
+    pub must: bool,
     /// Pages that contain it, about.
     pub pages: u64,
+    /// The same written together or apart, where pages have that; counts a little less.
+    pub spellings: Vec<ClauseKind>,
 }
 
 /// A word in its forms, tokens at fixed distances, or any of several of these.
@@ -100,7 +105,7 @@ pub(crate) struct ClauseFields {
     /// Where it may stand instead, for less: around the main text. Holds words and stems.
     pub rest: Option<Field>,
     /// All texts of a page, so that frequency and length count.
-    pub everywhere: bool,
+    pub everywhere: Option<Fields>,
 }
 
 /// A wanted term as it was typed, for the speller.
@@ -132,6 +137,8 @@ pub(crate) struct Plan {
     pub typed: Vec<TypedTerm>,
     /// The asker's languages.
     pub languages: Languages,
+    /// The whole question as a name, where it is nothing but words; see [`crate::rank::names`].
+    pub name: Option<String>,
 }
 
 impl Plan {
@@ -149,6 +156,7 @@ impl Plan {
             filters: query.filters.clone(),
             typed: Vec::new(),
             languages: asker,
+            name: name_of(query),
         };
         let typed: Vec<query::Term> =
             query.wanted.iter().take(CLAUSES_MAX).flat_map(chunks).take(CLAUSES_MAX).collect();
@@ -156,6 +164,7 @@ impl Plan {
         for term in typed {
             planner.add_wanted(term, &others.next().unwrap_or_default(), &mut plan)?;
         }
+        planner.join_neighbours(&mut plan)?;
         for term in query.unwanted.iter().take(CLAUSES_MAX) {
             // A word of a menu, which stands on every page of a site, makes none of them unwanted.
             let clause = planner.clause(term, true)?;
@@ -194,13 +203,13 @@ impl Plan {
     }
 }
 
-struct Planner<'a> {
+pub(crate) struct Planner<'a> {
     view: &'a View,
     fields: Fields,
     stemmers: Vec<Stemmer>,
     /// Languages whose function words are taken as such.
     spoken: Vec<Language>,
-    slots: u64,
+    pub slots: u64,
 }
 
 impl<'a> Planner<'a> {
@@ -227,7 +236,11 @@ impl<'a> Planner<'a> {
     /// Adds a wanted term, a word or a phrase, to the strict and to the loose clauses.
     fn add_wanted(&self, term: query::Term, synonyms: &[&str], plan: &mut Plan) -> Result<(), Error> {
         let mut word = None;
-        if let Some(clause) = self.clause(&term, term.phrase)? {
+        if let Some(mut clause) = self.clause(&term, term.phrase)? {
+            if term.field == query::Field::Any && !term.phrase {
+                self.spell(&term.text, &mut clause)?;
+            }
+            clause.must = term.phrase || term.field != query::Field::Any;
             if let ClauseKind::Word { form, .. } = &clause.kind
                 && term.field == query::Field::Any
                 && !term.phrase
@@ -243,6 +256,7 @@ impl<'a> Planner<'a> {
                 ClauseKind::Phrase { .. } if !term.phrase => {
                     for (_, form, lowered) in self.tokens(&term.text) {
                         let part = self.word(form, &lowered, self.fields(term.field))?;
+                        let part = Clause { must: clause.must, ..part };
                         add(&mut plan.loose, self.or_synonyms(part, synonyms)?);
                     }
                 }
@@ -303,7 +317,9 @@ impl<'a> Planner<'a> {
             idf: idf(pages, self.slots),
             count: 1.0,
             required: true,
+            must: false,
             pages,
+            spellings: vec![],
         };
         Ok((pages > 0).then_some(clause))
     }
@@ -338,12 +354,21 @@ impl<'a> Planner<'a> {
                 }
                 let parts = tokens.into_iter().map(|(at, form, _)| (at - base, form)).collect();
                 let kind = ClauseKind::Phrase { parts };
-                Ok(Some(Clause { kind, fields, idf: sum, count: 1.0, required: true, pages }))
+                Ok(Some(Clause {
+                    kind,
+                    fields,
+                    idf: sum,
+                    count: 1.0,
+                    required: true,
+                    must: false,
+                    pages,
+                    spellings: vec![],
+                }))
             }
         }
     }
 
-    fn word(&self, form: String, lowered: &str, fields: ClauseFields) -> Result<Clause, Error> {
+    pub(crate) fn word(&self, form: String, lowered: &str, fields: ClauseFields) -> Result<Clause, Error> {
         let mut stems: Vec<String> = Vec::new();
         if let Some(field) = fields.stems {
             for stemmer in &self.stemmers {
@@ -372,16 +397,47 @@ impl<'a> Planner<'a> {
             let kind = ClauseKind::Word { form, stems };
             // How much a word tells is told by main texts: a menu has its words on every page of a site.
             let idf = idf(if main > 0 { main } else { around }, self.slots);
-            return Ok(Clause { kind, fields, idf, count: 1.0, required, pages: main.max(around) });
+            let pages = main.max(around);
+            return Ok(Clause {
+                kind,
+                fields,
+                idf,
+                count: 1.0,
+                required,
+                must: false,
+                pages,
+                spellings: vec![],
+            });
         }
         let pages = self.pages(fields.forms, &form)?;
         let kind = ClauseKind::Word { form, stems };
-        Ok(Clause { kind, fields, idf: idf(pages, self.slots), count: 1.0, required: true, pages })
+        let idf = idf(pages, self.slots);
+        Ok(Clause { kind, fields, idf, count: 1.0, required: true, must: false, pages, spellings: vec![] })
     }
 
-    fn pages(&self, field: Field, text: &str) -> Result<u64, Error> {
+    pub(crate) fn pages(&self, field: Field, text: &str) -> Result<u64, Error> {
         let term = Term::from_field_text(field, text);
         self.view.searcher.doc_freq(&term).map_err(Error::engine("count the pages of a word"))
+    }
+
+    /// About how many pages have all parts of a phrase, or a word, and how much that says.
+    pub(crate) fn rarity(&self, kind: &ClauseKind, fields: ClauseFields) -> Result<(u64, f32), Error> {
+        let mut pages = self.slots;
+        match kind {
+            ClauseKind::Word { form, .. } => pages = self.pages(fields.forms, form)?,
+            ClauseKind::Phrase { parts } => {
+                for (_, form) in parts {
+                    pages = pages.min(self.pages(fields.forms, form)?);
+                }
+            }
+            ClauseKind::AnyOf(kinds) => {
+                pages = 0;
+                for (kind, _) in kinds {
+                    pages = pages.max(self.rarity(kind, fields)?.0);
+                }
+            }
+        }
+        Ok((pages, idf(pages, self.slots)))
     }
 
     /// Pages that have a word or stem around their main text.
@@ -389,18 +445,18 @@ impl<'a> Planner<'a> {
         fields.rest.map_or(Ok(0), |field| self.pages(field, text))
     }
 
-    fn fields(&self, field: query::Field) -> ClauseFields {
+    pub(crate) fn fields(&self, field: query::Field) -> ClauseFields {
         let fields = self.fields;
         match field {
             query::Field::Any => {
                 let (stems, rest) = (Some(fields.stems), Some(fields.rest));
-                ClauseFields { forms: fields.words, stems, rest, everywhere: true }
+                ClauseFields { forms: fields.words, stems, rest, everywhere: Some(fields) }
             }
             query::Field::Title => {
-                ClauseFields { forms: fields.title, stems: Some(fields.title), rest: None, everywhere: false }
+                ClauseFields { forms: fields.title, stems: Some(fields.title), rest: None, everywhere: None }
             }
             query::Field::Url => {
-                ClauseFields { forms: fields.url, stems: None, rest: None, everywhere: false }
+                ClauseFields { forms: fields.url, stems: None, rest: None, everywhere: None }
             }
         }
     }
@@ -454,6 +510,14 @@ fn synonyms_of<'s>(typed: &[query::Term], synonyms: &'s Synonyms) -> Vec<Vec<&'s
         }
     }
     found
+}
+
+/// The letters of a question that is nothing but words, or one phrase.
+fn name_of(query: &Query) -> Option<String> {
+    let plain = query.wanted.iter().all(|term| term.field == query::Field::Any);
+    let name: String =
+        query.wanted.iter().map(|term| names::letters(cut(&term.text, TERM_BYTES_MAX))).collect();
+    (plain && !name.is_empty()).then_some(name)
 }
 
 /// Adds a clause, or counts it once more where it is there already.

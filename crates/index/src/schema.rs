@@ -2,10 +2,12 @@
 //!
 //! | field | holds | for |
 //! |---|---|---|
-//! | `words` | all texts but the rest as folded words, weighted by repetition, with positions | matching, phrases, BM25F |
-//! | `stems` | all texts as marked stems, same weights, no positions | matching across forms |
+//! | `words` | title, headings, description, main text and URL as folded words, with positions | matching, phrases, BM25F |
+//! | `stems` | the same as marked stems, no positions | matching across forms |
 //! | `rest` | words and stems of what stands around the main text, with positions | matching, phrases |
-//! | `title`, `url` | words and stems of the title; words of the URL | `intitle:`, `inurl:`, reranking |
+//! | `anchors` | words and stems of what other pages call it, with positions | matching, phrases, BM25F |
+//! | `title`, `url` | words and stems of the title; words of the URL | `intitle:`, `inurl:`, BM25F |
+//! | `name` | hashes of what the page is called as a whole, see [`crate::rank::names`] | exact matches |
 //! | `page` | the page's id | upsert, link rank |
 //! | `host`, `site`, `path` | the host; its name and parent domains; hashes of path prefixes | deleting a host, host collapsing, `site:` |
 //! | `language`, `file_type`, `dated`, `fetched` | as they are | filters, newest first |
@@ -19,7 +21,7 @@ use crate::limits::{
     ANCHORS_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_BYTES_MAX, HEADINGS_BYTES_MAX, REST_BYTES_MAX,
     TITLE_BYTES_MAX, cut,
 };
-use crate::rank::fields as weight;
+use crate::rank::names;
 use crate::stored;
 use crate::text::fold::folded;
 use crate::text::pretokenized::{PretokenizedTokenizer, Pretokenizer};
@@ -32,7 +34,7 @@ use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
 use tantivy::{TantivyDocument, Term};
 
 /// Number of this layout and of the analysis; a shard written with another one is refused.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 
 /// Bytes of a title that are kept for suggestions.
 const SHOWN_TITLE_BYTES_MAX: usize = 200;
@@ -41,13 +43,15 @@ const SHOWN_TITLE_BYTES_MAX: usize = 200;
 pub(crate) const PATH_SEGMENTS_MAX: usize = 16;
 
 /// Handles of the fields.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fields {
     pub words: Field,
     pub stems: Field,
     pub rest: Field,
+    pub anchors: Field,
     pub title: Field,
     pub url: Field,
+    pub name: Field,
     pub page: Field,
     pub host: Field,
     pub site: Field,
@@ -78,8 +82,11 @@ pub(crate) fn schema() -> (Schema, Fields) {
         words: builder.add_text_field("words", text("forms", IndexRecordOption::WithFreqsAndPositions, true)),
         stems: builder.add_text_field("stems", text("stems", IndexRecordOption::WithFreqs, false)),
         rest: builder.add_text_field("rest", text("both", IndexRecordOption::WithFreqsAndPositions, false)),
+        anchors: builder
+            .add_text_field("anchors", text("both", IndexRecordOption::WithFreqsAndPositions, true)),
         title: builder.add_text_field("title", text("both", IndexRecordOption::WithFreqsAndPositions, true)),
         url: builder.add_text_field("url", text("forms", IndexRecordOption::WithFreqsAndPositions, false)),
+        name: builder.add_u64_field("name", number().set_indexed()),
         page: builder.add_u64_field("page", number().set_indexed().set_fast()),
         host: builder.add_text_field("host", raw().set_fast("raw")),
         site: builder.add_text_field("site", raw()),
@@ -113,26 +120,34 @@ impl Fields {
         let title = cut(&document.title, TITLE_BYTES_MAX);
         let url = url_words(&document.url);
         let texts = [
-            (title, weight::TITLE),
-            (cut(&document.headings, HEADINGS_BYTES_MAX), weight::HEADINGS),
-            (cut(&document.anchors, ANCHORS_BYTES_MAX), weight::ANCHORS),
-            (cut(&document.description, DESCRIPTION_BYTES_MAX), weight::DESCRIPTION),
-            (cut(&document.body, BODY_BYTES_MAX), weight::BODY),
+            title,
+            cut(&document.headings, HEADINGS_BYTES_MAX),
+            cut(&document.description, DESCRIPTION_BYTES_MAX),
+            cut(&document.body, BODY_BYTES_MAX),
         ];
-        for (text, weight) in texts {
+        for text in texts {
             if !text.is_empty() {
-                let tokenized = pretokenizer.read(language, weight, text, false);
+                let tokenized = pretokenizer.read(language, text, false);
                 out.add_text(self.words, tokenized.forms);
                 out.add_text(self.stems, tokenized.stems);
             }
         }
         let rest = cut(&document.rest, REST_BYTES_MAX);
         if !rest.is_empty() {
-            out.add_text(self.rest, pretokenizer.read(language, 1, rest, true).both);
+            out.add_text(self.rest, pretokenizer.read(language, rest, true).both);
         }
-        out.add_text(self.words, pretokenizer.read(None, weight::URL, &url, false).forms);
-        out.add_text(self.title, pretokenizer.read(language, 1, title, true).both);
-        out.add_text(self.url, pretokenizer.read(None, 1, &url, false).forms);
+        let anchors = cut(&document.anchors, ANCHORS_BYTES_MAX);
+        // A value each, so that no phrase crosses from one to the next.
+        for anchor in anchors.lines().filter(|anchor| !anchor.is_empty()) {
+            out.add_text(self.anchors, pretokenizer.read(language, anchor, true).both);
+        }
+        let url_forms = pretokenizer.read(None, &url, false).forms;
+        out.add_text(self.words, &url_forms);
+        out.add_text(self.url, url_forms);
+        out.add_text(self.title, pretokenizer.read(language, title, true).both);
+        for name in names::of_page(title, &document.url, anchors) {
+            out.add_u64(self.name, name);
+        }
         out.add_u64(self.page, document.url.id().0);
         let host = document.url.host();
         out.add_text(self.host, host.as_str());

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::language_counts::{self, SegmentLanguages};
 use crate::pins::Pins;
 use crate::plan::Plan;
+use crate::rank::fields::MeanLengths;
 use crate::rank::links::SegmentHosts;
 use crate::rank::{self, Ranked, Ranks};
 use crate::schema::{self, Fields};
@@ -22,7 +23,7 @@ use crate::vocabulary::{Vocabulary, VocabularySlot};
 use crate::{matching, spell, suggest};
 use farol_base::query::{Answer, Hit, Query, Request, Term};
 use farol_base::sync::RwLock;
-use farol_base::{CanonicalUrl, Document, Language, PageId, PagePosition};
+use farol_base::{CanonicalUrl, Document, Host, Language, PageId, PagePosition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,6 +33,12 @@ use tantivy::{DocAddress, DocSet, Index, IndexReader, TERMINATED, TantivyDocumen
 
 /// Deepest hit that can be asked for: `first + count` is cut at this.
 pub const HITS_MAX: usize = 1000;
+
+/// Pages of one host that come before those of other hosts, unless it is said otherwise.
+const HITS_PER_HOST: usize = 2;
+
+/// Most pages have no anchor text; a page with this much, in tokens, has no more than usual.
+const ANCHORS_MEAN_MIN: f32 = 20.0;
 
 /// What all searchers of a shard share.
 pub(crate) struct Shared {
@@ -50,8 +57,7 @@ pub(crate) struct View {
     pub generation: u64,
     /// Pages alive.
     pub documents: u64,
-    /// Mean length of `words`, in tokens.
-    pub words_mean: f32,
+    pub means: MeanLengths,
     /// Languages of the pages, most pages first.
     pub languages: Vec<(Language, u64)>,
     segment_languages: Vec<Arc<SegmentLanguages>>,
@@ -101,7 +107,7 @@ impl View {
         before: Option<&View>,
     ) -> Result<View, Error> {
         let mut hosts = Vec::new();
-        let mut tokens = 0;
+        let mut tokens = [0; 3];
         let mut slots = 0;
         let mut segment_languages = Vec::new();
         for segment in searcher.segment_readers() {
@@ -110,16 +116,19 @@ impl View {
                 Some((view, at)) => view.hosts[at].clone(),
                 None => Arc::new(SegmentHosts::read(segment)?),
             });
-            let words = segment.inverted_index(fields.words).map_err(Error::engine("open a segment"))?;
-            tokens += words.total_num_tokens();
+            for (sum, field) in tokens.iter_mut().zip([fields.words, fields.title, fields.anchors]) {
+                let index = segment.inverted_index(field).map_err(Error::engine("open a segment"))?;
+                *sum += index.total_num_tokens();
+            }
             slots += u64::from(segment.max_doc());
             let counted = known.map(|(view, at)| view.segment_languages[at].clone());
             segment_languages.push(SegmentLanguages::count(segment, fields.language, counted)?);
         }
         let languages = language_counts::sums(&segment_languages);
         let documents = searcher.num_docs();
-        let words_mean = (tokens as f32 / slots.max(1) as f32).max(1.0);
-        Ok(View { searcher, fields, generation, documents, words_mean, languages, segment_languages, hosts })
+        let [words, title, anchors] = tokens.map(|tokens| (tokens as f32 / slots.max(1) as f32).max(1.0));
+        let means = MeanLengths { words, title, anchors: anchors.max(ANCHORS_MEAN_MIN) };
+        Ok(View { searcher, fields, generation, documents, means, languages, segment_languages, hosts })
     }
 
     /// The place of a segment that this commit has too.
@@ -173,6 +182,7 @@ struct Search<'a> {
     request: &'a Request,
     rules: &'a SearchRules,
     ranks: &'a dyn Ranks,
+    hits_per_host: usize,
 }
 
 impl Search<'_> {
@@ -185,15 +195,13 @@ impl Search<'_> {
         let mut list = Vec::new();
         if !plan.is_empty() {
             let found = matching::find(self.view, plan, self.ranks)?;
-            answer.total = found.total;
-            list = rank::order(self.view, plan, found, self.ranks)?;
+            list = rank::order(self.view, plan, found, self.ranks, self.hits_per_host)?;
         }
         let is_pinned = |at: DocAddress| pinned.contains(&at);
-        let before = list.len();
         list.retain(|ranked| !is_pinned(ranked.at));
-        answer.total += pinned.len().saturating_sub(before - list.len());
         let best = list.first().map_or(0.0, |ranked| ranked.score);
         list.splice(0..0, pinned.iter().map(|at| Ranked::pinned(*at, best)));
+        answer.total = list.len().min(HITS_MAX);
         let first = self.request.first.min(HITS_MAX);
         let last = first.saturating_add(self.request.count).min(HITS_MAX);
         answer.more = list.len() > last;
@@ -233,11 +241,18 @@ impl Search<'_> {
 #[derive(Clone)]
 pub struct Searcher {
     shared: Arc<Shared>,
+    hits_per_host: usize,
 }
 
 impl Searcher {
     pub(crate) fn new(shared: Arc<Shared>) -> Searcher {
-        Searcher { shared }
+        Searcher { shared, hits_per_host: HITS_PER_HOST }
+    }
+
+    /// How many pages of one host an answer shows before those of other hosts; 0 for any number. The rest of them
+    /// follow when the other hosts are used up. Default: 2.
+    pub fn with_hits_per_host(self, hits: usize) -> Searcher {
+        Searcher { hits_per_host: hits, ..self }
     }
 
     /// Opens a shard for reading alone, beside a process that may be writing to it.
@@ -247,7 +262,7 @@ impl Searcher {
         let index = open_index(dir, false)?;
         let reader = reader_of(&index, crate::ShardOptions::default().cached_blocks)?;
         let (_, fields) = schema::schema();
-        Ok(Searcher { shared: Shared::new(dir, index, reader, fields)? })
+        Ok(Searcher::new(Shared::new(dir, index, reader, fields)?))
     }
 
     /// Answers a question, without rules of the operator; see [`Searcher::search_by`].
@@ -257,9 +272,9 @@ impl Searcher {
 
     /// Answers a question.
     ///
-    /// A page must contain all words, save function words; where fewer than ten pages do, pages
-    /// with most of the words follow. An empty question has an empty answer; a question of filters alone lists
-    /// the best-ranked and newest pages. `first + count` is cut at [`HITS_MAX`]. Where no page has some of the words, the
+    /// Pages with all words come first, save function words, and those with most of them follow. What was quoted,
+    /// excluded or wanted in one field must hold. `total` counts the hits that can be reached. An empty question has
+    /// an empty answer; a question of filters alone lists the best-ranked and newest pages. `first + count` is cut at [`HITS_MAX`]. Where no page has some of the words, the
     /// question is answered as it was probably meant, unless it asks for its words as written.
     pub fn search_by(
         &self,
@@ -270,7 +285,8 @@ impl Searcher {
         let started = Instant::now();
         let view = self.shared.view();
         let plan = Plan::new(&view, &request.query, request.languages, &rules.synonyms)?;
-        let search = Search { view: &view, request, rules, ranks };
+        let search =
+            Search { view: &view, request, rules, ranks, hits_per_host: self.hits_per_host };
         let corrected = match plan.has_unknown() && !request.query.as_written {
             true => spell::correct(&plan, &self.shared.vocabulary(&view)),
             false => None,
@@ -316,6 +332,25 @@ impl Searcher {
     /// Gives the page with this id back.
     pub fn find_by_id(&self, id: PageId) -> Result<Option<Document>, Error> {
         self.shared.view().find(id)
+    }
+
+    /// How many pages of a host are searchable.
+    pub fn pages_of_host(&self, host: &Host) -> Result<usize, Error> {
+        let view = self.shared.view();
+        let term = tantivy::Term::from_field_text(view.fields.host, host.as_str());
+        let mut pages = 0;
+        for segment in view.searcher.segment_readers() {
+            let index = segment.inverted_index(view.fields.host).map_err(Error::engine("open a segment"))?;
+            let postings = index.read_postings(&term, IndexRecordOption::Basic);
+            let Some(mut postings) = postings.map_err(Error::engine("read the pages of a host"))? else {
+                continue;
+            };
+            while postings.doc() != TERMINATED {
+                pages += usize::from(!segment.is_deleted(postings.doc()));
+                postings.advance();
+            }
+        }
+        Ok(pages)
     }
 
     /// How many pages are searchable.

@@ -78,7 +78,9 @@ impl Highlighter {
         for clause in plan.clauses.iter().chain(&plan.loose).filter(|clause| clause.required) {
             let number = highlighter.weights.len();
             highlighter.weights.push(clause.idf.max(0.1));
-            highlighter.add(&clause.kind, number);
+            for kind in [&clause.kind].into_iter().chain(&clause.spellings) {
+                highlighter.add(kind, number);
+            }
         }
         highlighter.only_stop_words = highlighter.forms.keys().all(|form| stop::is_stop_word_anywhere(form));
         highlighter
@@ -173,7 +175,7 @@ impl Highlighter {
             analyser.words.read(text, span, 0, &mut tokens);
             for token in tokens.as_slice() {
                 let known = match (span.script, token.role) {
-                    (Script::Spaced, Role::Whole) => {
+                    (Script::Spaced, Role::Whole | Role::Joined) => {
                         let word = &text[token.start..token.end];
                         self.forms
                             .get(&token.text)

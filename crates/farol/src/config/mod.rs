@@ -192,6 +192,9 @@ section! {
         trust_forwarded: bool = false,
         /// Results per page.
         results_per_page: usize = 10,
+        /// Pages of one host that come before those of other hosts; the rest of them follow when the others are used up.
+        /// 0 = no limit, which suits an engine for a handful of sites.
+        hits_per_host: usize = 2,
         /// Count which results people open, without saying who, so that pages that are used are kept fresher.
         clicks: bool = false,
     }

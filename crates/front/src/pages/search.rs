@@ -158,8 +158,7 @@ impl Results<'_> {
         }
     }
 
-    /// Earlier pages by number, and the next one where there is more. How many follow is not known: duplicates
-    /// and crowding hosts are left out only when their page is asked for.
+    /// Earlier pages by number, and the next one where there is more.
     fn pages(&self) -> Markup {
         let texts = self.visitor.texts();
         let last = self.page + usize::from(self.has_next());

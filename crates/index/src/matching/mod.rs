@@ -3,9 +3,10 @@
 //! Two ways through the postings of a segment:
 //! *strict* (conjunctive, document at a time), where a page must contain every required clause: the rarest one leads
 //! and the others seek to its page; and *loose* (disjunctive, term at a time), where clauses add to score
-//! accumulators in windows of [`WINDOW`] pages, for questions that no or few pages answer in full.
+//! accumulators in windows of [`WINDOW`] pages. The loose way is taken unless pages with every word fill the answer:
+//! pages with most of the words follow those with all of them. What must hold (quoted phrases, unwanted words, fields,
+//! filters) holds for them too.
 //!
-//! INVARIANT: pages found strictly come before those found loosely.
 //! Does not consider links, proximity or duplicates; see [`crate::rank`].
 
 mod cursor;
@@ -17,15 +18,15 @@ use crate::filter::SegmentFilter;
 use crate::plan::{Clause, Plan};
 use crate::rank::Ranks;
 use crate::rank::fields::Bm25;
-use crate::rank::links;
+use crate::rank::{links, names};
 use crate::searcher::View;
 use farol_base::PageId;
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use tantivy::{DocAddress, DocId, SegmentReader, TERMINATED};
 
-/// With fewer pages than this, those that lack some words are let in.
-pub(crate) const FEW: usize = 10;
+/// With as many pages that have every word, those that lack some cannot be reached and are not looked for.
+const ENOUGH: usize = crate::searcher::HITS_MAX;
 
 /// Candidates kept for ranking: 2,000 × 32 bytes = 64 KiB. They fill [`crate::HITS_MAX`] hits even where
 /// every other one is a duplicate.
@@ -37,12 +38,20 @@ const WINDOW: u32 = 16_384;
 /// Part of a loose score that does not depend on how many of the words a page has.
 const LOOSE_BASE: f32 = 0.7;
 
+/// A word that one page in [`COMMON_SHARE`] has, and at least [`COMMON_PAGES`] have, finds no page by itself where there
+/// are rarer words: it only adds to the score of pages that have one of those. So a question with one rare word does
+/// not rank half of a large index.
+const COMMON_SHARE: u64 = 8;
+const COMMON_PAGES: u64 = 10_000;
+
 /// A page that matches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub at: DocAddress,
     /// It has every required clause.
     pub strict: bool,
+    /// How it is called what was asked for, see [`crate::rank::names`]; 0 where it is not.
+    pub named: u8,
     /// Score of its text alone; of its links, where only filters were given.
     pub text: f32,
     /// Decides between equal scores: the later date, where only filters were given.
@@ -67,45 +76,43 @@ impl PartialOrd for Candidate {
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
         let key = |c: &Candidate| (c.tie, Reverse((c.at.segment_ord, c.at.doc_id)));
-        self.strict
-            .cmp(&other.strict)
-            .then(self.text.total_cmp(&other.text))
-            .then_with(|| key(self).cmp(&key(other)))
+        self.text.total_cmp(&other.text).then_with(|| key(self).cmp(&key(other)))
     }
 }
 
-/// What matching found.
-#[derive(Debug, Default)]
-pub(crate) struct Matches {
-    /// All pages that match.
-    pub total: usize,
-    /// The best of them, best first.
-    pub candidates: Vec<Candidate>,
-}
-
-/// Finds the best candidates for a plan.
-pub(crate) fn find(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Matches, Error> {
+/// Finds the best candidates for a plan, best first.
+pub(crate) fn find(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Vec<Candidate>, Error> {
     if plan.clauses.is_empty() {
         return list(view, plan, ranks);
     }
-    let strict = find_strict(view, plan)?;
-    let required = plan.loose.iter().filter(|clause| clause.required).count();
-    if strict.total >= FEW || required < 2 {
-        return Ok(strict);
+    let mut named = names::find(view, plan)?;
+    let mut candidates = find_strict(view, plan)?;
+    let required = plan.loose.iter().filter(|clause| clause.required);
+    if candidates.len() < ENOUGH
+        && required.clone().count() > 1
+        && required.clone().any(|clause| !clause.must)
+    {
+        let strict: HashSet<DocAddress> = candidates.iter().map(|candidate| candidate.at).collect();
+        let loose = find_loose(view, plan)?;
+        candidates.extend(loose.into_iter().filter(|candidate| !strict.contains(&candidate.at)));
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
+        candidates.truncate(CANDIDATES_MAX);
     }
-    let loose = find_loose(view, plan)?;
-    let mut known: Vec<DocAddress> = strict.candidates.iter().map(|candidate| candidate.at).collect();
-    known.sort_unstable();
-    let further =
-        loose.candidates.into_iter().filter(|candidate| known.binary_search(&candidate.at).is_err());
-    let mut candidates = strict.candidates;
-    candidates.extend(further);
-    candidates.truncate(CANDIDATES_MAX);
-    Ok(Matches { total: strict.total.max(loose.total), candidates })
+    for candidate in &mut candidates {
+        candidate.named = named.remove(&candidate.at).unwrap_or(0);
+    }
+    // What has the name but lacks the words, or has too many betters by its words.
+    if plan.clauses.iter().all(|clause| !clause.must) {
+        let rest =
+            named.into_iter().map(|(at, named)| Candidate { at, strict: false, named, text: 0.0, tie: 0 });
+        candidates.extend(rest);
+    }
+    candidates.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(candidates)
 }
 
 /// Pages that have every required clause.
-fn find_strict(view: &View, plan: &Plan) -> Result<Matches, Error> {
+fn find_strict(view: &View, plan: &Plan) -> Result<Vec<Candidate>, Error> {
     let mut best = TopK::default();
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let Some(mut cursors) = ClauseScorer::open_all(segment, &plan.clauses)? else { continue };
@@ -122,14 +129,14 @@ fn find_strict(view: &View, plan: &Plan) -> Result<Matches, Error> {
                     if filter.allows(doc) {
                         let text = cursors.iter_mut().map(|scored| scored.score(doc, &bm25)).sum();
                         let at = DocAddress::new(ordinal as u32, doc);
-                        best.push(Candidate { at, strict: true, text, tie: 0 });
+                        best.push(Candidate { at, strict: true, named: 0, text, tie: 0 });
                     }
                     doc = cursors[0].cursor.advance();
                 }
             }
         }
     }
-    Ok(best.into_matches())
+    Ok(best.into_sorted())
 }
 
 /// The first cursor that lacks the page says which page comes next; none lacks it where all have it.
@@ -137,53 +144,75 @@ fn first_beyond(cursors: &mut [ClauseScorer], doc: DocId) -> Option<DocId> {
     cursors.iter_mut().map(|scored| scored.cursor.seek(doc)).find(|found| *found != doc)
 }
 
-/// Pages that have any required clause; where enough have most of them, only those.
-fn find_loose(view: &View, plan: &Plan) -> Result<Matches, Error> {
-    let required: Vec<Clause> = plan.loose.iter().filter(|clause| clause.required).cloned().collect();
-    let weight_all: f32 = required.iter().map(|clause| clause.idf * clause.count).sum();
-    let most = (required.len() * 3).div_ceil(5);
+/// Pages that have what they must, and some of the other clauses.
+fn find_loose(view: &View, plan: &Plan) -> Result<Vec<Candidate>, Error> {
+    let mut clauses: Vec<&Clause> = plan.loose.iter().collect();
+    clauses.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    let counted = || clauses.iter().filter(|clause| clause.required);
+    let weight_all: f32 = counted().map(|clause| weight(clause)).sum::<f32>().max(f32::MIN_POSITIVE);
+    let musts = clauses.iter().filter(|clause| clause.must).count() as u16;
+    let slots: u64 = view.searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
+    let common = COMMON_PAGES.max(slots / COMMON_SHARE);
+    let is_common = |clause: &Clause| clause.pages > common || !clause.required;
+    let leads = clauses.iter().any(|clause| !is_common(clause));
     let mut best = TopK::default();
-    let mut best_most = TopK::default();
-    let mut scores = vec![(0f32, 0f32, 0u16); WINDOW as usize];
+    let mut scores = vec![Accumulator::default(); WINDOW as usize];
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let mut cursors = Vec::new();
-        for clause in &required {
-            cursors.extend(ClauseScorer::open(segment, clause)?);
+        for clause in &clauses {
+            let follows = leads && is_common(clause);
+            cursors.extend(ClauseScorer::open(segment, clause)?.map(|scored| (scored, follows, *clause)));
         }
+        // Those that lead come first, so that it is known which pages the others can add to.
+        cursors.sort_by_key(|(_, follows, _)| *follows);
         let filter = SegmentFilter::new(segment, view.fields, plan)?;
         let bm25 = Bm25::new(view, segment)?;
         for start in (0..segment.max_doc()).step_by(WINDOW as usize) {
             let end = start.saturating_add(WINDOW).min(segment.max_doc());
-            for scored in &mut cursors {
+            for (scored, follows, clause) in &mut cursors {
+                let share = if clause.required { weight(clause) } else { 0.0 };
                 let mut doc = scored.cursor.seek(start);
                 while doc < end {
                     let slot = &mut scores[(doc - start) as usize];
-                    slot.0 += scored.score(doc, &bm25);
-                    slot.1 += scored.weight;
-                    slot.2 += 1;
+                    if !*follows || slot.found {
+                        slot.score += scored.score(doc, &bm25);
+                        slot.share += share;
+                        slot.musts += u16::from(clause.must);
+                        slot.found |= clause.required;
+                    }
                     doc = scored.cursor.advance();
                 }
             }
             for doc in start..end {
-                let (sum, weight, clauses) = std::mem::take(&mut scores[(doc - start) as usize]);
-                if clauses > 0 && filter.allows(doc) {
-                    let share = weight / weight_all.max(f32::MIN_POSITIVE);
-                    let text = sum * (LOOSE_BASE + (1.0 - LOOSE_BASE) * share);
-                    let at = DocAddress::new(ordinal as u32, doc);
-                    let candidate = Candidate { at, strict: false, text, tie: 0 };
-                    best.push(candidate);
-                    if usize::from(clauses) >= most {
-                        best_most.push(candidate);
-                    }
+                let slot = std::mem::take(&mut scores[(doc - start) as usize]);
+                if !slot.found || slot.musts < musts || !filter.allows(doc) {
+                    continue;
                 }
+                let share = slot.share / weight_all;
+                let text = slot.score * (LOOSE_BASE + (1.0 - LOOSE_BASE) * share);
+                let at = DocAddress::new(ordinal as u32, doc);
+                best.push(Candidate { at, strict: false, named: 0, text, tie: 0 });
             }
         }
     }
-    Ok(if best_most.total >= FEW { best_most } else { best }.into_matches())
+    Ok(best.into_sorted())
+}
+
+/// Score, share and clauses of a page so far.
+#[derive(Clone, Copy, Default)]
+struct Accumulator {
+    score: f32,
+    share: f32,
+    musts: u16,
+    found: bool,
+}
+
+fn weight(clause: &Clause) -> f32 {
+    clause.idf * clause.count
 }
 
 /// Pages that pass the filters, best linked and newest first.
-fn list(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Matches, Error> {
+fn list(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Vec<Candidate>, Error> {
     let mut best = TopK::default();
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let filter = SegmentFilter::new(segment, view.fields, plan)?;
@@ -197,11 +226,11 @@ fn list(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Matches, Error> {
                 let text = links::prior(ranks.page(page), hosts.host(doc, ranks).1);
                 let tie = dated.first(doc).or_else(|| fetched.first(doc)).unwrap_or(0);
                 let at = DocAddress::new(ordinal as u32, doc);
-                best.push(Candidate { at, strict: true, text, tie });
+                best.push(Candidate { at, strict: true, named: 0, text, tie });
             }
         }
     }
-    Ok(best.into_matches())
+    Ok(best.into_sorted())
 }
 
 /// Scores pages by one clause: a cursor with the clause's weight.
@@ -218,9 +247,9 @@ impl ClauseScorer {
         let cursor = Cursor::open(segment, clause)?;
         Ok(cursor.map(|cursor| ClauseScorer {
             cursor,
-            weight: clause.idf * clause.count,
+            weight: weight(clause),
             required: clause.required,
-            everywhere: clause.fields.everywhere,
+            everywhere: clause.fields.everywhere.is_some(),
         }))
     }
 
@@ -245,20 +274,18 @@ impl ClauseScorer {
         if self.cursor.doc() != doc {
             return 0.0;
         }
-        if self.everywhere { self.weight * bm25.saturate(self.cursor.frequency(), doc) } else { self.weight }
+        if self.everywhere { self.weight * bm25.saturate(self.cursor.frequency(bm25)) } else { self.weight }
     }
 }
 
-/// The best [`CANDIDATES_MAX`] candidates so far in a heap, and a count of all.
+/// The best [`CANDIDATES_MAX`] candidates so far, in a heap.
 #[derive(Default)]
 struct TopK {
-    total: usize,
     heap: BinaryHeap<Reverse<Candidate>>,
 }
 
 impl TopK {
     fn push(&mut self, candidate: Candidate) {
-        self.total += 1;
         if self.heap.len() < CANDIDATES_MAX {
             self.heap.push(Reverse(candidate));
         } else if let Some(mut worst) = self.heap.peek_mut()
@@ -268,9 +295,8 @@ impl TopK {
         }
     }
 
-    fn into_matches(self) -> Matches {
-        let candidates =
-            self.heap.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate).collect();
-        Matches { total: self.total, candidates }
+    /// Best first.
+    fn into_sorted(self) -> Vec<Candidate> {
+        self.heap.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate).collect()
     }
 }

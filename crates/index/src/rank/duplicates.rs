@@ -48,10 +48,11 @@ pub(crate) fn join(view: &View, scored: Vec<ScoredCandidate>) -> Result<Vec<Scor
         let shown = &mut list[at];
         shown.duplicates += 1;
         if addresses.is_better(&page, shown)? {
-            let (score, candidate) = (shown.score, shown.candidate);
+            // It stands where the other one stood.
+            let (score, band, strict) = (shown.score, shown.band, shown.candidate.strict);
             let duplicates = shown.duplicates;
-            *shown = ScoredCandidate { score, duplicates, ..page };
-            shown.candidate.strict = candidate.strict;
+            *shown = ScoredCandidate { score, band, duplicates, ..page };
+            shown.candidate.strict = strict;
         }
     }
     Ok(list)
@@ -141,7 +142,7 @@ mod tests {
         let other = Document { simhash: first.simhash ^ 0b1111, ..lighthouse("d", 4) };
         let shard = TestShard::new(&[first, exact, near, other]);
         let answer = shard.ask("lighthouse");
-        assert_eq!(answer.hits.len(), 2);
+        assert_eq!((answer.total, answer.hits.len()), (2, 2)); // What can be reached is counted.
         assert_eq!(answer.hits.iter().map(|hit| hit.duplicates).sum::<u32>(), 2);
     }
 

@@ -1,34 +1,66 @@
-//! BM25F: how much a word in a text says about a page, over fields of different weight.
+//! BM25F: how much a word in a text says about a page, over fields of different weight and length.
 //!
-//! The weights are given by repetition when a page is indexed (see `text/pretokenized.rs`): the frequencies
-//! of a word in all fields add up, each times its weight, *before* they saturate, so a word in title and body
-//! counts once as a strong word rather than twice \[Robertson04\].
+//! The frequencies of a word in all fields add up, each times its field's weight and divided by how long that field
+//! is beside the usual, *before* they saturate: a word in title and body counts once as a strong word rather than
+//! twice \[Robertson04\]. A long title is held against a page as a title, a long body as a body, and much anchor text,
+//! which only says that a page is well known, hardly at all.
 
 use crate::error::Error;
 use crate::searcher::View;
 use tantivy::fieldnorm::FieldNormReader;
+use tantivy::schema::Field;
 use tantivy::{DocId, SegmentReader};
 
-/// Weights of the fields, 1 to 9; changing one changes the format of the index.
-pub(crate) const TITLE: u8 = 3;
-pub(crate) const HEADINGS: u8 = 2;
-pub(crate) const ANCHORS: u8 = 2;
-pub(crate) const URL: u8 = 2;
-pub(crate) const DESCRIPTION: u8 = 1;
-pub(crate) const BODY: u8 = 1;
+/// A text of a page that has its own weight and length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextField {
+    /// Title, headings, description, main text and address, as one text.
+    Words,
+    /// The title once more.
+    Title,
+    /// What pages that link here say.
+    Anchors,
+    /// The words of the address once more.
+    Url,
+    /// What stands around the main text: menus, lists of links.
+    Rest,
+}
+
+/// How a field counts.
+struct FieldWeight {
+    /// What one word counts in a field of usual length.
+    weight: f32,
+    /// How much of that depends on the field's length: 0 not at all, 1 altogether.
+    b: f32,
+}
+
+impl TextField {
+    /// Measured with `examples/evaluate`, title and words; the others are judgement, as judged collections lack them.
+    fn counts(self) -> FieldWeight {
+        let (weight, b) = match self {
+            TextField::Words => (1.0, 0.8),
+            TextField::Title => (0.5, 0.4),
+            TextField::Anchors => (2.0, 0.2),
+            TextField::Url => (1.0, 0.0),
+            TextField::Rest => (0.05, 0.0),
+        };
+        FieldWeight { weight, b }
+    }
+}
 
 /// How much of a word's frequency its other forms can give: a page with another form of the word counts
 /// this much of one with the form that was asked for.
 pub(crate) const STEM_SHARE: f32 = 0.9;
 
-/// What a word around the main text (in a menu, a list of links) counts of one in it.
-pub(crate) const REST_SHARE: f32 = 0.05;
+/// The same for a word written together or apart where the question has it the other way.
+pub(crate) const SPELLING_SHARE: f32 = 0.8;
+
+/// Where texts are about as short as this, in words, their lengths say little: extracts of pages are as long as somebody
+/// cut them. Whole pages have ten times as many, and then it hardly plays a part.
+const FEW_WORDS: f32 = 50.0;
 
 /// How slowly repetition saturates.
-pub(crate) const K1: f32 = 1.6;
-
-/// How much a long page is held against it.
-pub(crate) const B: f32 = 0.75;
+pub(crate) const K1: f32 = 1.2;
 
 /// How rare a word is: `ln(1 + (N − n + ½) / (n + ½))`, never negative.
 pub(crate) fn idf(pages: u64, slots: u64) -> f32 {
@@ -36,33 +68,73 @@ pub(crate) fn idf(pages: u64, slots: u64) -> f32 {
     (1.0 + (slots as f32 - pages + 0.5) / (pages + 0.5)).ln()
 }
 
-/// The parts of BM25 that depend on a page's length.
+/// Usual lengths of the fields that are measured, in tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeanLengths {
+    pub words: f32,
+    pub title: f32,
+    pub anchors: f32,
+}
+
+/// The parts of BM25F that depend on the lengths of a page's fields.
 pub(crate) struct Bm25 {
-    norms: FieldNormReader,
-    /// `K1 (1 − B + B length / mean)` for each of tantivy's 256 classes of length.
-    lengths: [f32; 256],
+    words: FieldLengths,
+    title: FieldLengths,
+    anchors: FieldLengths,
+}
+
+struct FieldLengths {
+    norms: Option<FieldNormReader>,
+    /// `weight / (1 − b' + b' length / mean)` with `b' = b mean / (mean + FEW_WORDS)`, for each of tantivy's 256 classes of length.
+    factors: [f32; 256],
+}
+
+impl FieldLengths {
+    fn new(segment: &SegmentReader, field: Field, name: TextField, mean: f32) -> Result<FieldLengths, Error> {
+        let norms =
+            segment.get_fieldnorms_reader(field).map_err(Error::engine("read the lengths of pages"))?;
+        let FieldWeight { weight, b } = name.counts();
+        let b = b * mean / (mean + FEW_WORDS);
+        let factors = std::array::from_fn(|class| {
+            let length = FieldNormReader::id_to_fieldnorm(class as u8) as f32;
+            weight / (1.0 - b + b * length / mean).max(0.05)
+        });
+        Ok(FieldLengths { norms: Some(norms), factors })
+    }
+
+    fn factor(&self, doc: DocId) -> f32 {
+        self.factors[self.norms.as_ref().map_or(0, |norms| usize::from(norms.fieldnorm_id(doc)))]
+    }
 }
 
 impl Bm25 {
     pub(crate) fn new(view: &View, segment: &SegmentReader) -> Result<Bm25, Error> {
-        let norms = segment
-            .get_fieldnorms_reader(view.fields.words)
-            .map_err(Error::engine("read the lengths of pages"))?;
-        let lengths = std::array::from_fn(|class| {
-            let length = FieldNormReader::id_to_fieldnorm(class as u8) as f32;
-            K1 * (1.0 - B + B * length / view.words_mean)
-        });
-        Ok(Bm25 { norms, lengths })
+        let (fields, means) = (view.fields, view.means);
+        Ok(Bm25 {
+            words: FieldLengths::new(segment, fields.words, TextField::Words, means.words)?,
+            title: FieldLengths::new(segment, fields.title, TextField::Title, means.title)?,
+            anchors: FieldLengths::new(segment, fields.anchors, TextField::Anchors, means.anchors)?,
+        })
     }
 
-    /// Between 0 and `K1 + 1`: 1 for a word that occurs once on a page of mean length.
-    pub(crate) fn saturate(&self, frequency: f32, doc: DocId) -> f32 {
-        frequency * (K1 + 1.0) / (frequency + self.length(doc))
+    /// What one occurrence in a field of a page counts.
+    pub(crate) fn factor(&self, field: TextField, doc: DocId) -> f32 {
+        match field {
+            TextField::Words => self.words.factor(doc),
+            TextField::Title => self.title.factor(doc),
+            TextField::Anchors => self.anchors.factor(doc),
+            TextField::Url | TextField::Rest => field.counts().weight,
+        }
     }
 
-    /// The part of the page's length in the formula.
+    /// Between 0 and `K1 + 1`, of the sum of occurrences times their factors.
+    pub(crate) fn saturate(&self, frequency: f32) -> f32 {
+        frequency * (K1 + 1.0) / (frequency + K1)
+    }
+
+    /// `K1` times how long the page is beside the usual.
     pub(crate) fn length(&self, doc: DocId) -> f32 {
-        self.lengths[usize::from(self.norms.fieldnorm_id(doc))]
+        K1 / self.words.factor(doc)
     }
 }
 
@@ -87,10 +159,25 @@ mod tests {
             page("http://b/title", "Lighthouse", &format!("ships {filler} x")),
             Document {
                 headings: "Lighthouse".into(),
-                ..page("http://c/heading", "Ships", &format!("ships {filler} y"))
+                ..page("http://c/heading", "Ships", &format!("lighthouse {filler} y"))
             },
         ]);
         assert_eq!(shard.paths("lighthouse"), ["/title", "/heading", "/body"]);
+    }
+
+    #[test]
+    fn being_well_known_is_not_held_against_a_page() {
+        let body = "the lighthouse stands on the cape and shines over the sea every night";
+        let known = Document {
+            anchors: "the lighthouse\nlighthouse of the cape\nour trip to the cape\nthe old tower".into(),
+            ..page("http://a/known", "Cape", body)
+        };
+        let shard = TestShard::new(&[known, page("http://b/unknown", "Cape", &format!("{body}."))]);
+        assert_eq!(shard.paths("shines"), ["/known", "/unknown"]);
+        assert_eq!(shard.paths("lighthouse"), ["/known", "/unknown"]);
+        assert_eq!(shard.paths("tower"), ["/known"]); // A page is found by what others call it.
+        assert_eq!(shard.paths("\"old tower\""), ["/known"]);
+        assert!(shard.paths("\"cape the\"").is_empty()); // No phrase crosses from one anchor to the next.
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! Second-phase ranking: text, proximity, title and links; then duplicates and hosts are collapsed.
+//! Second-phase ranking: text, proximity, title, links and names; then duplicates are collapsed and hosts share places.
+//!
+//! Pages stand in bands: one that is called what was asked for, those with every word, those with most of them. All of
+//! a better band come before any of a worse one.
 //!
 //! The best [`RERANKED`] candidates by text are rescored, the best [`PROXIMITY_RERANKED`] of them also by proximity
 //! and title. Those numbers do not depend on which page of the answer is asked for, so an answer's second page never
@@ -9,13 +12,14 @@ mod duplicates;
 pub(crate) mod fields;
 mod language;
 pub(crate) mod links;
+pub(crate) mod names;
 pub(crate) mod proximity;
 mod title;
 
 pub use links::{NoRanks, Ranks};
 
 use crate::error::Error;
-use crate::matching::{Candidate, Matches};
+use crate::matching::Candidate;
 use crate::plan::Plan;
 use crate::searcher::View;
 use farol_base::{HostHash, PageId};
@@ -31,6 +35,9 @@ const RERANKED: usize = 1_000;
 
 /// Candidates that are rescored by proximity and title.
 const PROXIMITY_RERANKED: usize = 300;
+
+/// A page that scores less than this part of the best is not worth as much as one more of a host that is shown already.
+const WEAK: f32 = 0.5;
 
 /// A page in its place in the answer.
 #[derive(Clone, Debug)]
@@ -61,26 +68,54 @@ pub(crate) struct ScoredCandidate {
     link_rank: f32,
     /// Copies that were left out for it.
     duplicates: u32,
+    band: Band,
+}
+
+/// What a page has of the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Band {
+    /// Of the pages that are called what was asked for, the best.
+    Named,
+    /// Every word.
+    All,
+    /// Some of the words, and much of what the best page has.
+    Most,
+    /// Some of the words.
+    Some,
 }
 
 /// The answer's list, best first.
 pub(crate) fn order(
     view: &View,
     plan: &Plan,
-    found: Matches,
+    mut candidates: Vec<Candidate>,
     ranks: &dyn Ranks,
+    hits_per_host: usize,
 ) -> Result<Vec<Ranked>, Error> {
-    let mut candidates = found.candidates;
     let listing = plan.clauses.is_empty();
     let mut scored = rescore(view, plan, &mut candidates, ranks, listing)?;
-    let head = scored.len().min(RERANKED);
-    scored[..head].sort_by(|a, b| {
-        let tier = b.candidate.strict.cmp(&a.candidate.strict);
+    let top = scored.iter().map(|page| page.score).fold(0.0, f32::max);
+    let named = scored.iter().filter(|page| page.candidate.named != 0);
+    let named = named.max_by(|a, b| {
+        a.candidate.named.cmp(&b.candidate.named).then(a.score.total_cmp(&b.score)).then(b.page.cmp(&a.page))
+    });
+    let named = named.map(|page| page.candidate.at);
+    for page in &mut scored {
+        let weak = page.score < WEAK * top;
+        page.band = match page.candidate {
+            Candidate { at, .. } if named == Some(at) => Band::Named,
+            Candidate { strict: true, .. } => Band::All,
+            _ if weak => Band::Some,
+            _ => Band::Most,
+        };
+    }
+    scored.sort_by(|a, b| {
         let newer = b.candidate.tie.cmp(&a.candidate.tie);
-        tier.then(b.score.total_cmp(&a.score)).then(newer).then(a.page.cmp(&b.page))
+        a.band.cmp(&b.band).then(b.score.total_cmp(&a.score)).then(newer).then(a.page.cmp(&b.page))
     });
     let scored = duplicates::join(view, scored)?;
-    Ok(collapse::collapse(scored, plan.filters.sites.is_empty()))
+    let hits_per_host = if plan.filters.sites.is_empty() { hits_per_host } else { 0 };
+    Ok(collapse::collapse(scored, hits_per_host))
 }
 
 /// Looks up the columns of each candidate, segment by segment, and rescores the best.
@@ -131,6 +166,7 @@ fn rescore(
                 language,
                 link_rank,
                 duplicates: 0,
+                band: Band::All,
             });
         }
     }

@@ -37,7 +37,8 @@ impl Proximity {
     /// Opens the words of a plan; none where fewer than two can be near each other.
     pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<Option<Proximity>, Error> {
         let mut words = Vec::new();
-        for clause in plan.loose.iter().filter(|clause| clause.fields.everywhere && clause.required) {
+        for clause in plan.loose.iter().filter(|clause| clause.fields.everywhere.is_some() && clause.required)
+        {
             let Some(form) = clause.kind.form() else { continue };
             let postings =
                 open(segment, clause.fields.forms, form, IndexRecordOption::WithFreqsAndPositions)?;

@@ -1,4 +1,5 @@
-//! Title boost: a page whose title holds the words asked for is probably about them.
+//! Title boost: a page whose title holds just the words asked for is probably about them. That titles weigh more than
+//! other text is BM25F's business, see [`super::fields`].
 
 use crate::error::Error;
 use crate::matching::Cursor;
@@ -6,10 +7,7 @@ use crate::plan::{Clause, ClauseFields, Plan};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{DocId, SegmentReader};
 
-/// How much a page gains whose title holds every word.
-const WEIGHT: f32 = 0.2;
-
-/// How much more it gains where the title holds nothing else.
+/// How much a page gains whose title holds every word and nothing else.
 const NOTHING_ELSE: f32 = 0.1;
 
 /// Tokens that a word of a title takes: its form and its stem.
@@ -27,9 +25,9 @@ impl TitleBoost {
         let mut boost = TitleBoost { cursors: Vec::new(), weight_all: 0.0, lengths: None };
         let Ok(title) = segment.schema().get_field("title") else { return Ok(boost) };
         boost.lengths = segment.get_fieldnorms_reader(title).ok();
-        for clause in plan.clauses.iter().filter(|clause| clause.fields.everywhere) {
+        for clause in plan.clauses.iter().filter(|clause| clause.fields.everywhere.is_some()) {
             boost.weight_all += clause.idf;
-            let fields = ClauseFields { forms: title, stems: Some(title), rest: None, everywhere: false };
+            let fields = ClauseFields { forms: title, stems: Some(title), rest: None, everywhere: None };
             let clause = Clause { fields, ..clause.clone() };
             if let Some(cursor) = Cursor::open(segment, &clause)? {
                 boost.cursors.push((cursor, clause.idf));
@@ -52,7 +50,7 @@ impl TitleBoost {
         }
         let tokens = self.lengths.as_ref().map_or(0, |lengths| lengths.fieldnorm(doc)) as f32;
         let share = (TOKENS_PER_WORD * words / tokens.max(1.0)).min(1.0);
-        1.0 + (WEIGHT + NOTHING_ELSE * share) * held / self.weight_all
+        1.0 + NOTHING_ELSE * share * held / self.weight_all
     }
 }
 

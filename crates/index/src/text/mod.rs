@@ -26,6 +26,8 @@ pub(crate) enum Role {
     Whole,
     /// A part of an identifier: `name` of `fn_name`, `c` of `c++`.
     Part,
+    /// Two words of a compound as one: `writeahead` of `write-ahead`.
+    Joined,
     /// One character of a dense run.
     Single,
     /// Two neighbouring characters of a dense run.
@@ -81,6 +83,9 @@ impl Tokens {
     }
 }
 
+/// Bytes of two words that are also read as one.
+const COMPOUND_BYTES_MAX: usize = 48;
+
 /// Reads texts of one language, or of an unknown one.
 #[derive(Clone)]
 pub(crate) struct Analyser {
@@ -120,6 +125,30 @@ impl Analyser {
     }
 
     fn read_word(&mut self, text: &str, span: Span, position: u32, out: &mut Tokens) -> u32 {
+        let next = self.read_plain_word(text, span, position, out);
+        if next > position
+            && let Some(end) = compound_end(text, span)
+        {
+            self.read_joined(&text[span.start..end], span.start, position, out);
+        }
+        next
+    }
+
+    /// A compound of two words as one word, at the position of the first.
+    fn read_joined(&mut self, compound: &str, start: usize, position: u32, out: &mut Tokens) {
+        let joined: String = compound.chars().filter(|c| !is_hyphen(*c)).collect();
+        self.lowered.clear();
+        fold::lower(&joined, &mut self.lowered);
+        let token = out.next(start, start + compound.len(), position, Role::Joined);
+        fold::fold(&self.lowered, &mut token.text);
+        if token.text.is_empty() {
+            out.undo();
+        } else if let Some(stemmer) = &self.stemmer {
+            stemmer.stem(&self.lowered, &mut token.stem);
+        }
+    }
+
+    fn read_plain_word(&mut self, text: &str, span: Span, position: u32, out: &mut Tokens) -> u32 {
         let word = &text[span.start..span.end];
         let token = out.next(span.start, span.end, position, Role::Whole);
         let key = self.token_cache.as_ref().map(|_| TokenCache::key(word));
@@ -212,6 +241,25 @@ impl Analyser {
     }
 }
 
+/// Where the word ends that a hyphen ties to this one, where both are of letters alone: "write-ahead", "e-mail".
+fn compound_end(text: &str, span: Span) -> Option<usize> {
+    let hyphen = text[span.end..].chars().next().filter(|c| is_hyphen(*c))?;
+    let after = span.end + hyphen.len_utf8();
+    let next =
+        spans::Spans::new(&text[after..text.floor_char_boundary(after + COMPOUND_BYTES_MAX)]).next()?;
+    let (first, second) = (&text[span.start..span.end], &text[after..after + next.end]);
+    let of_letters = |word: &str| word.chars().all(char::is_alphabetic);
+    let fits = next.start == 0
+        && next.script == Script::Spaced
+        && second.len() > 1
+        && first.len() + second.len() <= COMPOUND_BYTES_MAX;
+    (fits && of_letters(first) && of_letters(second)).then_some(after + next.end)
+}
+
+fn is_hyphen(c: char) -> bool {
+    matches!(c, '-' | '\u{2010}' | '\u{2011}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +279,8 @@ mod tests {
         check("en", "call fn_name now", "call@0 fn_name@1 fn@1 name@2 now@3");
         check("en", "C++ code", "c++@0 c@0 code@1");
         check("en", "__init__", "__init__@0 init@0");
+        check("en", "a write-ahead log", "a@0 write@1 writeahead@1 ahead@2 log@3");
+        check("en", "x-2 2-x -a a- a--b 10-fold", "x@0 2@1 2@2 x@3 a@4 a@5 a@6 b@7 10@8 fold@9");
         check("ja", "東京都", "東@0 東京@0 京@1 京都@1 都@2");
         check("zh", "水 a", "水@0 a@1");
         check("th", "ไทยนี้", "ไ@0 ไท@0 ท@1 ทย@1 ย@2 ยนี้@2 นี้@3");

@@ -1,15 +1,13 @@
 //! Pretokenized field values: tantivy is handed tokens, not text.
 //!
 //! Tantivy would tokenize each text once for every field, and knows nothing of a page's language. So texts are
-//! tokenized here, once, and the value of a text field is a list of tokens: a digit, its *weight*, then each token
-//! behind a byte that gives its position increment: one ([`NEXT_POSITION`]) or zero ([`SAME_POSITION`]). The list is
-//! repeated as many times as the weight says, which is BM25F's weighting by repetition: a word of a title with
-//! weight 4 counts like four words of the body, in frequency and in length.
+//! tokenized here, once, and the value of a text field is a list of tokens, each behind a byte that gives its position
+//! increment: one ([`NEXT_POSITION`]) or zero ([`SAME_POSITION`]).
 //!
-//! INVARIANT: a value without a readable weight gives no tokens and no panic.
+//! INVARIANT: no value, however damaged, gives an empty token or a panic.
 
 use super::spans::Spans;
-use super::{Analyser, Role, Tokens};
+use super::{Analyser, Tokens};
 use farol_base::Language;
 use std::collections::HashMap;
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
@@ -19,11 +17,8 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 const NEXT_POSITION: char = '\u{2}';
 
 /// Position increment 0: stands before a token at the position of the one before it: a stem, a part of an identifier,
-/// a pair of characters.
+/// two words of a compound as one, a pair of characters.
 const SAME_POSITION: char = '\u{3}';
-
-/// Position gap between two repetitions of a text, so that no phrase crosses them.
-const REPEAT_GAP: usize = 2;
 
 /// Tokenizes texts for tantivy.
 #[derive(Default)]
@@ -46,22 +41,12 @@ pub(crate) struct Pretokenized {
 
 impl Pretokenizer {
     /// Tokenizes a text. `both` is made only where it is wanted.
-    pub(crate) fn read(
-        &mut self,
-        language: Option<Language>,
-        weight: u8,
-        text: &str,
-        both: bool,
-    ) -> Pretokenized {
+    pub(crate) fn read(&mut self, language: Option<Language>, text: &str, both: bool) -> Pretokenized {
         let analyser = self.analysers.entry(language).or_insert_with(|| Analyser::caching(language));
-        let weight = char::from(b'0' + weight.clamp(1, 9));
         let mut tokenized = Pretokenized::default();
         // Words and stems take about as many bytes as the text.
         tokenized.forms.reserve(text.len() + text.len() / 8 + 2);
         tokenized.stems.reserve(text.len() + 2);
-        for value in [&mut tokenized.forms, &mut tokenized.stems, &mut tokenized.both] {
-            value.push(weight);
-        }
         let (mut position, mut next) = (0, 0);
         for span in Spans::new(text) {
             self.tokens.clear();
@@ -71,8 +56,7 @@ impl Pretokenizer {
                 next = token.position + 1;
                 tokenized.forms.push(step);
                 tokenized.forms.push_str(&token.text);
-                let stem =
-                    Some(token.stem.as_str()).filter(|stem| token.role == Role::Whole && !stem.is_empty());
+                let stem = Some(token.stem.as_str()).filter(|stem| !stem.is_empty());
                 if let Some(stem) = stem {
                     tokenized.stems.push(NEXT_POSITION);
                     tokenized.stems.push_str(stem);
@@ -99,24 +83,14 @@ impl Tokenizer for PretokenizedTokenizer {
     type TokenStream<'a> = PretokenizedStream<'a>;
 
     fn token_stream<'a>(&'a mut self, value: &'a str) -> PretokenizedStream<'a> {
-        let weight = value.bytes().next().filter(u8::is_ascii_digit).map_or(0, |digit| digit - b'0');
-        let tokens = value.get(1..).unwrap_or_default();
-        PretokenizedStream {
-            tokens,
-            rest: if weight == 0 { "" } else { tokens },
-            repeats_left: weight,
-            next: 0,
-            token: Token::default(),
-        }
+        let rest = if value.starts_with([NEXT_POSITION, SAME_POSITION]) { value } else { "" };
+        PretokenizedStream { rest, next: 0, token: Token::default() }
     }
 }
 
 /// The tokens of one value.
 pub(crate) struct PretokenizedStream<'a> {
-    tokens: &'a str,
-    /// What is left of this repetition.
     rest: &'a str,
-    repeats_left: u8,
     /// The position of the next word.
     next: usize,
     token: Token,
@@ -124,16 +98,9 @@ pub(crate) struct PretokenizedStream<'a> {
 
 impl TokenStream for PretokenizedStream<'_> {
     fn advance(&mut self) -> bool {
-        if self.rest.is_empty() {
-            self.repeats_left = self.repeats_left.saturating_sub(1);
-            if self.repeats_left == 0 || self.tokens.is_empty() {
-                return false;
-            }
-            self.rest = self.tokens;
-            self.next += REPEAT_GAP;
-        }
         let mut chars = self.rest.chars();
-        self.next += usize::from(chars.next() == Some(NEXT_POSITION));
+        let Some(step) = chars.next() else { return false };
+        self.next += usize::from(step == NEXT_POSITION);
         let rest = chars.as_str();
         let end = rest
             .bytes()
@@ -179,8 +146,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(code: &str, weight: u8, text: &str, forms: &str, stems: &str, both: &str) {
-        let tokenized = Pretokenizer::default().read(Language::parse(code), weight, text, true);
+    fn check(code: &str, text: &str, forms: &str, stems: &str, both: &str) {
+        let tokenized = Pretokenizer::default().read(Language::parse(code), text, true);
         assert_eq!(
             [shown(&tokenized.forms), shown(&tokenized.stems), shown(&tokenized.both)],
             [forms, stems, both],
@@ -189,53 +156,40 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_once_and_handed_out_by_its_weight() {
-        check("en", 1, "the cats", "the@0 cats@1", "~encat@0", "the@0 cats@1 ~encat@1");
-        check("--", 1, "the cats", "the@0 cats@1", "", "the@0 cats@1");
-        check("--", 2, "a b", "a@0 b@1 a@4 b@5", "", "a@0 b@1 a@4 b@5"); // Read twice, with a gap.
-        check("en", 1, "", "", "", "");
+    fn a_text_is_read_once_for_all_fields() {
+        check("en", "the cats", "the@0 cats@1", "~encat@0", "the@0 cats@1 ~encat@1");
+        check("--", "the cats", "the@0 cats@1", "", "the@0 cats@1");
         check(
             "en",
-            42,
-            "x",
-            &["x@0", "x@3", "x@6", "x@9", "x@12", "x@15", "x@18", "x@21", "x@24"].join(" "),
-            "",
-            &["x@0", "x@3", "x@6", "x@9", "x@12", "x@15", "x@18", "x@21", "x@24"].join(" "),
+            "e-mails",
+            "e@0 emails@0 mails@1",
+            "~enemail@0 ~enmail@1",
+            "e@0 emails@0 ~enemail@0 mails@1 ~enmail@1",
         );
-        assert_eq!(Pretokenizer::default().read(None, 1, "a", false).both, "1");
+        check("en", "", "", "", "");
+        assert_eq!(Pretokenizer::default().read(None, "a", false).both, "");
     }
 
     #[test]
     fn a_damaged_value_gives_nothing() {
-        for value in ["", "1", "0\u{2}a", "x\u{2}a", "é\u{2}a", "9"] {
+        for value in ["", "1", "0\u{2}a", "x\u{2}a", "é\u{2}a"] {
             assert_eq!(shown(value), "", "{value:?}");
         }
     }
 
-    /// What tantivy was handed when it still had each text read for every field.
-    fn read_anew(
-        language: Option<Language>,
-        weight: u8,
-        text: &str,
-        forms: bool,
-        stems: bool,
-    ) -> Vec<(String, usize)> {
+    /// What tantivy would be handed if each text were read for every field.
+    fn read_anew(language: Option<Language>, text: &str, forms: bool, stems: bool) -> Vec<(String, usize)> {
         let mut handed = Vec::new();
         let mut position = 0;
-        for reading in 0..weight {
-            if reading > 0 {
-                position += REPEAT_GAP as u32;
-            }
-            for span in Spans::new(text) {
-                let mut tokens = Tokens::default();
-                position = Analyser::new(language).read(text, span, position, &mut tokens);
-                for token in tokens.as_slice() {
-                    if forms {
-                        handed.push((token.text.clone(), token.position as usize));
-                    }
-                    if stems && token.role == Role::Whole && !token.stem.is_empty() {
-                        handed.push((token.stem.clone(), token.position as usize));
-                    }
+        for span in Spans::new(text) {
+            let mut tokens = Tokens::default();
+            position = Analyser::new(language).read(text, span, position, &mut tokens);
+            for token in tokens.as_slice() {
+                if forms {
+                    handed.push((token.text.clone(), token.position as usize));
+                }
+                if stems && !token.stem.is_empty() {
+                    handed.push((token.stem.clone(), token.position as usize));
                 }
             }
         }
@@ -245,17 +199,16 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_the_same_as_reading_for_every_field(
-            text in "([a-cA-C ]|ing |_|\\+|#|'|é|ß|東|京|ไ|\\u{E31}|\\u{AD}|\\PC){0,60}",
+            text in "([a-cA-C ]|ing |_|-|\\+|#|'|é|ß|東|京|ไ|\\u{E31}|\\u{AD}|\\PC){0,60}",
             code in "en|pt|ja|zz",
-            weight in 1u8..4,
         ) {
             let language = Language::parse(&code);
-            let tokenized = Pretokenizer::default().read(language, weight, &text, true);
-            prop_assert_eq!(handed_out(&tokenized.forms), read_anew(None, weight, &text, true, false));
-            prop_assert_eq!(handed_out(&tokenized.both), read_anew(language, weight, &text, true, true));
+            let tokenized = Pretokenizer::default().read(language, &text, true);
+            prop_assert_eq!(handed_out(&tokenized.forms), read_anew(None, &text, true, false));
+            prop_assert_eq!(handed_out(&tokenized.both), read_anew(language, &text, true, true));
             // Positions of stems are not indexed.
             let texts = |tokens: Vec<(String, usize)>| tokens.into_iter().map(|(text, _)| text).collect::<Vec<_>>();
-            prop_assert_eq!(texts(handed_out(&tokenized.stems)), texts(read_anew(language, weight, &text, false, true)));
+            prop_assert_eq!(texts(handed_out(&tokenized.stems)), texts(read_anew(language, &text, false, true)));
         }
     }
 }

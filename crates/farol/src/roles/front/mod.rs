@@ -102,7 +102,7 @@ impl LiveEngine {
 impl Engine for LiveEngine {
     fn search(&self, request: &Request) -> Result<Answer, EngineError> {
         let begun = Instant::now();
-        let searcher = self.index.searcher();
+        let searcher = self.index.searcher().with_hits_per_host(self.config.serve.hits_per_host);
         // Read before the ranks themselves: an answer is then never taken for newer than it is.
         let ranks = self.ranks.version();
         let (rules, version) = self.rules.now();
@@ -232,10 +232,7 @@ impl Engine for LiveEngine {
             },
             (true, status) => format!("there is no robots.txt (status {status}), so everything is allowed"),
         };
-        let indexed = farol_query::read(&format!("site:{}", host.name())).query;
-        let counted = Request { query: indexed, first: 0, count: 1, languages: Default::default() };
-        let pages_indexed =
-            self.index.searcher().search(&counted, &farol_index::NoRanks).map_or(0, |answer| answer.total);
+        let pages_indexed = self.index.searcher().pages_of_host(host).unwrap_or(0);
         Some(HostDetail {
             host: host.clone(),
             state: row.state,

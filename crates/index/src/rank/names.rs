@@ -1,0 +1,202 @@
+//! Exact matches: of the pages that are called just what was asked for, the best comes first.
+//!
+//! A page is called by its title, or the part of it before the name of the site; by its address (the host of a home
+//! page, the last part of any other path); and by the anchor texts that most links to it have. Each name is indexed as
+//! a hash of its letters and digits, so case, accents, spaces and hyphens play no part: `mod_rewrite.html` is called
+//! `mod rewrite`.
+
+use crate::error::Error;
+use crate::filter::SegmentFilter;
+use crate::plan::Plan;
+use crate::searcher::View;
+use crate::text::fold::folded;
+use farol_base::CanonicalUrl;
+use farol_base::fingerprint::hash64;
+use std::collections::HashMap;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocAddress, DocSet, TERMINATED, Term};
+
+/// Kinds of names, as bits, so that a page may be called the same in several ways. The greater number says more: what a
+/// page calls itself counts more than what others do.
+const TITLE: u8 = 4;
+const ADDRESS: u8 = 2;
+const ANCHOR: u8 = 1;
+
+/// Bytes of a longer name are not compared: it is a sentence.
+const NAME_BYTES_MAX: usize = 120;
+
+/// Anchor texts of a page that are its names; they come with the most frequent first.
+const ANCHORS_MAX: usize = 3;
+
+/// Pages of one name that are looked at.
+const PAGES_MAX: usize = 1_000;
+
+/// What stands between a page's own title and the name of its site.
+const SEPARATORS: &[&str] = &[" - ", " – ", " — ", " | ", " · ", " :: ", " « ", " » ", " • "];
+
+/// Labels below a country's domain that are no names: `co` of `example.co.uk`.
+const SECOND_LEVEL: &[&str] = &["ac", "co", "com", "edu", "gob", "gov", "net", "nom", "org"];
+
+/// The hashes of everything that a page is called.
+pub(crate) fn of_page(title: &str, url: &CanonicalUrl, anchors: &str) -> Vec<u64> {
+    let mut names = Vec::new();
+    let mut add = |kind: u8, text: &str| {
+        if let Some(hash) = hash_of(kind, &letters(text))
+            && !names.contains(&hash)
+        {
+            names.push(hash);
+        }
+    };
+    add(TITLE, title);
+    for part in own_parts(title) {
+        add(TITLE, part);
+    }
+    for part in address_names(url) {
+        add(ADDRESS, &part);
+    }
+    let mut before = "";
+    for anchor in
+        anchors.lines().filter(|anchor| std::mem::replace(&mut before, anchor) != *anchor).take(ANCHORS_MAX)
+    {
+        add(ANCHOR, anchor);
+    }
+    names
+}
+
+/// Pages that are called what was asked for, by kinds of names.
+pub(crate) fn find(view: &View, plan: &Plan) -> Result<HashMap<DocAddress, u8>, Error> {
+    let mut found = HashMap::new();
+    let Some(name) = &plan.name else { return Ok(found) };
+    for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
+        let index = segment.inverted_index(view.fields.name).map_err(Error::engine("open a segment"))?;
+        let mut filter = None;
+        for kind in [TITLE, ADDRESS, ANCHOR] {
+            let Some(hash) = hash_of(kind, name) else { continue };
+            let term = Term::from_field_u64(view.fields.name, hash);
+            let postings = index.read_postings(&term, IndexRecordOption::Basic);
+            let Some(mut postings) = postings.map_err(Error::engine("look a name up"))? else { continue };
+            let filter = match &mut filter {
+                Some(filter) => filter,
+                none => none.insert(SegmentFilter::new(segment, view.fields, plan)?),
+            };
+            while postings.doc() != TERMINATED && found.len() < PAGES_MAX {
+                if filter.allows(postings.doc()) {
+                    *found.entry(DocAddress::new(ordinal as u32, postings.doc())).or_insert(0) |= kind;
+                }
+                postings.advance();
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Letters and digits of a name, in one case and without accents.
+pub(crate) fn letters(text: &str) -> String {
+    folded(text).chars().filter(|c| c.is_alphanumeric() || matches!(c, '+' | '#')).collect()
+}
+
+fn hash_of(kind: u8, letters: &str) -> Option<u64> {
+    (letters.len() > 1 && letters.len() <= NAME_BYTES_MAX).then(|| {
+        let mut bytes = vec![kind];
+        bytes.extend(letters.as_bytes());
+        hash64(&bytes)
+    })
+}
+
+/// The parts of a title but the last, which is the site's name: `re` and `Regular expressions` of
+/// `re — Regular expressions — The documentation`.
+fn own_parts(title: &str) -> Vec<&str> {
+    let mut parts = vec![title];
+    for separator in SEPARATORS {
+        parts = parts.into_iter().flat_map(|part| part.split(separator)).collect();
+    }
+    parts.pop();
+    parts
+}
+
+/// What an address is called: `python` and `python.org` for a home page, `mod_rewrite` for `…/mod_rewrite.html`.
+fn address_names(url: &CanonicalUrl) -> Vec<String> {
+    let host = url.host();
+    let path = url.path().trim_end_matches('/');
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let stem = last.split('.').next().unwrap_or_default();
+    if stem.is_empty() || (path.matches('/').count() == 1 && is_index(stem)) {
+        let name = host.name().strip_prefix("www.").unwrap_or(host.name());
+        let mut labels: Vec<&str> = name.split('.').collect();
+        let mut names = vec![name.to_string()];
+        if labels.len() > 1 {
+            let country = labels.pop().is_some_and(|label| label.len() == 2);
+            if country && labels.len() > 1 && labels.last().is_some_and(|label| SECOND_LEVEL.contains(label))
+            {
+                labels.pop();
+            }
+            names.push(labels.join("."));
+        }
+        return names;
+    }
+    // Folders are called by their own names; numbers are no names.
+    let folder = path.rsplit('/').nth(1).unwrap_or_default();
+    let own = if is_index(stem) { folder } else { stem };
+    if own.chars().filter(|c| c.is_alphabetic()).count() > 1 { vec![own.to_string()] } else { Vec::new() }
+}
+
+fn is_index(stem: &str) -> bool {
+    ["index", "default", "home"].contains(&stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestShard, page};
+    use farol_base::Document;
+
+    #[test]
+    fn addresses_have_names() {
+        let check = |url: &str, want: &[&str]| {
+            assert_eq!(address_names(&CanonicalUrl::parse(url).unwrap()), want, "{url}");
+        };
+        check("https://www.python.org/", &["python.org", "python"]);
+        check("https://docs.python.org/index.html", &["docs.python.org", "docs.python"]);
+        check("https://www.example.co.uk/", &["example.co.uk", "example"]);
+        check("https://a.org/docs/mod_rewrite.html", &["mod_rewrite"]);
+        check("https://a.org/docs/install/", &["install"]);
+        check("https://a.org/docs/install/index.html", &["install"]);
+        check("https://a.org/2024/11/", &[]);
+        check("http://localhost/", &["localhost"]);
+    }
+
+    #[test]
+    fn titles_have_parts_before_the_name_of_the_site() {
+        assert_eq!(own_parts("re — Regular expressions — Docs"), ["re", "Regular expressions"]);
+        assert_eq!(own_parts("VirtualHost - Apache"), ["VirtualHost"]);
+        assert!(own_parts("Write-ahead logging").is_empty());
+    }
+
+    #[test]
+    fn a_page_that_is_called_what_was_asked_for_comes_first() {
+        let much = "rewrite engine rewrite engine rewrite engine of the server";
+        let shard = TestShard::new(&[
+            page("http://a/guide", "Guide to the rewrite engine", much),
+            page("http://b/title", "Rewrite Engine | The Server", "what it does"),
+            page("http://c/docs/rewrite_engine.html", "Documentation", "engine to rewrite"),
+            Document {
+                anchors: "the rewrite engine\nRewrite-Engine\nhere".into(),
+                ..page("http://d/anchor", "Documentation", "addresses are changed")
+            },
+        ]);
+        let found = shard.paths("rewrite engine");
+        assert_eq!((found[0].as_str(), found.len()), ("/title", 4));
+        assert_eq!(shard.paths("RewriteEngine")[0], "/title");
+        assert_eq!(shard.paths("rewrite engine -what")[0], "/docs/rewrite_engine.html"); // Filters stay in force.
+    }
+
+    #[test]
+    fn a_home_page_is_found_by_its_host() {
+        let shard = TestShard::new(&[
+            page("http://a.example/about", "About lanterns", "lanterns lanterns of the lanterns site"),
+            page("http://www.lanterns.example/", "Welcome", "to our house"),
+        ]);
+        assert_eq!(shard.paths("lanterns")[0], "/");
+        assert_eq!(shard.paths("lanterns.example")[0], "/");
+    }
+}
