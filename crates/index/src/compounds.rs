@@ -131,7 +131,8 @@ fn hump_parts(typed: &str, form: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TestShard, page};
+    use crate::testing::{TestShard, page, query};
+    use farol_base::query::{Filters, Query};
 
     #[test]
     fn humps_are_parts() {
@@ -199,7 +200,8 @@ mod tests {
     #[test]
     fn parts_of_a_name_are_not_words_of_their_own() {
         let shard = TestShard::new(&[page("http://a/", "Page", "JavaScript in the page")]);
-        assert!(shard.paths("java").is_empty());
+        let java = Query { as_written: true, ..query("java", Filters::default()) };
+        assert!(shard.ask_query(java).hits.is_empty());
     }
 
     #[test]

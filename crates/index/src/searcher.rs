@@ -285,8 +285,7 @@ impl Searcher {
         let started = Instant::now();
         let view = self.shared.view();
         let plan = Plan::new(&view, &request.query, request.languages, &rules.synonyms)?;
-        let search =
-            Search { view: &view, request, rules, ranks, hits_per_host: self.hits_per_host };
+        let search = Search { view: &view, request, rules, ranks, hits_per_host: self.hits_per_host };
         let corrected = match plan.has_unknown() && !request.query.as_written {
             true => spell::correct(&plan, &self.shared.vocabulary(&view)),
             false => None,

@@ -58,8 +58,12 @@ mod tests {
         let first = hosts.iter().position(|host| *host == "http://b").unwrap();
         assert!(first < 3, "{hosts:?}");
         assert_eq!(hosts[3..], ["http://a"; 3]);
-        let request =
-            Request { query: query("light", Filters::default()), first: 0, count: 10, languages: Default::default() };
+        let request = Request {
+            query: query("light", Filters::default()),
+            first: 0,
+            count: 10,
+            languages: Default::default(),
+        };
         let one = shard.searcher().with_hits_per_host(1).search(&request, &NoRanks).unwrap();
         assert!(one.hits[..2].iter().any(|hit| hit.url.host_str() == "http://b"));
         let filters = Filters { sites: vec!["a".into()], ..Filters::default() };
