@@ -247,7 +247,7 @@ impl<'a> Planner<'a> {
                 && form.chars().all(char::is_alphabetic)
             {
                 let as_typed =
-                    self.pages(clause.fields.forms, form)? + self.pages_around(clause.fields, form)?;
+                    self.pages(clause.fields.forms, form)?.max(self.pages_around(clause.fields, form)?);
                 let has_forms = as_typed < clause.pages;
                 word = Some(TypedWord { form: form.clone(), pages: clause.pages, has_forms });
             }

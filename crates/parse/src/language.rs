@@ -6,9 +6,11 @@
 //! and an answer counts only where it is sure, so short and mixed texts have no language here and the
 //! page's own claim is used.
 
+mod address;
 mod trigrams;
 mod words;
 
+pub use address::of_address;
 use farol_base::Language;
 
 /// Bytes of a text on which its language is told. More changes few answers and costs time.

@@ -3,7 +3,7 @@
 //! Works from an archived exchange alone, so that a page read live and the same page read again from the
 //! archive after a crash come out the same. Does no I/O.
 
-use farol_base::{ContentHash, Document, Link, PagePosition, Timestamp};
+use farol_base::{ContentHash, Document, Language, Link, PagePosition, Timestamp};
 use farol_parse::robots::Robots;
 use farol_parse::{Content, Kind, PageInput, Parsed, Wants};
 use farol_store::pages::Exchange;
@@ -215,7 +215,11 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         rest: parsed.rest,
         description: parsed.description,
         anchors: String::new(),
-        language: parsed.language,
+        language: parsed.language.or_else(|| {
+            let header = exchange.header("content-language").filter(|value| !value.contains(','));
+            let declared = header.and_then(|value| Language::parse(&value));
+            declared.or_else(|| farol_parse::language::of_address(&exchange.url))
+        }),
         file_type: parsed.file_type,
         fetched: exchange.fetched,
         dated: parsed.dated.or(modified).filter(|at| *at <= exchange.fetched),
