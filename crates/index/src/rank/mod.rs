@@ -11,6 +11,7 @@ pub(crate) mod links;
 pub(crate) mod proximity;
 mod title;
 
+pub(crate) use collapse::is_near;
 pub use links::{NoRanks, Ranks};
 
 use crate::error::Error;
