@@ -17,6 +17,7 @@
 
 mod engine;
 mod histogram;
+mod page_detail;
 mod settings;
 mod status;
 
@@ -43,11 +44,15 @@ mod text;
 
 pub use engine::{Command, Engine, EngineError, StoredCopy};
 pub use histogram::Histogram;
+pub use page_detail::{
+    BrokenList, BrokenPage, LinkedFrom, PageDetail, PageLink, PageVerdict, PageVisit, RevisitPlan,
+    VerdictKind,
+};
 pub use server::{CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, serve};
 pub use settings::Settings;
 pub use status::{
     CacheStatus, CrawlStatus, DiskStatus, EngineState, Freshness, History, HostDetail, HostList, HostRow,
-    IndexStatus, PageDetail, QueryStatus, RecentVisit, RobotsTry, Sample, Status,
+    IndexStatus, QueryStatus, RecentVisit, RobotsTry, Sample, Status,
 };
 
 use axum::Router;

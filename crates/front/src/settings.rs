@@ -28,7 +28,7 @@ pub struct Settings {
     pub results_per_page: usize,
     /// Browsers tell us which results are opened ([`crate::Engine::clicked`]).
     pub clicks: bool,
-    /// The admin pages show but change nothing (no crawler runs in this process).
+    /// No crawler runs in this process: what only a crawler does is not offered. Pages can be removed all the same.
     pub admin_read_only: bool,
     /// How long the engine may take to answer one call before the asker is told that it is busy.
     pub deadline: Duration,

@@ -45,16 +45,16 @@ pub struct Followers {
     pub now: Timestamp,
     /// While damaged parts of the URL store are built anew: only hosts with these hashes.
     pub(super) only: Option<Vec<std::ops::RangeInclusive<u64>>>,
-    operator: OperatorState,
-    scope: Scope,
-    traps: TrapRules,
-    shapes: Shapes,
+    pub(super) operator: OperatorState,
+    pub(super) scope: Scope,
+    pub(super) traps: TrapRules,
+    pub(super) shapes: Shapes,
     depth_max: u16,
     redirects_max: u8,
     /// How many redirects, or pages that name another address as theirs, led in a row to a page that is still to be visited.
     hops: HashMap<PageId, u8>,
     /// Whether somebody takes documents in.
-    indexing: bool,
+    pub(super) indexing: bool,
 }
 
 /// A visit as the archive tells it.
@@ -90,6 +90,8 @@ pub enum NotAsked {
     Robots,
     /// It no longer belongs to this crawl: the settings changed, or its host was taken out.
     OutOfScope,
+    /// The operator has removed it.
+    Removed,
 }
 
 impl NotAsked {
@@ -98,6 +100,7 @@ impl NotAsked {
         match self {
             NotAsked::Robots => "refused_by_robots",
             NotAsked::OutOfScope => "out_of_scope",
+            NotAsked::Removed => "removed",
         }
     }
 }
@@ -209,6 +212,10 @@ impl Followers {
         if self.scope.is_removed(&visit.url.host()) {
             return Ok(());
         }
+        // What is archived of a removed page is known, and seen by nobody.
+        let removed = self.operator.removal_of(visit.url).is_some();
+        let wanted =
+            FollowerSet { links: wanted.links && !removed, index: wanted.index && !removed, ..wanted };
         if wanted.links {
             self.apply_links(visit, &mut interpreted)?;
         }
@@ -286,6 +293,9 @@ impl Followers {
     pub fn not_asked(&mut self, url: &CanonicalUrl) -> Result<Option<NotAsked>> {
         if !self.scope.contains(url) {
             return Ok(Some(NotAsked::OutOfScope));
+        }
+        if self.operator.removal_of(url).is_some() {
+            return Ok(Some(NotAsked::Removed));
         }
         let rules = self.hosts.robots(&url.host())?;
         let refused = rules.is_some_and(|rules| !rules.verdict(url.path_and_query()).is_allowed());

@@ -3,7 +3,7 @@
 //! Works from an archived exchange alone, so that a page read live and the same page read again from the
 //! archive after a crash come out the same. Does no I/O.
 
-use farol_base::{ContentHash, Document, Link, PagePosition, Timestamp};
+use farol_base::{CanonicalUrl, ContentHash, Document, Link, PagePosition, Timestamp};
 use farol_parse::robots::Robots;
 use farol_parse::{Content, Kind, PageInput, Parsed, Wants};
 use farol_store::pages::Exchange;
@@ -34,11 +34,26 @@ pub enum PageOutcome {
 /// A page as the index wants it, and whether it may be there.
 #[derive(Debug)]
 pub struct PageContent {
-    /// `None` where the page asks not to be indexed, names another as canonical, or has no text.
-    pub document: Option<Document>,
+    /// What can be found of it, or why nothing can.
+    pub document: Result<Document, NotIndexed>,
     pub content_hash: ContentHash,
     /// When the server says that it changed last.
     pub modified: Option<Timestamp>,
+}
+
+/// Why a page that came is not in the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotIndexed {
+    /// It asks not to be (`noindex`, `none`).
+    Forbidden,
+    /// It asks not to be since a date that has passed (`unavailable_after`).
+    Expired,
+    /// It names another address of its site as the one to be found (`rel=canonical`).
+    Elsewhere(CanonicalUrl),
+    /// It is neither HTML nor plain text.
+    NotText,
+    /// There is no text in it.
+    Empty,
 }
 
 /// An archived answer, interpreted.
@@ -148,29 +163,37 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
     });
     let moved = elsewhere.clone().or_else(|| parsed.refresh.take().filter(|to| *to != exchange.url));
     let moved = moved.map(|url| Found { url, depth, hint: None });
-    let indexable = matches!(parsed.kind, Kind::Html | Kind::PlainText)
-        && !parsed.noindex
-        && parsed.unavailable_after.is_none_or(|end| exchange.fetched < end)
-        && elsewhere.is_none()
-        && !(parsed.title.is_empty() && parsed.body.is_empty());
+    let not_indexed = match elsewhere {
+        _ if !matches!(parsed.kind, Kind::Html | Kind::PlainText) => Some(NotIndexed::NotText),
+        _ if parsed.noindex => Some(NotIndexed::Forbidden),
+        _ if parsed.unavailable_after.is_some_and(|end| exchange.fetched >= end) => Some(NotIndexed::Expired),
+        Some(to) => Some(NotIndexed::Elsewhere(to)),
+        None if parsed.title.is_empty() && parsed.body.is_empty() => Some(NotIndexed::Empty),
+        None => None,
+    };
     let content_hash = parsed.content_hash;
     let links = std::mem::take(&mut parsed.links);
-    let document = indexable.then(|| Document {
-        url: exchange.url.clone(),
-        title: parsed.title,
-        headings: parsed.headings,
-        body: parsed.body,
-        rest: parsed.rest,
-        description: parsed.description,
-        anchors: String::new(),
-        language: parsed.language,
-        file_type: parsed.file_type,
-        fetched: exchange.fetched,
-        dated: parsed.dated.or(modified).filter(|at| *at <= exchange.fetched),
-        content_hash,
-        simhash: parsed.simhash,
-        position: PagePosition::default(),
-    });
+    let document = not_indexed.map_or_else(
+        || {
+            Ok(Document {
+                url: exchange.url.clone(),
+                title: parsed.title,
+                headings: parsed.headings,
+                body: parsed.body,
+                rest: parsed.rest,
+                description: parsed.description,
+                anchors: String::new(),
+                language: parsed.language,
+                file_type: parsed.file_type,
+                fetched: exchange.fetched,
+                dated: parsed.dated.or(modified).filter(|at| *at <= exchange.fetched),
+                content_hash,
+                simhash: parsed.simhash,
+                position: PagePosition::default(),
+            })
+        },
+        Err,
+    );
     Interpreted {
         outcome: PageOutcome::Page(Box::new(PageContent { document, content_hash, modified })),
         links,
@@ -192,7 +215,6 @@ fn unpacked(body: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farol_base::CanonicalUrl;
 
     fn exchange(url: &str, status: u16, head: &str, body: &str) -> Exchange {
         Exchange {
@@ -267,7 +289,7 @@ mod tests {
     fn a_page_that_asks_to_stay_out_stays_out() {
         let stays_out = |head: &str, body: &str| {
             let interpreted = read("http://h/", 200, &format!("Content-Type: text/html\r\n{head}"), body);
-            matches!(&interpreted.outcome, PageOutcome::Page(page) if page.document.is_none())
+            matches!(&interpreted.outcome, PageOutcome::Page(page) if page.document.is_err())
         };
         assert!(stays_out("X-Robots-Tag: noindex", "<title>a</title>words"));
         assert!(stays_out("", "<meta name=robots content=noindex><title>a</title>words"));

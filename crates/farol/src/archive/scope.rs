@@ -34,6 +34,11 @@ impl Scope {
         }
     }
 
+    /// How far from the seeds it goes.
+    pub fn kind(&self) -> ScopeKind {
+        self.kind
+    }
+
     /// Widens the scope to what this seed stands for.
     pub fn add_seed(&mut self, seed: &CanonicalUrl) {
         let host = seed.host();

@@ -246,7 +246,7 @@ impl Answer {
             _ if self.is_server_error() => "server error",
             _ if self.is_cut => "cut off, asked for again later",
             _ if self.moved.is_some() => "robots.txt is elsewhere",
-            PageOutcome::Page(page) if page.document.is_some() => "indexed",
+            PageOutcome::Page(page) if page.document.is_ok() => "indexed",
             PageOutcome::Page(_) => "not for the index",
             PageOutcome::List => "addresses",
             PageOutcome::Redirect => "redirect",
