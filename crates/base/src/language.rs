@@ -34,6 +34,46 @@ impl Language {
     }
 }
 
+/// The languages that somebody reads, best liked first, at most [`Languages::MAX`] of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Languages([Option<Language>; Languages::MAX]);
+
+impl Languages {
+    /// Browsers name two or three.
+    pub const MAX: usize = 4;
+
+    /// The best liked one.
+    pub fn first(&self) -> Option<Language> {
+        self.0[0]
+    }
+
+    /// All of them, best liked first.
+    pub fn iter(&self) -> impl Iterator<Item = Language> + use<> {
+        self.0.into_iter().flatten()
+    }
+}
+
+impl From<Language> for Languages {
+    fn from(language: Language) -> Languages {
+        [language].into_iter().collect()
+    }
+}
+
+/// Keeps the first ones, each once.
+impl FromIterator<Language> for Languages {
+    fn from_iter<I: IntoIterator<Item = Language>>(languages: I) -> Languages {
+        let mut list = Languages::default();
+        let mut room = 0;
+        for language in languages {
+            if room < Languages::MAX && !list.0.contains(&Some(language)) {
+                list.0[room] = Some(language);
+                room += 1;
+            }
+        }
+        list
+    }
+}
+
 impl fmt::Display for Language {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code())

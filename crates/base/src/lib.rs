@@ -22,7 +22,7 @@ pub mod url;
 
 pub use fingerprint::{ContentHash, HostHash, PageId};
 pub use host::Host;
-pub use language::Language;
+pub use language::{Language, Languages};
 pub use page::{Document, Link, PagePosition, Scheduled, Truncated};
 pub use random::{Random, Seeded};
 pub use time::{Clock, ManualClock, SystemClock, Timestamp};

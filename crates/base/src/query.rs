@@ -2,7 +2,7 @@
 //!
 //! The text of a question is read by `farol_query`; the index answers a [`Query`] with an [`Answer`].
 
-use crate::{CanonicalUrl, Language, PagePosition, Timestamp};
+use crate::{CanonicalUrl, Language, Languages, PagePosition, Timestamp};
 use std::time::Duration;
 
 /// Where a term must occur.
@@ -60,6 +60,8 @@ pub struct Query {
     pub wanted: Vec<Term>,
     pub unwanted: Vec<Term>,
     pub filters: Filters,
+    /// The words are looked for as they are written, even where no page has them.
+    pub as_written: bool,
 }
 
 impl Query {
@@ -77,8 +79,8 @@ pub struct Request {
     pub first: usize,
     /// How many hits are wanted.
     pub count: usize,
-    /// The asker's language: a hint for analysing the words, never a filter.
-    pub language: Option<Language>,
+    /// The asker's languages: a hint for analysing the words and for choosing between equals, never a filter.
+    pub languages: Languages,
 }
 
 /// A piece of a snippet.
@@ -103,6 +105,8 @@ pub struct Hit {
     pub duplicates: u32,
     /// Whether more pages of this hit's host were left out of the list.
     pub more_from_host: bool,
+    /// The operator set it on top.
+    pub pinned: bool,
     /// Where the stored copy is.
     pub position: PagePosition,
 }
@@ -116,7 +120,9 @@ pub struct Answer {
     /// Whether more hits follow the ones in `hits`.
     pub more: bool,
     /// The question spelt as the indexed vocabulary would spell it, where that finds more.
-    pub suggestion: Option<String>,
+    pub suggestion: Option<Query>,
+    /// The question that was answered instead, because no page has some of the words as they were written.
+    pub corrected: Option<Query>,
     /// The state of the index that answered; a later state has a greater number.
     pub generation: u64,
     pub took: Duration,

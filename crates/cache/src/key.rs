@@ -3,7 +3,7 @@
 //! The index reads words in any case and in any order (proximity has no direction); it looks unquoted words up by
 //! their stems, where accents count, and quoted ones and words of addresses without their accents. The key does the
 //! same, with the analyser handed in. Filters are sets, so they are sorted. What is left out, first and last hit,
-//! and the asker's language are part of the key, because they change the answer.
+//! and the asker's languages are part of the key, because they change the answer.
 //!
 //! INVARIANT: the key's text can be read in one way only: every piece has its length in front.
 
@@ -48,14 +48,11 @@ impl QueryKey {
         let mut text = String::with_capacity(64);
         // Writing to a string cannot fail.
         let _ = write!(text, "{},{}", request.first, request.count);
-        part(
-            &mut text,
-            'h',
-            request.language.map(|language| language.code().to_string()).into_iter().collect(),
-        );
+        part(&mut text, 'h', request.languages.iter().map(|language| language.code().to_string()).collect());
         part(&mut text, 'w', wanted(&request.query.wanted, analysis));
         let unwanted = request.query.unwanted.iter().map(|term| spell(term, &term.text, analysis)).collect();
         part(&mut text, 'u', set(unwanted));
+        part(&mut text, 'v', request.query.as_written.then(String::new).into_iter().collect());
         let filters = &request.query.filters;
         let codes = |list: &[farol_base::Language]| {
             set(list.iter().map(|language| language.code().to_string()).collect())
@@ -147,7 +144,7 @@ mod tests {
 
     fn ask(wanted: Vec<Term>, filters: Filters) -> QueryKey {
         let query = Query { wanted, filters, ..Query::default() };
-        QueryKey::of(&Request { query, first: 0, count: 10, language: None }, &Plain)
+        QueryKey::of(&Request { query, first: 0, count: 10, languages: Default::default() }, &Plain)
     }
 
     fn words(text: &str) -> QueryKey {
@@ -176,7 +173,7 @@ mod tests {
             query: Query { wanted: vec![word("a")], ..Query::default() },
             first: 0,
             count: 10,
-            language: None,
+            languages: Default::default(),
         };
         let mut others = vec![words("b"), words("a a"), words("é"), words("e")];
         let mut with = |change: &dyn Fn(&mut Request)| {
@@ -186,7 +183,8 @@ mod tests {
         };
         with(&|request| request.first = 10);
         with(&|request| request.count = 20);
-        with(&|request| request.language = Some(Language::ENGLISH));
+        with(&|request| request.languages = Language::ENGLISH.into());
+        with(&|request| request.query.as_written = true);
         with(&|request| request.query.wanted[0].phrase = true);
         with(&|request| request.query.wanted[0].field = Field::Title);
         with(&|request| request.query.wanted[0].field = Field::Url);

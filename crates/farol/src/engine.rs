@@ -10,7 +10,7 @@ use crate::handles::ranks::Ranks;
 use crate::handles::still::StillCrawl;
 use crate::roles::control::{Control, Watched};
 use crate::roles::crawler::Crawler;
-use crate::roles::front::{self, LiveEngine, Orders, ResultCache};
+use crate::roles::front::{self, LiveEngine, Orders, ResultCache, RuleFiles};
 use crate::roles::indexer::{Indexer, Sources};
 use anyhow::Result;
 use farol_base::{CanonicalUrl, Clock, SystemClock};
@@ -107,6 +107,7 @@ impl Running {
             ranks: ranks.clone(),
             rank_every: config.index.rank_every.get(),
         })?;
+        let rules = RuleFiles::open(&config.search)?;
         let engine = indexer.as_ref().filter(|_| roles.serve).map(|indexer| {
             Arc::new(LiveEngine {
                 config: config.clone(),
@@ -114,6 +115,7 @@ impl Running {
                 ranks,
                 queries,
                 samples: control.samples(),
+                rules,
                 cache: ResultCache::new(&config.cache),
                 archive,
                 links,

@@ -1,7 +1,7 @@
 //! An engine that knows a few made-up pages, some of them hostile: for tests and for looking at the pages.
 //!
-//! It answers any question with the same hits, whatever the words; only paging, `nothing` and `mispelt` have a
-//! meaning. Numbers of the past are a formula.
+//! It answers any question with the same hits, whatever the words; only paging, `nothing`, `mispelt` and `lighthuose`
+//! have a meaning. Numbers of the past are a formula.
 
 use crate::*;
 use farol_base::query::{Answer, Fragment, Hit, Request};
@@ -98,7 +98,9 @@ impl Engine for Fake {
             hits: (request.first.min(HITS)..end).map(hit).collect(),
             total: 1204,
             more: end < HITS,
-            suggestion: asked("mispelt").then(|| "misspelt <b>words</b>".to_string()),
+            suggestion: asked("mispelt").then(|| farol_query::read("misspelt <b>words</b>").query),
+            corrected: (asked("lighthuose") && !request.query.as_written)
+                .then(|| farol_query::read("lighthouse <i>").query),
             generation: 42,
             took: Duration::from_micros(3_400),
         })
@@ -483,6 +485,7 @@ fn hit(rank: usize) -> Hit {
         score: 12.5 / (rank + 1) as f32,
         duplicates: [0, 1, 0, 12][rank % 4],
         more_from_host: rank.is_multiple_of(3),
+        pinned: rank == 0,
         position: PagePosition::default(),
     }
 }

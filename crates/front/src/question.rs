@@ -1,6 +1,6 @@
 //! From what somebody typed to what the engine is asked.
 
-use farol_base::Language;
+use farol_base::Languages;
 use farol_base::query::Request;
 use farol_query::{Complaint, QUERY_BYTES_MAX};
 
@@ -25,13 +25,19 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    pub fn read(text: &str, first: usize, count: usize, language: Language) -> Question {
+    pub fn read(text: &str, first: usize, count: usize, languages: Languages) -> Question {
         let text = cut(text, QUERY_BYTES_MAX);
         let reading = farol_query::read(text);
         let first = first.min(RANK_MAX);
         let count = count.min(COUNT_MAX).min(RANK_MAX - first);
-        let request = Request { query: reading.query, first, count, language: Some(language) };
+        let request = Request { query: reading.query, first, count, languages };
         Question { text: text.to_string(), request, complaints: reading.complaints }
+    }
+
+    /// The same question, its words looked for as they are written.
+    pub fn with_words_as_written(mut self, as_written: bool) -> Question {
+        self.request.query.as_written = as_written;
+        self
     }
 
     /// Whether there is nothing to ask the engine.
@@ -55,12 +61,12 @@ mod tests {
 
     #[test]
     fn depth_and_length_are_bounded() {
-        let deep = Question::read("a", usize::MAX, usize::MAX, Language::ENGLISH);
+        let deep = Question::read("a", usize::MAX, usize::MAX, Languages::default());
         assert_eq!((deep.request.first, deep.request.count), (RANK_MAX, 0));
-        let wide = Question::read("a", 950, 100, Language::ENGLISH);
+        let wide = Question::read("a", 950, 100, Languages::default());
         assert_eq!((wide.request.first, wide.request.count), (950, 50));
-        let long = Question::read(&"é".repeat(5000), 0, 10, Language::ENGLISH);
+        let long = Question::read(&"é".repeat(5000), 0, 10, Languages::default());
         assert!(long.text.len() <= QUERY_BYTES_MAX);
-        assert!(Question::read("  ", 0, 10, Language::ENGLISH).is_empty());
+        assert!(Question::read("  ", 0, 10, Languages::default()).is_empty());
     }
 }

@@ -59,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         for text in &queries {
             let word = |word: &str| Term { text: word.to_string(), field: Default::default(), phrase: false };
             let query = Query { wanted: text.split_whitespace().map(word).collect(), ..Query::default() };
-            let answer =
-                searcher.search(&Request { query, first: 0, count: 10, language: None }, &NoRanks)?;
+            let answer = searcher
+                .search(&Request { query, first: 0, count: 10, languages: Default::default() }, &NoRanks)?;
             searches.push(answer.took);
             found += usize::from(answer.total > 0);
             let asked = Instant::now();

@@ -26,7 +26,7 @@ fn document(url: &str, title: &str, body: &str) -> Document {
 fn request(words: &[&str]) -> Request {
     let term = |word: &&str| Term { text: word.to_string(), field: Field::Any, phrase: false };
     let query = Query { wanted: words.iter().map(term).collect(), ..Query::default() };
-    Request { query, first: 0, count: 10, language: None }
+    Request { query, first: 0, count: 10, languages: Default::default() }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

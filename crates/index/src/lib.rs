@@ -30,7 +30,7 @@
 //! shard.commit(PagePosition { file: 0, offset: 1 })?;
 //! # let word = Term { text: "lighthouse".into(), field: Field::Any, phrase: false };
 //! # let query = Query { wanted: vec![word], ..Query::default() };
-//! let answer = shard.searcher().search(&Request { query, first: 0, count: 10, language: None }, &NoRanks)?;
+//! let answer = shard.searcher().search(&Request { query, first: 0, count: 10, languages: Default::default() }, &NoRanks)?;
 //! assert_eq!(answer.hits[0].url, page.url);
 //! # Ok::<(), farol_index::Error>(())
 //! ```
@@ -41,8 +41,10 @@
 
 mod error;
 mod filter;
+mod language_counts;
 mod limits;
 mod matching;
+mod pins;
 mod plan;
 mod rank;
 mod schema;
@@ -52,6 +54,7 @@ mod snippet;
 mod spell;
 mod stored;
 mod suggest;
+mod synonyms;
 mod text;
 mod vocabulary;
 
@@ -61,7 +64,9 @@ mod shard_tests;
 mod testing;
 
 pub use error::Error;
+pub use pins::Pins;
 pub use rank::{NoRanks, Ranks};
-pub use searcher::{HITS_MAX, Searcher};
+pub use searcher::{HITS_MAX, SearchRules, Searcher};
 pub use shard::{Shard, ShardOptions};
+pub use synonyms::{RuleError, Synonyms};
 pub use text::fold::{one_case, without_accents};

@@ -2,7 +2,8 @@
 //!
 //! Every wanted word becomes a [`Clause`]: its folded form, or its stem in any language that is likely: the
 //! asker's own and those of most pages. What one typed word breaks into several tokens (`std::vec`, `UTF-8`,
-//! a run of Chinese) becomes a phrase, because its parts belong together; so does what was quoted.
+//! a run of Chinese) becomes a phrase, because its parts belong together; so does what was quoted. A word that ends
+//! with `*` becomes all words that begin so; a word with synonyms becomes itself or, for less, any of them.
 //!
 //! INVARIANT: a plan has at most [`CLAUSES_MAX`] clauses of at most [`PHRASE_TOKENS_MAX`] tokens, whatever is asked.
 //! Does not touch postings; see [`crate::matching`].
@@ -12,11 +13,14 @@ use crate::limits::cut;
 use crate::rank::fields::idf;
 use crate::schema::Fields;
 use crate::searcher::View;
+use crate::spell;
+use crate::synonyms::{Synonyms, folded_words};
 use crate::text::spans::{Script, Spans};
 use crate::text::stem::Stemmer;
 use crate::text::{Analyser, Role, Tokens, fold, stop};
-use farol_base::Language;
 use farol_base::query::{self, Filters, Query};
+use farol_base::{Language, Languages};
+use std::collections::HashMap;
 use tantivy::Term;
 use tantivy::schema::Field;
 
@@ -31,6 +35,18 @@ const TERM_BYTES_MAX: usize = 1024;
 
 /// Languages whose stems are tried for a word: each costs a dictionary lookup per segment, about 1 µs.
 const LANGUAGES_MAX: usize = 12;
+
+/// Words that a beginning (`word*`) stands for, those on most pages first.
+const BEGINNING_WORDS_MAX: usize = 64;
+
+/// Words of a segment's dictionary that are looked at for a beginning: some 5 ms.
+const BEGINNING_SCANNED_MAX: usize = 50_000;
+
+/// Letters of a beginning at least.
+const BEGINNING_CHARS_MIN: usize = 2;
+
+/// What a synonym weighs beside the word itself.
+const SYNONYM: f32 = 0.5;
 
 /// A language is tried when at least one page in this many is written in it.
 const LANGUAGE_SHARE: u64 = 200;
@@ -51,11 +67,29 @@ pub(crate) struct Clause {
     pub pages: u64,
 }
 
-/// A word in its forms, or tokens at fixed distances.
+/// A word in its forms, tokens at fixed distances, or any of several of these.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ClauseKind {
-    Word { form: String, stems: Vec<String> },
-    Phrase { parts: Vec<(u32, String)> },
+    Word {
+        form: String,
+        stems: Vec<String>,
+    },
+    Phrase {
+        parts: Vec<(u32, String)>,
+    },
+    /// Each with its weight; the first is what was typed, where that can be found.
+    AnyOf(Vec<(ClauseKind, f32)>),
+}
+
+impl ClauseKind {
+    /// The form of the word that was typed.
+    pub(crate) fn form(&self) -> Option<&str> {
+        match self {
+            ClauseKind::Word { form, .. } => Some(form),
+            ClauseKind::Phrase { .. } => None,
+            ClauseKind::AnyOf(kinds) => kinds.first().and_then(|(kind, _)| kind.form()),
+        }
+    }
 }
 
 /// The fields in which a clause is matched.
@@ -72,9 +106,20 @@ pub(crate) struct ClauseFields {
 /// A wanted term as it was typed, for the speller.
 #[derive(Clone, Debug)]
 pub(crate) struct TypedTerm {
-    pub text: String,
-    /// Its folded form and how many pages hold it, where it is one plain word.
-    pub word: Option<(String, u64)>,
+    pub term: query::Term,
+    /// Where it is one plain word.
+    pub word: Option<TypedWord>,
+}
+
+/// A plain word of a question.
+#[derive(Clone, Debug)]
+pub(crate) struct TypedWord {
+    /// Folded.
+    pub form: String,
+    /// Pages that have it, in any form.
+    pub pages: u64,
+    /// Some of them have it in another form alone.
+    pub has_forms: bool,
 }
 
 /// A question, analysed.
@@ -85,23 +130,31 @@ pub(crate) struct Plan {
     pub unwanted: Vec<Clause>,
     pub filters: Filters,
     pub typed: Vec<TypedTerm>,
-    /// The asker's language.
-    pub hint: Option<Language>,
+    /// The asker's languages.
+    pub languages: Languages,
 }
 
 impl Plan {
-    pub(crate) fn new(view: &View, query: &Query, hint: Option<Language>) -> Result<Plan, Error> {
-        let planner = Planner::new(view, hint);
+    pub(crate) fn new(
+        view: &View,
+        query: &Query,
+        asker: Languages,
+        synonyms: &Synonyms,
+    ) -> Result<Plan, Error> {
+        let planner = Planner::new(view, asker);
         let mut plan = Plan {
             clauses: Vec::new(),
             loose: Vec::new(),
             unwanted: Vec::new(),
             filters: query.filters.clone(),
             typed: Vec::new(),
-            hint,
+            languages: asker,
         };
-        for term in query.wanted.iter().take(CLAUSES_MAX) {
-            planner.add_wanted(term, &mut plan)?;
+        let typed: Vec<query::Term> =
+            query.wanted.iter().take(CLAUSES_MAX).flat_map(chunks).take(CLAUSES_MAX).collect();
+        let mut others = synonyms_of(&typed, synonyms).into_iter();
+        for term in typed {
+            planner.add_wanted(term, &others.next().unwrap_or_default(), &mut plan)?;
         }
         for term in query.unwanted.iter().take(CLAUSES_MAX) {
             // A word of a menu, which stands on every page of a site, makes none of them unwanted.
@@ -127,10 +180,17 @@ impl Plan {
     }
 
     /// Whether any word is so rare that it may be a slip.
-    pub(crate) fn may_be_misspelt(&self) -> bool {
-        self.typed
-            .iter()
-            .any(|typed| typed.word.as_ref().is_some_and(|(_, pages)| *pages <= crate::spell::RARE_PAGES))
+    pub(crate) fn may_be_misspelt(&self, documents: u64) -> bool {
+        self.words().any(|word| spell::is_rare(word.pages, documents))
+    }
+
+    /// Whether there is a word that no page has.
+    pub(crate) fn has_unknown(&self) -> bool {
+        self.words().any(|word| word.pages == 0)
+    }
+
+    fn words(&self) -> impl Iterator<Item = &TypedWord> {
+        self.typed.iter().filter_map(|typed| typed.word.as_ref())
     }
 }
 
@@ -144,11 +204,12 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(view: &'a View, hint: Option<Language>) -> Planner<'a> {
+    fn new(view: &'a View, asker: Languages) -> Planner<'a> {
         let common =
             view.languages.iter().filter(|(_, pages)| pages.saturating_mul(LANGUAGE_SHARE) >= view.documents);
-        let common = common.map(|(language, _)| *language).filter(|language| Some(*language) != hint);
-        let languages: Vec<Language> = hint.into_iter().chain(common).collect();
+        let common = common.map(|(language, _)| *language);
+        let common = common.filter(|language| !asker.iter().any(|known| known == *language));
+        let languages: Vec<Language> = asker.iter().chain(common).collect();
         let slots = view.searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
         Planner {
             view,
@@ -158,43 +219,93 @@ impl<'a> Planner<'a> {
                 .filter_map(|language| Stemmer::new(*language))
                 .take(LANGUAGES_MAX)
                 .collect(),
-            spoken: languages.into_iter().take(2).collect(),
+            spoken: languages.into_iter().take(asker.iter().count() + 1).collect(),
             slots,
         }
     }
 
-    /// Adds a wanted term to the strict and to the loose clauses.
-    fn add_wanted(&self, term: &query::Term, plan: &mut Plan) -> Result<(), Error> {
-        if term.phrase {
-            plan.typed.push(TypedTerm { text: format!("\"{}\"", term.text), word: None });
-            if let Some(clause) = self.clause(term, true)? {
-                add(&mut plan.clauses, clause.clone());
-                add(&mut plan.loose, clause);
+    /// Adds a wanted term, a word or a phrase, to the strict and to the loose clauses.
+    fn add_wanted(&self, term: query::Term, synonyms: &[&str], plan: &mut Plan) -> Result<(), Error> {
+        let mut word = None;
+        if let Some(clause) = self.clause(&term, term.phrase)? {
+            if let ClauseKind::Word { form, .. } = &clause.kind
+                && term.field == query::Field::Any
+                && !term.phrase
+                && form.chars().all(char::is_alphabetic)
+            {
+                let as_typed =
+                    self.pages(clause.fields.forms, form)? + self.pages_around(clause.fields, form)?;
+                let has_forms = as_typed < clause.pages;
+                word = Some(TypedWord { form: form.clone(), pages: clause.pages, has_forms });
             }
-            return Ok(());
-        }
-        for chunk in cut(&term.text, TERM_BYTES_MAX).split_whitespace().take(CLAUSES_MAX) {
-            let mut typed = TypedTerm { text: chunk.to_string(), word: None };
-            let chunk = query::Term { text: chunk.to_string(), ..term.clone() };
-            if let Some(clause) = self.clause(&chunk, false)? {
-                match &clause.kind {
-                    ClauseKind::Word { form, .. } => {
-                        if term.field == query::Field::Any && form.chars().all(char::is_alphabetic) {
-                            typed.word = Some((form.clone(), clause.pages));
-                        }
-                        add(&mut plan.loose, clause.clone());
-                    }
-                    ClauseKind::Phrase { .. } => {
-                        for (_, form, lowered) in self.tokens(&chunk.text) {
-                            add(&mut plan.loose, self.word(form, &lowered, self.fields(term.field))?);
-                        }
+            match &clause.kind {
+                // Where too few pages have what was typed together, its parts may be apart.
+                ClauseKind::Phrase { .. } if !term.phrase => {
+                    for (_, form, lowered) in self.tokens(&term.text) {
+                        let part = self.word(form, &lowered, self.fields(term.field))?;
+                        add(&mut plan.loose, self.or_synonyms(part, synonyms)?);
                     }
                 }
-                add(&mut plan.clauses, clause);
+                _ => add(&mut plan.loose, self.or_synonyms(clause.clone(), synonyms)?),
             }
-            plan.typed.push(typed);
+            add(&mut plan.clauses, self.or_synonyms(clause, synonyms)?);
         }
+        plan.typed.push(TypedTerm { term, word });
         Ok(())
+    }
+
+    /// A clause that other words can stand for.
+    fn or_synonyms(&self, clause: Clause, synonyms: &[&str]) -> Result<Clause, Error> {
+        let mut kinds = vec![(clause.kind.clone(), 1.0)];
+        let mut pages = clause.pages;
+        for text in synonyms {
+            let term = query::Term { text: text.to_string(), field: query::Field::Any, phrase: false };
+            if let Some(other) = self.clause(&term, false)? {
+                pages = pages.max(other.pages);
+                kinds.push((other.kind, SYNONYM));
+            }
+        }
+        if kinds.len() == 1 {
+            return Ok(clause);
+        }
+        // As rare as the commonest of them: a rare synonym is no reason to rank a page first.
+        let idf = clause.idf.min(idf(pages, self.slots));
+        Ok(Clause { kind: ClauseKind::AnyOf(kinds), idf, pages, ..clause })
+    }
+
+    /// The words that begin as a typed one does, those on most pages first.
+    fn beginning(&self, form: &str, fields: ClauseFields) -> Result<Option<Clause>, Error> {
+        let mut pages_of: HashMap<String, u64> = HashMap::new();
+        for segment in self.view.searcher.segment_readers() {
+            let index = segment.inverted_index(fields.forms).map_err(Error::engine("open a segment"))?;
+            let range = index.terms().range().ge(form);
+            let mut stream = range.into_stream().map_err(Error::engine("list its words"))?;
+            let mut scanned = 0;
+            while scanned < BEGINNING_SCANNED_MAX
+                && let Some((word, info)) = stream.next()
+                && word.starts_with(form.as_bytes())
+            {
+                scanned += 1;
+                if let Ok(word) = std::str::from_utf8(word) {
+                    *pages_of.entry(word.to_string()).or_default() += u64::from(info.doc_freq);
+                }
+            }
+        }
+        let mut words: Vec<(String, u64)> = pages_of.into_iter().collect();
+        words.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        words.truncate(BEGINNING_WORDS_MAX);
+        let pages = words.iter().map(|(_, pages)| pages).sum::<u64>().min(self.slots);
+        let kinds = words.into_iter().map(|(form, _)| (ClauseKind::Word { form, stems: vec![] }, 1.0));
+        let kinds: Vec<_> = kinds.collect();
+        let clause = Clause {
+            kind: ClauseKind::AnyOf(kinds),
+            fields,
+            idf: idf(pages, self.slots),
+            count: 1.0,
+            required: true,
+            pages,
+        };
+        Ok((pages > 0).then_some(clause))
     }
 
     /// The clause of a term; none where it has no letter or digit.
@@ -206,6 +317,13 @@ impl<'a> Planner<'a> {
             0 => Ok(None),
             1 => {
                 let (_, form, lowered) = tokens.remove(0);
+                if !term.phrase
+                    && term.text.ends_with('*')
+                    && form.chars().count() >= BEGINNING_CHARS_MIN
+                    && let Some(clause) = self.beginning(&form, fields)?
+                {
+                    return Ok(Some(clause));
+                }
                 self.word(form, if exact && term.phrase { "" } else { &lowered }, fields).map(Some)
             }
             _ => {
@@ -311,6 +429,31 @@ impl<'a> Planner<'a> {
         }
         out
     }
+}
+
+/// The words of a wanted term, each by itself; a phrase stays whole.
+fn chunks(term: &query::Term) -> Vec<query::Term> {
+    if term.phrase {
+        return vec![term.clone()];
+    }
+    let words = cut(&term.text, TERM_BYTES_MAX).split_whitespace();
+    words.map(|word| query::Term { text: word.to_string(), ..term.clone() }).collect()
+}
+
+/// The synonyms of each typed term; only plain words that follow each other have any.
+fn synonyms_of<'s>(typed: &[query::Term], synonyms: &'s Synonyms) -> Vec<Vec<&'s str>> {
+    let plain = |term: &query::Term| !term.phrase && term.field == query::Field::Any;
+    let mut found = Vec::with_capacity(typed.len());
+    for run in typed.chunk_by(|a, b| plain(a) == plain(b)) {
+        match plain(&run[0]) {
+            true => {
+                let words: Vec<String> = run.iter().map(|term| folded_words(&term.text).join(" ")).collect();
+                found.extend(synonyms.of_words(&words));
+            }
+            false => found.resize(found.len() + run.len(), Vec::new()),
+        }
+    }
+    found
 }
 
 /// Adds a clause, or counts it once more where it is there already.

@@ -10,16 +10,19 @@
 mod lookup;
 
 use crate::error::Error;
+use crate::language_counts::{self, SegmentLanguages};
+use crate::pins::Pins;
 use crate::plan::Plan;
 use crate::rank::links::SegmentHosts;
-use crate::rank::{self, Ranks};
+use crate::rank::{self, Ranked, Ranks};
 use crate::schema::{self, Fields};
 use crate::shard::{last_commit, open_index, reader_of};
 use crate::snippet::Highlighter;
 use crate::stored::StoredDocument;
+use crate::synonyms::Synonyms;
 use crate::vocabulary::{Vocabulary, VocabularySlot};
 use crate::{matching, spell, suggest};
-use farol_base::query::{Answer, Hit, Request};
+use farol_base::query::{Answer, Hit, Query, Request, Term};
 use farol_base::sync::RwLock;
 use farol_base::{CanonicalUrl, Document, Language, PageId, PagePosition};
 use std::path::{Path, PathBuf};
@@ -27,7 +30,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tantivy::index::SegmentId;
 use tantivy::schema::{IndexRecordOption, Value};
-use tantivy::{DocAddress, DocSet, Index, IndexReader, TERMINATED, TantivyDocument, Term};
+use tantivy::{DocAddress, DocSet, Index, IndexReader, TERMINATED, TantivyDocument};
 
 /// Deepest hit that can be asked for: `first + count` is cut at this.
 pub const HITS_MAX: usize = 1000;
@@ -51,8 +54,9 @@ pub(crate) struct View {
     pub documents: u64,
     /// Mean length of `words`, in tokens.
     pub words_mean: f32,
-    /// Languages of the pages, most pages first; deleted pages may still be counted.
+    /// Languages of the pages, most pages first.
     pub languages: Vec<(Language, u64)>,
+    segment_languages: Vec<Arc<SegmentLanguages>>,
     /// The hosts of each segment.
     pub hosts: Vec<Arc<SegmentHosts>>,
 }
@@ -101,37 +105,28 @@ impl View {
         let mut hosts = Vec::new();
         let mut tokens = 0;
         let mut slots = 0;
-        let mut languages: Vec<(Language, u64)> = Vec::new();
+        let mut segment_languages = Vec::new();
         for segment in searcher.segment_readers() {
-            hosts.push(match before.and_then(|view| view.hosts_of(segment.segment_id())) {
-                Some(known) => known,
+            let known = before.and_then(|view| Some((view, view.place_of(segment.segment_id())?)));
+            hosts.push(match known {
+                Some((view, at)) => view.hosts[at].clone(),
                 None => Arc::new(SegmentHosts::read(segment)?),
             });
             let words = segment.inverted_index(fields.words).map_err(Error::engine("open a segment"))?;
             tokens += words.total_num_tokens();
             slots += u64::from(segment.max_doc());
-            let codes = segment.inverted_index(fields.language).map_err(Error::engine("open a segment"))?;
-            let mut stream = codes.terms().stream().map_err(Error::engine("list its languages"))?;
-            while let Some((code, info)) = stream.next() {
-                let Some(language) = std::str::from_utf8(code).ok().and_then(Language::parse) else {
-                    continue;
-                };
-                match languages.iter_mut().find(|(known, _)| *known == language) {
-                    Some((_, pages)) => *pages += u64::from(info.doc_freq),
-                    None => languages.push((language, u64::from(info.doc_freq))),
-                }
-            }
+            let counted = known.map(|(view, at)| view.segment_languages[at].clone());
+            segment_languages.push(SegmentLanguages::count(segment, fields.language, counted)?);
         }
-        languages.sort_by_key(|(language, pages)| (std::cmp::Reverse(*pages), *language));
+        let languages = language_counts::sums(&segment_languages);
         let documents = searcher.num_docs();
         let words_mean = (tokens as f32 / slots.max(1) as f32).max(1.0);
-        Ok(View { searcher, fields, generation, documents, words_mean, languages, hosts })
+        Ok(View { searcher, fields, generation, documents, words_mean, languages, segment_languages, hosts })
     }
 
-    /// The hosts of a segment that this commit has too.
-    fn hosts_of(&self, segment: SegmentId) -> Option<Arc<SegmentHosts>> {
-        let mut segments = self.searcher.segment_readers().iter();
-        segments.position(|known| known.segment_id() == segment).map(|at| self.hosts[at].clone())
+    /// The place of a segment that this commit has too.
+    fn place_of(&self, segment: SegmentId) -> Option<usize> {
+        self.searcher.segment_readers().iter().position(|known| known.segment_id() == segment)
     }
 
     /// The stored bytes of a page.
@@ -143,20 +138,96 @@ impl View {
     }
 
     fn find(&self, id: PageId) -> Result<Option<Document>, Error> {
-        let term = Term::from_field_u64(self.fields.page, id.0);
+        let Some(at) = self.locate(id)? else { return Ok(None) };
+        decode(&self.stored(at)?)?.to_document().map(Some).ok_or_else(not_a_page)
+    }
+
+    /// Where a page stands.
+    fn locate(&self, id: PageId) -> Result<Option<DocAddress>, Error> {
+        let term = tantivy::Term::from_field_u64(self.fields.page, id.0);
         for (ordinal, segment) in self.searcher.segment_readers().iter().enumerate() {
             let pages = segment.inverted_index(self.fields.page).map_err(Error::engine("open a segment"))?;
             let postings = pages.read_postings(&term, IndexRecordOption::Basic);
             let Some(mut postings) = postings.map_err(Error::engine("look a page up"))? else { continue };
             while postings.doc() != TERMINATED {
                 if !segment.is_deleted(postings.doc()) {
-                    let bytes = self.stored(DocAddress::new(ordinal as u32, postings.doc()))?;
-                    return decode(&bytes)?.to_document().map(Some).ok_or_else(not_a_page);
+                    return Ok(Some(DocAddress::new(ordinal as u32, postings.doc())));
                 }
                 postings.advance();
             }
         }
         Ok(None)
+    }
+}
+
+/// What the operator decides about answers.
+#[derive(Clone, Debug, Default)]
+pub struct SearchRules {
+    /// Other words for what is asked.
+    pub synonyms: Synonyms,
+    /// Pages that come first.
+    pub pins: Pins,
+}
+
+/// A question on its way through one commit.
+struct Search<'a> {
+    view: &'a Arc<View>,
+    request: &'a Request,
+    rules: &'a SearchRules,
+    ranks: &'a dyn Ranks,
+}
+
+impl Search<'_> {
+    fn answer(&self, plan: &Plan, query: &Query) -> Result<Answer, Error> {
+        let mut answer = Answer::default();
+        let pinned = self.pinned(query)?;
+        if plan.is_empty() && pinned.is_empty() {
+            return Ok(answer);
+        }
+        let mut list = Vec::new();
+        if !plan.is_empty() {
+            let found = matching::find(self.view, plan, self.ranks)?;
+            answer.total = found.total;
+            list = rank::order(self.view, plan, found, self.ranks)?;
+        }
+        let is_pinned = |at: DocAddress| pinned.contains(&at);
+        let before = list.len();
+        list.retain(|ranked| !is_pinned(ranked.at));
+        answer.total += pinned.len().saturating_sub(before - list.len());
+        let best = list.first().map_or(0.0, |ranked| ranked.score);
+        list.splice(0..0, pinned.iter().map(|at| Ranked::pinned(*at, best)));
+        let first = self.request.first.min(HITS_MAX);
+        let last = first.saturating_add(self.request.count).min(HITS_MAX);
+        answer.more = list.len() > last;
+        let highlighter = Highlighter::new(plan);
+        for ranked in list.iter().take(last).skip(first) {
+            let bytes = self.view.stored(ranked.at)?;
+            let stored = decode(&bytes)?;
+            let shown = highlighter.highlight(&stored);
+            answer.hits.push(Hit {
+                url: stored.canonical_url().ok_or_else(not_a_page)?,
+                title: shown.title,
+                snippet: shown.snippet,
+                language: stored.language,
+                dated: stored.dated,
+                fetched: stored.fetched,
+                score: ranked.score,
+                duplicates: ranked.duplicates,
+                more_from_host: ranked.more_from_host,
+                pinned: is_pinned(ranked.at),
+                position: stored.position,
+            });
+        }
+        Ok(answer)
+    }
+
+    /// Where the pages stand that the operator set on top of this question.
+    fn pinned(&self, query: &Query) -> Result<Vec<DocAddress>, Error> {
+        let mut found = Vec::new();
+        for page in self.rules.pins.of(query) {
+            found.extend(self.view.locate(*page)?.filter(|at| !found.contains(at)));
+        }
+        Ok(found)
     }
 }
 
@@ -181,53 +252,62 @@ impl Searcher {
         Ok(Searcher { shared: Shared::new(dir, index, reader, fields)? })
     }
 
+    /// Answers a question, without rules of the operator; see [`Searcher::search_by`].
+    pub fn search(&self, request: &Request, ranks: &dyn Ranks) -> Result<Answer, Error> {
+        self.search_by(request, &SearchRules::default(), ranks)
+    }
+
     /// Answers a question.
     ///
     /// A page must contain all words, save function words; where fewer than ten pages do, pages
     /// with most of the words follow. An empty question has an empty answer; a question of filters alone lists
-    /// the best-ranked and newest pages. `first + count` is cut at [`HITS_MAX`].
-    pub fn search(&self, request: &Request, ranks: &dyn Ranks) -> Result<Answer, Error> {
+    /// the best-ranked and newest pages. `first + count` is cut at [`HITS_MAX`]. Where no page has some of the words, the
+    /// question is answered as it was probably meant, unless it asks for its words as written.
+    pub fn search_by(
+        &self,
+        request: &Request,
+        rules: &SearchRules,
+        ranks: &dyn Ranks,
+    ) -> Result<Answer, Error> {
         let started = Instant::now();
         let view = self.shared.view();
-        let mut answer = Answer { generation: view.generation, ..Answer::default() };
-        let plan = Plan::new(&view, &request.query, request.language)?;
-        if !plan.is_empty() {
-            let found = matching::find(&view, &plan, ranks)?;
-            answer.total = found.total;
-            let first = request.first.min(HITS_MAX);
-            let last = first.saturating_add(request.count).min(HITS_MAX);
-            let list = rank::order(&view, &plan, found, ranks)?;
-            answer.more = list.len() > last;
-            let highlighter = Highlighter::new(&plan);
-            for ranked in list.iter().take(last).skip(first) {
-                let bytes = view.stored(ranked.at)?;
-                let stored = decode(&bytes)?;
-                let shown = highlighter.highlight(&stored);
-                answer.hits.push(Hit {
-                    url: stored.canonical_url().ok_or_else(not_a_page)?,
-                    title: shown.title,
-                    snippet: shown.snippet,
-                    language: stored.language,
-                    dated: stored.dated,
-                    fetched: stored.fetched,
-                    score: ranked.score,
-                    duplicates: ranked.duplicates,
-                    more_from_host: ranked.more_from_host,
-                    position: stored.position,
-                });
-            }
-            if plan.may_be_misspelt() {
-                answer.suggestion = spell::suggest(&plan, &self.shared.vocabulary(&view));
-            }
+        let plan = Plan::new(&view, &request.query, request.languages, &rules.synonyms)?;
+        let search = Search { view: &view, request, rules, ranks };
+        let corrected = match plan.has_unknown() && !request.query.as_written {
+            true => spell::correct(&plan, &self.shared.vocabulary(&view)),
+            false => None,
+        };
+        let mut answer = match corrected {
+            Some(wanted) => self.answer_corrected(&search, &plan, wanted)?,
+            None => search.answer(&plan, &request.query)?,
+        };
+        if answer.corrected.is_none() && plan.may_be_misspelt(view.documents) {
+            let better = spell::suggest(&plan, &self.shared.vocabulary(&view));
+            answer.suggestion = better.map(|wanted| Query { wanted, ..request.query.clone() });
         }
+        answer.generation = view.generation;
         answer.took = started.elapsed();
         Ok(answer)
+    }
+
+    /// Answers the question with other words, or as it is where that finds nothing either.
+    fn answer_corrected(&self, search: &Search<'_>, plan: &Plan, wanted: Vec<Term>) -> Result<Answer, Error> {
+        let query = Query { wanted, ..search.request.query.clone() };
+        let better = Plan::new(search.view, &query, search.request.languages, &search.rules.synonyms)?;
+        let answer = search.answer(&better, &query)?;
+        if answer.total == 0 {
+            return search.answer(plan, &search.request.query);
+        }
+        Ok(Answer { corrected: Some(query), ..answer })
     }
 
     /// Completes what somebody is typing, best first: phrases of titles, then words by how many pages hold them.
     pub fn suggest(&self, prefix: &str, count: usize) -> Vec<String> {
         let view = self.shared.view();
-        suggest::complete(&self.shared.vocabulary(&view), prefix, count)
+        suggest::complete(&view, &self.shared.vocabulary(&view), prefix, count).unwrap_or_else(|error| {
+            tracing::warn!(%error, "nothing could be completed");
+            Vec::new()
+        })
     }
 
     /// Gives a page back as it was put, its texts cut at the limits of the index.
@@ -255,8 +335,7 @@ impl Searcher {
         self.shared.bytes_on_disk()
     }
 
-    /// The languages of the pages with their counts, most pages first. Pages that were replaced or deleted
-    /// count until their segment is merged.
+    /// The languages of the pages with their counts, most pages first.
     pub fn languages(&self) -> Vec<(Language, u64)> {
         self.shared.view().languages.clone()
     }

@@ -266,8 +266,12 @@ fn compare(shard: &Shard, model: &Model) {
     let urls: BTreeSet<String> = searcher.all_urls().map(|url| url.unwrap().to_string()).collect();
     assert_eq!(urls, model.keys().cloned().collect());
     let ask = |words: &str, filters: Filters| -> (BTreeSet<String>, usize) {
-        let request =
-            Request { query: query(words, filters), first: 0, count: 50, language: Some(Language::ENGLISH) };
+        let request = Request {
+            query: query(words, filters),
+            first: 0,
+            count: 50,
+            languages: Language::ENGLISH.into(),
+        };
         let answer = searcher.search(&request, &NoRanks).unwrap();
         (answer.hits.iter().map(|hit| hit.url.to_string()).collect(), answer.total)
     };
@@ -395,17 +399,17 @@ fn no_question_breaks_it() {
         ".{0,10}",
     );
     proptest!(ProptestConfig::with_cases(200), |((wanted, unwanted, filters, (first, count), typed) in question)| {
-        let query = Query { wanted, unwanted, filters };
-        let request = Request { query, first: first.into(), count: count.into(), language: None };
+        let query = Query { wanted, unwanted, filters, as_written: false };
+        let request = Request { query, first: first.into(), count: count.into(), languages: Default::default() };
         let answer = searcher.search(&request, &NoRanks).unwrap();
         prop_assert!(answer.hits.len() <= answer.total.max(3));
         prop_assert!(answer.hits.iter().all(|hit| hit.score.is_finite()));
         searcher.suggest(&typed, first.into());
     });
     let many = Query { wanted: query(&"light ".repeat(5000), Filters::default()).wanted, ..Query::default() };
-    let request = Request { query: many, first: 0, count: 10, language: None };
+    let request = Request { query: many, first: 0, count: 10, languages: Default::default() };
     assert_eq!(searcher.search(&request, &NoRanks).unwrap().hits.len(), 1);
     let long = query(&format!("\"{}\"", "light ".repeat(5000)), Filters::default());
-    let request = Request { query: long, first: 0, count: 10, language: None };
+    let request = Request { query: long, first: 0, count: 10, languages: Default::default() };
     assert_eq!(searcher.search(&request, &NoRanks).unwrap().hits.len(), 0);
 }

@@ -11,10 +11,10 @@ use crate::plan::{ClauseKind, Plan};
 use crate::stored::StoredDocument;
 use crate::text::spans::{Script, Spans};
 use crate::text::stem::{STEM_MARK, Stemmer};
-use crate::text::{Analyser, Role, Tokens, fold};
+use crate::text::{Analyser, Role, Tokens, fold, stop};
 use farol_base::Language;
 use farol_base::query::Fragment;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Characters of a snippet.
 pub(crate) const SNIPPET_CHARS_MAX: usize = 240;
@@ -40,16 +40,22 @@ pub(crate) struct Highlighted {
     pub snippet: Vec<Fragment>,
 }
 
-/// Highlights the words of a question, by form and by stem.
+/// Highlights the words of a question, by form and by stem; function words only where there are no others, or within a
+/// phrase.
+#[derive(Default)]
 pub(crate) struct Highlighter {
     forms: HashMap<String, usize>,
     stems: HashMap<String, usize>,
+    /// Forms that a phrase has.
+    in_phrases: HashSet<String>,
+    only_stop_words: bool,
     weights: Vec<f32>,
 }
 
 /// Analyses the texts of one page.
 struct PageAnalyser {
     words: Analyser,
+    language: Option<Language>,
     /// Where any stem was asked for.
     stemmer: Option<Stemmer>,
     /// First letters of the stems asked for; a word that begins otherwise need not be stemmed. Empty where the
@@ -67,26 +73,33 @@ struct Highlight {
 
 impl Highlighter {
     pub(crate) fn new(plan: &Plan) -> Highlighter {
-        let mut highlighter =
-            Highlighter { forms: HashMap::new(), stems: HashMap::new(), weights: Vec::new() };
-        for clause in plan.clauses.iter().chain(&plan.loose) {
+        let mut highlighter = Highlighter::default();
+        // Words that only hold a sentence together are not what a reader looks for.
+        for clause in plan.clauses.iter().chain(&plan.loose).filter(|clause| clause.required) {
             let number = highlighter.weights.len();
-            highlighter.weights.push(if clause.required { clause.idf.max(0.1) } else { 0.05 });
-            match &clause.kind {
-                ClauseKind::Word { form, stems } => {
-                    highlighter.forms.entry(form.clone()).or_insert(number);
-                    for stem in stems {
-                        highlighter.stems.entry(stem.clone()).or_insert(number);
-                    }
-                }
-                ClauseKind::Phrase { parts } => {
-                    for (_, form) in parts {
-                        highlighter.forms.entry(form.clone()).or_insert(number);
-                    }
+            highlighter.weights.push(clause.idf.max(0.1));
+            highlighter.add(&clause.kind, number);
+        }
+        highlighter.only_stop_words = highlighter.forms.keys().all(|form| stop::is_stop_word_anywhere(form));
+        highlighter
+    }
+
+    fn add(&mut self, kind: &ClauseKind, number: usize) {
+        match kind {
+            ClauseKind::Word { form, stems } => {
+                self.forms.entry(form.clone()).or_insert(number);
+                for stem in stems {
+                    self.stems.entry(stem.clone()).or_insert(number);
                 }
             }
+            ClauseKind::Phrase { parts } => {
+                for (_, form) in parts {
+                    self.forms.entry(form.clone()).or_insert(number);
+                    self.in_phrases.insert(form.clone());
+                }
+            }
+            ClauseKind::AnyOf(kinds) => kinds.iter().for_each(|(kind, _)| self.add(kind, number)),
         }
-        highlighter
     }
 
     /// Title and snippet of a page.
@@ -133,7 +146,7 @@ impl Highlighter {
         if CUTS_BEGINNINGS.contains(&code) {
             initials.clear();
         }
-        PageAnalyser { words: Analyser::new(None), stemmer, initials }
+        PageAnalyser { words: Analyser::new(None), language, stemmer, initials }
     }
 
     /// The clause that a word of a text belongs to by its stem.
@@ -166,6 +179,9 @@ impl Highlighter {
                     _ => self.forms.get(&token.text),
                 };
                 let Some(&clause) = known else { continue };
+                if self.is_loose_stop_word(text, token.start, token.end, &token.text, analyser, &marks) {
+                    continue;
+                }
                 match marks.last_mut() {
                     // Overlapping pairs of a dense run are one mark; parts of a marked word are marked with it.
                     Some(last) if last.end > token.start => last.end = last.end.max(token.end),
@@ -177,6 +193,32 @@ impl Highlighter {
             }
         }
         marks
+    }
+
+    /// Whether a word found is a function word of the page's language that does not follow another word of its phrase.
+    fn is_loose_stop_word(
+        &self,
+        text: &str,
+        start: usize,
+        end: usize,
+        form: &str,
+        analyser: &PageAnalyser,
+        marks: &[Highlight],
+    ) -> bool {
+        let Some(language) = analyser.language.filter(|_| !self.only_stop_words) else { return false };
+        let mut lowered = String::new();
+        fold::lower(&text[start..end], &mut lowered);
+        if !stop::is_stop_word(language, &lowered) {
+            return false;
+        }
+        let follows = || {
+            marks.last().and_then(|last| text.get(last.end..start)).is_some_and(|gap| gap.trim().is_empty())
+        };
+        let leads = || {
+            let next = Spans::new(&text[end..]).next().map(|span| end + span.start..end + span.end);
+            next.is_some_and(|next| self.in_phrases.contains(&fold::folded(&text[next])))
+        };
+        !(self.in_phrases.contains(form) && (follows() || leads()))
     }
 
     /// One passage that holds all words found, or two that hold more of them.
@@ -422,7 +464,7 @@ mod tests {
         fn no_text_breaks_it(body in "(\\PC|\n| |light|harbour){0,600}", words in "light|harbour|\\PC{1,4}") {
             let mut forms = HashMap::new();
             forms.insert(crate::text::fold::folded(&words), 0);
-            let highlighter = Highlighter { forms, stems: HashMap::new(), weights: vec![1.0] };
+            let highlighter = Highlighter { forms, weights: vec![1.0], ..Highlighter::default() };
             let document = page("http://a/", &body, &body);
             let bytes = crate::stored::encode(&document);
             let shown = highlighter.highlight(&StoredDocument::decode(&bytes).unwrap());

@@ -61,7 +61,11 @@ impl TestShard {
     }
 
     pub(crate) fn ask_filtered(&self, words: &str, filters: Filters) -> Answer {
-        let request = Request { query: query(words, filters), first: 0, count: 10, language: None };
+        self.ask_query(query(words, filters))
+    }
+
+    pub(crate) fn ask_query(&self, query: Query) -> Answer {
+        let request = Request { query, first: 0, count: 10, languages: Default::default() };
         self.searcher().search(&request, &NoRanks).unwrap()
     }
 
@@ -105,4 +109,22 @@ pub(crate) fn query(words: &str, filters: Filters) -> Query {
         rest = tail.trim_start();
     }
     query
+}
+
+/// Writes a query in the notation of these tests.
+pub(crate) fn written(query: &Query) -> String {
+    let term = |term: &Term| {
+        let field = match term.field {
+            Field::Any => "",
+            Field::Title => "t:",
+            Field::Url => "u:",
+        };
+        let quote = if term.phrase { "\"" } else { "" };
+        format!("{field}{quote}{}{quote}", term.text)
+    };
+    let wanted = query.wanted.iter().map(term);
+    wanted
+        .chain(query.unwanted.iter().map(|unwanted| format!("-{}", term(unwanted))))
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -14,6 +14,9 @@ use farol_base::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tantivy::postings::TermInfo;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet, InvertedIndexReader, SegmentReader, TERMINATED};
 
 /// Words kept, those on most pages first.
 const WORDS_MAX: usize = 150_000;
@@ -23,6 +26,9 @@ const PHRASES_MAX: usize = 150_000;
 
 /// Distinct words counted while building: 2 million × about 60 bytes = 120 MB for a moment at worst.
 const SCANNED_MAX: usize = 2_000_000;
+
+/// Pages of a word that are looked at one by one to leave out deleted ones.
+const COUNTED_MAX: u32 = 50;
 
 /// Words of a phrase.
 const PHRASE_WORDS_MAX: usize = 5;
@@ -63,7 +69,7 @@ pub(crate) struct Completion {
 #[derive(Debug, Default)]
 pub(crate) struct Vocabulary {
     generation: u64,
-    documents: u64,
+    pub documents: u64,
     /// Sorted by form.
     pub words: Vec<Word>,
     /// Words and phrases, sorted by key.
@@ -143,23 +149,42 @@ fn count_words(view: &View) -> Result<Vec<(String, u32)>, Error> {
         let index = segment.inverted_index(view.fields.words).map_err(Error::engine("open a segment"))?;
         let mut stream = index.terms().stream().map_err(Error::engine("list its words"))?;
         // In a large segment a word on a single page is more often a slip than a word.
-        let pages_min = if segment.max_doc() > 5_000 { 2 } else { 1 };
+        let pages_min = if segment.max_doc() > 5_000 { 2 } else { 1u32 };
         while let Some((term, info)) = stream.next() {
             let Some(word) = std::str::from_utf8(term).ok().filter(|word| is_plain(word)) else { continue };
-            if info.doc_freq < pages_min {
+            let pages = pages_alive(segment, &index, info)?;
+            if pages < pages_min {
                 continue;
             }
             let room = counts.len() < SCANNED_MAX;
             match counts.get_mut(word) {
-                Some(pages) => *pages = pages.saturating_add(info.doc_freq),
+                Some(sum) => *sum = sum.saturating_add(pages),
                 None if room => {
-                    counts.insert(word.to_string(), info.doc_freq);
+                    counts.insert(word.to_string(), pages);
                 }
                 None => {}
             }
         }
     }
     Ok(counts.into_iter().collect())
+}
+
+/// The pages of a word that were not deleted: counted where few have it, otherwise about.
+fn pages_alive(segment: &SegmentReader, index: &InvertedIndexReader, info: &TermInfo) -> Result<u32, Error> {
+    let Some(alive) = segment.alive_bitset() else { return Ok(info.doc_freq) };
+    if info.doc_freq > COUNTED_MAX {
+        let share = f64::from(segment.num_docs()) / f64::from(segment.max_doc().max(1));
+        return Ok((f64::from(info.doc_freq) * share).round() as u32);
+    }
+    let mut postings = index
+        .read_postings_from_terminfo(info, IndexRecordOption::Basic)
+        .map_err(Error::engine("count the pages of a word"))?;
+    let mut pages = 0;
+    while postings.doc() != TERMINATED {
+        pages += u32::from(alive.is_alive(postings.doc()));
+        postings.advance();
+    }
+    Ok(pages)
 }
 
 /// Whether a word is worth offering: letters of a spaced script, neither very short nor very long.

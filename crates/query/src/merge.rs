@@ -14,7 +14,7 @@ use std::time::Duration;
 /// - A URL that several shards hold (it is moving between them) is kept once, with its best score.
 /// - `total` is the sum, less the copies seen.
 /// - `generation` is the least: the answer is as old as its oldest part. `took` is the greatest.
-/// - `suggestion` comes from the shard that knows most pages for the question.
+/// - `suggestion` and `corrected` come from the shard that knows most pages for the question.
 ///
 /// Nothing to merge gives the empty answer.
 pub fn merge(answers: Vec<Answer>, first: usize, count: usize) -> Answer {
@@ -29,6 +29,8 @@ pub fn merge(answers: Vec<Answer>, first: usize, count: usize) -> Answer {
     let spelt = answers.iter().filter(|answer| answer.suggestion.is_some());
     merged.suggestion =
         spelt.rev().max_by_key(|answer| answer.total).and_then(|answer| answer.suggestion.clone());
+    let most = answers.iter().rev().max_by_key(|answer| answer.total);
+    merged.corrected = most.and_then(|answer| answer.corrected.clone());
 
     let mut hits: Vec<Hit> = answers.into_iter().flat_map(|answer| answer.hits).collect();
     hits.sort_by(|a, b| order(b).total_cmp(&order(a)).then_with(|| a.url.cmp(&b.url)));
@@ -62,6 +64,7 @@ mod tests {
             score: *score,
             duplicates: 0,
             more_from_host: false,
+            pinned: false,
             position: PagePosition::default(),
         };
         Answer { hits: hits.iter().map(hit).collect(), total: hits.len(), generation: 7, ..Answer::default() }
@@ -90,14 +93,14 @@ mod tests {
         let late = Answer {
             generation: 9,
             took: Duration::from_millis(5),
-            suggestion: Some("late".to_string()),
+            suggestion: Some(crate::read("late").query),
             total: 3,
             ..Answer::default()
         };
-        let early = Answer { suggestion: Some("early".to_string()), total: 3, ..answer(&[]) };
+        let early = Answer { suggestion: Some(crate::read("early").query), total: 3, ..answer(&[]) };
         let merged = merge(vec![early, late], 0, 10);
         assert_eq!((merged.generation, merged.took), (7, Duration::from_millis(5)));
-        assert_eq!(merged.suggestion.as_deref(), Some("early"));
+        assert_eq!(merged.suggestion, Some(crate::read("early").query));
         assert_eq!(merge(Vec::new(), 0, 10).total, 0);
     }
 

@@ -158,6 +158,18 @@ section! {
 }
 
 section! {
+    /// How questions are answered.
+    Search {
+        /// File of synonyms, one group per line, separated by commas: `vhost, virtual host`. With an arrow it goes one
+        /// way: `ml => machine learning`. Empty = none. Read again when it changes.
+        synonyms: String = String::new(),
+        /// File of pages that come first for certain questions: `opening hours, when open => https://example.org/visit`.
+        /// Empty = none. Read again when it changes.
+        pins: String = String::new(),
+    }
+}
+
+section! {
     /// The search page and the API.
     Serve {
         /// Address and port to listen on.
@@ -200,6 +212,7 @@ pub struct Config {
     pub crawl: Crawl,
     pub archive: Archive,
     pub index: Index,
+    pub search: Search,
     pub serve: Serve,
     pub cache: Cache,
 }
@@ -267,11 +280,12 @@ impl Config {
 
     /// Every key with its documentation and default, as a TOML file that could be used as it is.
     pub fn explain() -> String {
-        let sections: [(&str, Explained); 6] = [
+        let sections: [(&str, Explained); 7] = [
             ("identity", Identity::explain()),
             ("crawl", Crawl::explain()),
             ("archive", Archive::explain()),
             ("index", Index::explain()),
+            ("search", Search::explain()),
             ("serve", Serve::explain()),
             ("cache", Cache::explain()),
         ];
@@ -291,11 +305,12 @@ impl Config {
 }
 
 fn check_keys(table: &toml::Table) -> Result<()> {
-    let sections: [(&str, &[&str]); 6] = [
+    let sections: [(&str, &[&str]); 7] = [
         ("identity", Identity::KEYS),
         ("crawl", Crawl::KEYS),
         ("archive", Archive::KEYS),
         ("index", Index::KEYS),
+        ("search", Search::KEYS),
         ("serve", Serve::KEYS),
         ("cache", Cache::KEYS),
     ];

@@ -22,6 +22,7 @@ pub(crate) struct SearchWire {
     total: usize,
     more: bool,
     suggestion: Option<String>,
+    corrected: Option<String>,
     complaints: Vec<ComplaintWire>,
     generation: u64,
     took_ms: f64,
@@ -49,6 +50,7 @@ struct HitWire {
     score: f32,
     duplicates: u32,
     more_from_host: bool,
+    pinned: bool,
     stored_copy: String,
 }
 
@@ -68,7 +70,8 @@ pub(crate) async fn search(
     }
     let first = params.number("first", 0, 0..=RANK_MAX)?;
     let count = params.number("count", shared.settings.results_per_page, 1..=COUNT_MAX)?;
-    let question = Question::read(params.text("q"), first, count, visitor.locale.language());
+    let question = Question::read(params.text("q"), first, count, visitor.languages)
+        .with_words_as_written(params.text("exact") == "1");
     let answer = if question.is_empty() {
         Answer::default()
     } else {
@@ -89,7 +92,8 @@ fn wire(question: Question, answer: Answer) -> SearchWire {
         count: answer.hits.len(),
         total: answer.total,
         more: answer.more,
-        suggestion: answer.suggestion,
+        suggestion: answer.suggestion.as_ref().map(farol_query::write),
+        corrected: answer.corrected.as_ref().map(farol_query::write),
         complaints: complaints.collect(),
         generation: answer.generation,
         took_ms: answer.took.as_secs_f64() * 1e3,
@@ -110,6 +114,7 @@ fn hit(hit: Hit) -> HitWire {
         score: if hit.score.is_finite() { hit.score } else { 0.0 },
         duplicates: hit.duplicates,
         more_from_host: hit.more_from_host,
+        pinned: hit.pinned,
         stored_copy: link("/copy", [("url", hit.url.as_str())]),
         url: hit.url.as_str().to_string(),
     }

@@ -52,6 +52,7 @@ fn how_to_ask(visitor: &Visitor) -> Markup {
     let rows = [
         ("\"mar azul\"", texts.ask_phrase),
         ("-mar", texts.ask_without),
+        ("mar*", texts.ask_prefix),
         ("site:example.org", texts.ask_site),
         ("intitle:mar", texts.ask_title),
         ("inurl:mar", texts.ask_url),

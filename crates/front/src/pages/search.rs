@@ -30,7 +30,8 @@ pub(crate) async fn show(
     let size = shared.settings.results_per_page;
     // Nobody reads beyond the deepest page, so that is the one shown.
     let page = params.number("page", 1, 1..=usize::MAX)?.min(RANK_MAX / size);
-    let question = Question::read(params.text("q"), (page - 1) * size, size, visitor.locale.language());
+    let question = Question::read(params.text("q"), (page - 1) * size, size, visitor.languages)
+        .with_words_as_written(params.text("exact") == "1");
     let answer = if question.is_empty() {
         Answer::default()
     } else {
@@ -86,8 +87,15 @@ impl Results<'_> {
                     @for one in &self.question.complaints { li { (complaint(one, texts)) } }
                 }
             }
-            @if let Some(better) = &self.answer.suggestion {
-                p.meant { (texts.did_you_mean) " " a href=(self.search(better, 1)) dir="auto" { (better) } }
+            @if let Some(better) = self.answer.corrected.as_ref().map(farol_query::write) {
+                p.meant role="status" {
+                    (fill(texts.nothing_as_written, &[("asked", &shorten(&self.question.text, 80))])) " "
+                    (texts.showing_for) " " a href=(self.search(&better, 1)) dir="auto" { (better) } ". "
+                    a.as-written href=(self.search_as_written(1)) { (texts.as_written) }
+                }
+            }
+            @if let Some(better) = self.answer.suggestion.as_ref().map(farol_query::write) {
+                p.meant { (texts.did_you_mean) " " a href=(self.search(&better, 1)) dir="auto" { (better) } }
             }
             @if self.answer.hits.is_empty() {
                 (self.nothing())
@@ -128,6 +136,7 @@ impl Results<'_> {
                 }
                 p.snippet dir="auto" lang=[lang.as_deref()] { (fragments(&hit.snippet, SNIPPET_CHARS_MAX)) }
                 p.facts {
+                    @if hit.pinned { span.pinned { (texts.pinned) } }
                     @if let Some(dated) = hit.dated {
                         time datetime=(dated) { (format::date(dated, locale)) }
                     }
@@ -160,18 +169,18 @@ impl Results<'_> {
         html! {
             nav.pages aria-label=(texts.pagination) {
                 @if self.page > 1 {
-                    a rel="prev" href=(self.search(&self.question.text, self.page - 1)) { "‹ " (texts.previous) }
+                    a rel="prev" href=(self.turn_to(self.page - 1)) { "‹ " (texts.previous) }
                 }
                 @for number in self.page.saturating_sub(4).max(1)..=last {
                     @if number == self.page {
                         span.current aria-current="page" { (number) }
                     } @else {
-                        a href=(self.search(&self.question.text, number))
+                        a href=(self.turn_to(number))
                             aria-label=(fill(texts.page_number, &[("page", &number.to_string())])) { (number) }
                     }
                 }
                 @if self.has_next() {
-                    a rel="next" href=(self.search(&self.question.text, self.page + 1)) { (texts.next) " ›" }
+                    a rel="next" href=(self.turn_to(self.page + 1)) { (texts.next) " ›" }
                 }
             }
         }
@@ -198,7 +207,7 @@ impl Results<'_> {
             section.nothing {
                 @if self.page > 1 {
                     h2 { (texts.no_more) }
-                    p { a href=(self.search(&self.question.text, 1)) { (texts.first_page) } }
+                    p { a href=(self.turn_to(1)) { (texts.first_page) } }
                 } @else {
                     h2 { (texts.nothing_for) " " q dir="auto" { (self.question.text) } }
                     ul {
@@ -226,6 +235,21 @@ impl Results<'_> {
     fn search(&self, text: &str, page: usize) -> String {
         let number = page.to_string();
         self.link("/search", &[("q", text), ("page", if page > 1 { &number } else { "" })])
+    }
+
+    /// The question as it was typed, not corrected.
+    fn search_as_written(&self, page: usize) -> String {
+        let number = page.to_string();
+        let page = if page > 1 { &*number } else { "" };
+        self.link("/search", &[("q", &self.question.text), ("exact", "1"), ("page", page)])
+    }
+
+    /// Another page of these results.
+    fn turn_to(&self, page: usize) -> String {
+        match self.question.request.query.as_written {
+            true => self.search_as_written(page),
+            false => self.search(&self.question.text, page),
+        }
     }
 
     fn link(&self, path: &str, params: &[(&str, &str)]) -> String {

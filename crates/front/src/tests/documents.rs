@@ -8,7 +8,7 @@ async fn results_have_pages() {
     let first = site.get("/search?q=old+light&hl=pt").await;
     first
         .is(200)
-        .says("rel=\"next\" href=\"/search?q=old+light&amp;page=2&amp;hl=pt\"")
+        .says("rel=\"next\" href=\"/search?q=old+light&amp;page=2&amp;hl=pt-BR\"")
         .lacks("rel=\"prev\"");
     first
         .says("1.204 páginas · 3,4 ms")
@@ -81,12 +81,16 @@ async fn pages_speak_the_visitors_language() {
         let got = Ask::get(path).with("accept-language", language).send(&site).await;
         got.says(&format!("<html lang=\"{lang}\">")).says(word);
     };
-    check("pt-BR,en;q=0.5", "/", "pt", "páginas para pesquisar").await;
+    check("pt-BR,en;q=0.5", "/", "pt-BR", "páginas para pesquisar").await;
     check("es", "/about", "es", "Sobre el robot").await;
-    check("fr", "/", "en", "pages to search in").await;
+    check("fr", "/", "fr", "pages où chercher").await;
+    check("pt-PT", "/about", "pt-PT", "Quem o explora").await;
+    check("gl", "/", "gl", "páxinas onde buscar").await;
+    check("ca", "/", "ca", "pàgines on cercar").await;
+    check("de", "/", "en", "pages to search in").await;
     check("pt", "/?hl=en", "en", "href=\"/about?hl=en\"").await;
     check("es", "/nowhere", "es", "No encontrado").await;
-    check("en", "/search?q=a&page=2&hl=pt", "pt", "/search?q=a&amp;page=2&amp;hl=es").await;
+    check("en", "/search?q=a&page=2&hl=pt", "pt-BR", "/search?q=a&amp;page=2&amp;hl=es").await;
 }
 
 #[tokio::test]
@@ -272,7 +276,7 @@ async fn a_page_that_is_not_there_offers_to_search() {
     let page = site.get("/docs/install-guide.html?hl=en").await;
     page.is(404).says("rel=\"stylesheet\"").says("Not found").says("<form class=\"search\"");
     page.says("value=\"docs install guide\"").says("href=\"/?hl=en\"");
-    page.says("href=\"/docs/install-guide.html?hl=pt\"");
+    page.says("href=\"/docs/install-guide.html?hl=pt-BR\"");
     site.get("//elsewhere.test/x").await.is(404).lacks("href=\"//");
     site.get("/%3Cscript%3Ealert(1)%3C/script%3E").await.is(404).lacks("<script>alert");
     site.get("/search?q=a&page=0&hl=pt").await.is(400).says("<form class=\"search\"");

@@ -46,7 +46,7 @@ async fn trouble_of_the_engine_is_told_apart() {
             "{code}"
         );
         let page = site.get("/search?q=a&hl=pt").await;
-        page.is(status).says("lang=\"pt\"");
+        page.is(status).says("lang=\"pt-BR\"");
     }
     let with = |trouble| Fake { trouble: Some(trouble), ..Fake::default() };
     check(with(EngineError::Busy), 503, "busy").await;

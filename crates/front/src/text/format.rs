@@ -4,13 +4,21 @@ use super::Locale;
 use farol_base::Timestamp;
 use std::time::Duration;
 
-/// `12,345` in English, `12.345` in Portuguese and Spanish.
+/// `12,345` in English, `12.345` in most others; with thin spaces in French, with spaces from five digits on in
+/// Portugal.
 pub(crate) fn number(value: u64, locale: Locale) -> String {
     let digits = value.to_string();
+    let mark = match locale {
+        Locale::English => ',',
+        Locale::French => '\u{202f}',
+        Locale::Portuguese if digits.len() < 5 => return digits,
+        Locale::Portuguese => '\u{a0}',
+        Locale::Brazilian | Locale::Galician | Locale::Spanish | Locale::Catalan => '.',
+    };
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(if locale == Locale::English { ',' } else { '.' });
+            text.push(mark);
         }
         text.push(digit);
     }
@@ -28,17 +36,23 @@ pub(crate) fn decimal(value: f64, locale: Locale) -> String {
     if locale == Locale::English { text.to_string() } else { text.replace('.', ",") }
 }
 
-/// A share from 0 to 1 as `87.3%`; Spanish sets the sign apart.
+/// A share from 0 to 1 as `87.3%`; some set the sign apart.
 pub(crate) fn percent(share: f64, locale: Locale) -> String {
-    let apart = if locale == Locale::Spanish { "\u{a0}" } else { "" };
+    let apart = match locale {
+        Locale::Galician | Locale::Spanish | Locale::Catalan => "\u{a0}",
+        Locale::French => "\u{202f}",
+        Locale::English | Locale::Brazilian | Locale::Portuguese => "",
+    };
     format!("{}{apart}%", decimal(share * 100.0, locale))
 }
 
-/// `1.5 GB`, in powers of 1000 as disks are sold.
+/// `1.5 GB`, in powers of 1000 as disks are sold; French says octets.
 pub(crate) fn bytes(value: u64, locale: Locale) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    let unit_of =
+        |unit: &str| if locale == Locale::French { unit.replace('B', "o") } else { unit.to_string() };
     if value < 1000 {
-        return format!("{value} B");
+        return format!("{value} {}", unit_of("B"));
     }
     let mut scaled = value as f64 / 1000.0;
     let mut unit = 0;
@@ -46,7 +60,7 @@ pub(crate) fn bytes(value: u64, locale: Locale) -> String {
         scaled /= 1000.0;
         unit += 1;
     }
-    format!("{} {}", decimal(scaled, locale), UNITS[unit])
+    format!("{} {}", decimal(scaled, locale), unit_of(UNITS[unit]))
 }
 
 /// `3.4 ms`, `12 ms`, `3.4 s`, `5 min`, `2 h 10 min`, `3 d 4 h`.
@@ -60,7 +74,10 @@ pub(crate) fn span(value: Duration, locale: Locale) -> String {
         1..60 => format!("{} s", decimal((value.as_secs_f64() * 10.0).round() / 10.0, locale)),
         60..3600 => pair(secs / 60, "min", secs % 60, "s"),
         3600..86_400 => pair(secs / 3600, "h", secs / 60 % 60, "min"),
-        _ => pair(secs / 86_400, "d", secs / 3600 % 24, "h"),
+        _ => {
+            let days = if locale == Locale::French { "j" } else { "d" };
+            pair(secs / 86_400, days, secs / 3600 % 24, "h")
+        }
     }
 }
 
@@ -76,7 +93,7 @@ pub(crate) fn date(at: Timestamp, locale: Locale) -> String {
     let (year, month, day) = at.date();
     let name = locale.texts().months.split(' ').nth(month as usize - 1).unwrap_or("");
     match locale {
-        Locale::Portuguese => format!("{day} de {name} de {year}"),
+        Locale::Brazilian | Locale::Portuguese | Locale::Galician => format!("{day} de {name} de {year}"),
         _ => format!("{day} {name} {year}"),
     }
 }
@@ -103,12 +120,15 @@ mod tests {
 
     #[test]
     fn numbers_and_sizes() {
-        use Locale::{English as En, Portuguese as Pt};
+        use Locale::{Brazilian as Pt, English as En};
         let check = |got: String, want: &str| assert_eq!(got, want);
         check(number(0, En), "0");
         check(number(999, En), "999");
         check(number(1_234_567, En), "1,234,567");
         check(number(1_234_567, Pt), "1.234.567");
+        check(number(1_234_567, Locale::French), "1\u{202f}234\u{202f}567");
+        check(number(1_234, Locale::Portuguese), "1234");
+        check(number(12_345, Locale::Portuguese), "12\u{a0}345");
         check(decimal(0.125, Pt), "0,12");
         check(decimal(12.34, En), "12.3");
         check(decimal(1234.5, En), "1,235");
@@ -117,10 +137,13 @@ mod tests {
         check(percent(0.8731, En), "87.3%");
         check(percent(0.8731, Pt), "87,3%");
         check(percent(1.0, Locale::Spanish), "100\u{a0}%");
+        check(percent(0.5, Locale::French), "50\u{202f}%");
         check(percent(f64::NAN, En), "0%");
         check(bytes(999, En), "999 B");
         check(bytes(1_500_000, Pt), "1,5 MB");
         check(bytes(999_999, En), "1 MB");
+        check(bytes(1_500_000, Locale::French), "1,5 Mo");
+        check(bytes(999, Locale::French), "999 o");
         check(bytes(u64::MAX, En), "18.4 EB");
     }
 
@@ -138,7 +161,9 @@ mod tests {
         check(86_400_000, "1 d");
         let at = Timestamp::parse("2024-05-06T07:08:09Z").unwrap();
         assert_eq!(date(at, Locale::English), "6 May 2024");
-        assert_eq!(date(at, Locale::Portuguese), "6 de mai. de 2024");
+        assert_eq!(date(at, Locale::Brazilian), "6 de mai. de 2024");
+        assert_eq!(date(at, Locale::Galician), "6 de maio de 2024");
+        assert_eq!(date(at, Locale::French), "6 mai 2024");
         assert_eq!(moment(at, Locale::Spanish), "6 may 2024, 07:08 UTC");
         assert_eq!(instant(at, Locale::English), "6 May 2024, 07:08:09 UTC");
         assert!(!date(Timestamp::NEVER, Locale::English).is_empty());

@@ -1,12 +1,17 @@
-//! Texts shown to people, in three locales, one file each.
+//! Texts shown to people, one file for each locale.
 //!
-//! A text that one locale lacks does not compile, because [`Texts`] has a field for each. Placeholders such as
-//! `{count}` are filled in by [`fill`]; a test checks that all locales use the same ones.
+//! A text that English, Spanish or Brazilian Portuguese lacks does not compile, because [`Texts`] has a field for each.
+//! The other locales take a text that they lack from another one. Placeholders such as `{count}` are filled in by
+//! [`fill`]; a test checks that all locales use the same ones.
 
+mod ca;
 mod en;
 mod es;
 pub(crate) mod format;
-mod pt;
+mod fr;
+mod gl;
+mod pt_br;
+mod pt_pt;
 mod texts;
 
 pub(crate) use texts::Texts;
@@ -15,77 +20,109 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::header::ACCEPT_LANGUAGE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
-use farol_base::Language;
+use farol_base::{Language, Languages};
 use std::convert::Infallible;
 
 /// A locale of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Locale {
-    English,
+    Brazilian,
     Portuguese,
+    Galician,
     Spanish,
+    Catalan,
+    French,
+    English,
 }
 
 impl Locale {
-    pub const ALL: [Locale; 3] = [Locale::Portuguese, Locale::Spanish, Locale::English];
+    pub const ALL: [Locale; 7] = [
+        Locale::Brazilian,
+        Locale::Portuguese,
+        Locale::Galician,
+        Locale::Spanish,
+        Locale::Catalan,
+        Locale::French,
+        Locale::English,
+    ];
 
+    /// Its BCP 47 tag.
     pub fn code(self) -> &'static str {
         match self {
-            Locale::English => "en",
-            Locale::Portuguese => "pt",
+            Locale::Brazilian => "pt-BR",
+            Locale::Portuguese => "pt-PT",
+            Locale::Galician => "gl",
             Locale::Spanish => "es",
+            Locale::Catalan => "ca",
+            Locale::French => "fr",
+            Locale::English => "en",
         }
     }
 
     /// Its own name for itself.
     pub fn name(self) -> &'static str {
         match self {
-            Locale::English => "English",
-            Locale::Portuguese => "Português",
+            Locale::Brazilian => "Português (Brasil)",
+            Locale::Portuguese => "Português (Portugal)",
+            Locale::Galician => "Galego",
             Locale::Spanish => "Español",
-        }
-    }
-
-    pub fn language(self) -> Language {
-        match self {
-            Locale::English => Language::ENGLISH,
-            Locale::Portuguese => Language::PORTUGUESE,
-            Locale::Spanish => Language::SPANISH,
+            Locale::Catalan => "Català",
+            Locale::French => "Français",
+            Locale::English => "English",
         }
     }
 
     pub fn texts(self) -> &'static Texts {
         match self {
-            Locale::English => &en::TEXTS,
-            Locale::Portuguese => &pt::TEXTS,
+            Locale::Brazilian => &pt_br::TEXTS,
+            Locale::Portuguese => &pt_pt::TEXTS,
+            Locale::Galician => &gl::TEXTS,
             Locale::Spanish => &es::TEXTS,
+            Locale::Catalan => &ca::TEXTS,
+            Locale::French => &fr::TEXTS,
+            Locale::English => &en::TEXTS,
         }
     }
 
-    fn of(language: Language) -> Option<Locale> {
-        Locale::ALL.into_iter().find(|locale| locale.language() == language)
+    /// The locale of a tag. Portuguese without a region is that of Brazil, where most of its speakers live; that of
+    /// Africa and Asia follows Portugal's norm.
+    fn of(tag: &str) -> Option<Locale> {
+        let language = Language::parse(tag)?;
+        if language == Language::PORTUGUESE {
+            let mut regions = tag.trim().split(['-', '_']).skip(1).filter(|part| part.len() == 2);
+            let brazilian = regions.next().is_none_or(|region| region.eq_ignore_ascii_case("br"));
+            return Some(if brazilian { Locale::Brazilian } else { Locale::Portuguese });
+        }
+        Locale::ALL.into_iter().find(|locale| locale.code() == language.code())
     }
 
-    /// The locale that an `Accept-Language` header likes best among ours; English where it likes none.
-    ///
-    /// Reads the first 32 entries: browsers send a handful.
-    fn accepted(header: &str) -> Locale {
-        let entries = header.split(',').take(32).filter_map(|entry| {
-            let (tag, weight) = entry.split_once(';').unwrap_or((entry, "q=1"));
-            let weight: f32 = weight.trim().strip_prefix("q=")?.trim().parse().ok()?;
-            let locale = Locale::of(Language::parse(tag)?)?;
-            (weight > 0.0).then_some((locale, weight))
-        });
-        // Of equals the first one named wins.
-        let best = entries.reduce(|best, next| if next.1 > best.1 { next } else { best });
-        best.map_or(Locale::English, |(locale, _)| locale)
+    /// The locale of the first tag that is one of ours; English where none is.
+    fn best(tags: &[&str]) -> Locale {
+        let mut locales = tags.iter().filter_map(|tag| Locale::of(tag));
+        locales.next().unwrap_or(Locale::English)
     }
 }
 
-/// The locale of the person who asks.
+/// The tags of an `Accept-Language` header, best liked first; of equals the first one named.
+///
+/// Reads the first 32 entries: browsers send a handful.
+fn accepted(header: &str) -> Vec<&str> {
+    let entries = header.split(',').take(32).filter_map(|entry| {
+        let (tag, weight) = entry.split_once(';').unwrap_or((entry, "q=1"));
+        let weight: f32 = weight.trim().strip_prefix("q=")?.trim().parse().ok()?;
+        (weight > 0.0).then_some((tag.trim(), weight))
+    });
+    let mut entries: Vec<(&str, f32)> = entries.collect();
+    entries.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    entries.into_iter().map(|(tag, _)| tag).collect()
+}
+
+/// The locale of the person who asks, and the languages that they read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visitor {
     pub locale: Locale,
+    /// That of a locale that was chosen, then all that the browser names.
+    pub languages: Languages,
     /// It was chosen by `?hl=` and so must stay in links.
     pub chosen: bool,
 }
@@ -94,11 +131,19 @@ impl Visitor {
     pub fn of(uri: &Uri, headers: &HeaderMap) -> Visitor {
         let params = Query::<Vec<(String, String)>>::try_from_uri(uri).map(|Query(params)| params);
         let hl = params.unwrap_or_default().into_iter().find(|(key, _)| key == "hl").map(|(_, value)| value);
-        if let Some(locale) = hl.and_then(|hl| Locale::of(Language::parse(&hl)?)) {
-            return Visitor { locale, chosen: true };
-        }
+        let chosen = hl.and_then(|hl| Locale::of(&hl));
         let header = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        Visitor { locale: Locale::accepted(header), chosen: false }
+        let tags = accepted(header);
+        let read = tags.iter().filter_map(|tag| Language::parse(tag));
+        Visitor {
+            locale: chosen.unwrap_or_else(|| Locale::best(&tags)),
+            languages: chosen
+                .and_then(|locale| Language::parse(locale.code()))
+                .into_iter()
+                .chain(read)
+                .collect(),
+            chosen: chosen.is_some(),
+        }
     }
 
     pub fn texts(&self) -> &'static Texts {
@@ -146,10 +191,17 @@ mod tests {
 
     #[test]
     fn the_best_liked_locale_is_chosen() {
-        let check = |header: &str, want: Locale| assert_eq!(Locale::accepted(header), want, "{header}");
-        check("pt-BR,pt;q=0.9,en;q=0.8", Locale::Portuguese);
+        let check =
+            |header: &str, want: Locale| assert_eq!(Locale::best(&accepted(header)), want, "{header}");
+        check("pt-BR,pt;q=0.9,en;q=0.8", Locale::Brazilian);
+        check("pt", Locale::Brazilian);
+        check("pt-PT,pt;q=0.9,en;q=0.8", Locale::Portuguese);
+        check("pt-Latn-AO", Locale::Portuguese);
+        check("gl-ES,es;q=0.5", Locale::Galician);
+        check("ca-valencia", Locale::Catalan);
+        check("de, fr-CA;q=0.9", Locale::French);
         check("en;q=0.5, es-419;q=0.7", Locale::Spanish);
-        check("de, fr;q=0.9", Locale::English);
+        check("de, ja;q=0.9", Locale::English);
         check("pt;q=0, es;q=0.1", Locale::Spanish);
         check("", Locale::English);
         check(";;;q=,,pt;q=nan,*", Locale::English);
@@ -160,9 +212,24 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_LANGUAGE, "en".parse().unwrap());
         let visitor = Visitor::of(&"/?q=x&hl=pt-PT".parse().unwrap(), &headers);
-        assert_eq!((visitor.locale, visitor.hl()), (Locale::Portuguese, "pt"));
+        assert_eq!((visitor.locale, visitor.hl()), (Locale::Portuguese, "pt-PT"));
         let visitor = Visitor::of(&"/?hl=xx".parse().unwrap(), &headers);
         assert_eq!((visitor.locale, visitor.hl()), (Locale::English, ""));
+    }
+
+    #[test]
+    fn every_language_that_the_browser_names_counts() {
+        let check = |uri: &str, header: &str, want: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_LANGUAGE, header.parse().unwrap());
+            let visitor = Visitor::of(&uri.parse().unwrap(), &headers);
+            let codes: Vec<String> = visitor.languages.iter().map(|language| language.to_string()).collect();
+            assert_eq!(codes.join(" "), want, "{uri} {header}");
+        };
+        check("/", "de-AT,de;q=0.9,ja;q=0.8,*;q=0.1", "de ja");
+        check("/", "en;q=0.3, gl, pt-BR;q=0.8, pt;q=0.7, es;q=0.5", "gl pt es en");
+        check("/?hl=es", "de, es;q=0.5", "es de");
+        check("/", "", "");
     }
 
     #[test]
@@ -180,7 +247,12 @@ mod tests {
             names
         };
         let english = Locale::English.texts().all();
-        for locale in [Locale::Portuguese, Locale::Spanish] {
+        let mut words: Vec<&str> =
+            Locale::ALL.iter().map(|locale| locale.texts().search_placeholder).collect();
+        words.sort();
+        words.dedup();
+        assert_eq!(words.len(), Locale::ALL.len());
+        for locale in Locale::ALL.into_iter().filter(|locale| *locale != Locale::English) {
             let mut same = 0;
             for ((key, ours), (_, theirs)) in locale.texts().all().into_iter().zip(&english) {
                 assert!(!ours.trim().is_empty() && !theirs.trim().is_empty(), "{key} is empty");

@@ -153,7 +153,7 @@ fn search(collection: &Collection, addresses: bool) -> Result<(Run, f64)> {
         let wanted =
             wanted.map(|word| Term { text: word.to_string(), field: Default::default(), phrase: false });
         let read = Query { wanted: wanted.collect(), ..Query::default() };
-        let request = Request { query: read, first: 0, count: DEPTH, language: Some(Language::ENGLISH) };
+        let request = Request { query: read, first: 0, count: DEPTH, languages: Language::ENGLISH.into() };
         let answer = searcher.search(&request, &NoRanks)?;
         let hits = answer.hits.iter().filter_map(|hit| Some((names.get(&hit.url)?.to_string(), hit.score)));
         run.insert(query.clone(), hits.collect());

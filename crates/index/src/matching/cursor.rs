@@ -13,7 +13,7 @@ use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 pub(crate) enum Cursor {
     Word(Box<WordCursor>),
     Phrase(PhraseCursor),
-    Either(Box<EitherCursor>),
+    AnyOf(UnionCursor),
 }
 
 impl Cursor {
@@ -25,7 +25,10 @@ impl Cursor {
         let rest = Cursor::open_in(segment, &clause.kind, rest, Some(rest))?;
         Ok(match (main, rest) {
             (main, None) => main,
-            (main, Some(rest)) => Some(Cursor::Either(Box::new(EitherCursor { main, rest }))),
+            (main, Some(rest)) => {
+                let both = main.map(|main| (main, 1.0)).into_iter().chain([(rest, REST_SHARE)]);
+                UnionCursor::new(both.collect()).map(Cursor::AnyOf)
+            }
         })
     }
 
@@ -37,6 +40,14 @@ impl Cursor {
         stems_field: Option<Field>,
     ) -> Result<Option<Cursor>, Error> {
         match kind {
+            ClauseKind::AnyOf(kinds) => {
+                let mut cursors = Vec::new();
+                for (kind, weight) in kinds {
+                    let cursor = Cursor::open_in(segment, kind, forms_field, stems_field)?;
+                    cursors.extend(cursor.map(|cursor| (cursor, *weight)));
+                }
+                Ok(UnionCursor::new(cursors).map(Cursor::AnyOf))
+            }
             ClauseKind::Word { form, stems } => {
                 let forms = open(segment, forms_field, form, IndexRecordOption::WithFreqs)?;
                 let mut others = Vec::new();
@@ -68,7 +79,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.doc,
             Cursor::Phrase(phrase) => phrase.doc,
-            Cursor::Either(either) => either.doc(),
+            Cursor::AnyOf(union) => union.doc,
         }
     }
 
@@ -77,7 +88,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.advance(),
             Cursor::Phrase(phrase) => phrase.advance(),
-            Cursor::Either(either) => either.advance(),
+            Cursor::AnyOf(union) => union.advance(),
         }
     }
 
@@ -86,7 +97,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.seek(target),
             Cursor::Phrase(phrase) => phrase.seek(target),
-            Cursor::Either(either) => either.seek(target),
+            Cursor::AnyOf(union) => union.seek(target),
         }
     }
 
@@ -95,7 +106,7 @@ impl Cursor {
         match self {
             Cursor::Word(word) => word.frequency(),
             Cursor::Phrase(phrase) => phrase.frequency as f32,
-            Cursor::Either(either) => either.frequency(),
+            Cursor::AnyOf(union) => union.frequency(),
         }
     }
 
@@ -108,48 +119,8 @@ impl Cursor {
             Cursor::Phrase(phrase) => {
                 phrase.parts.first().map_or(0, |part| u64::from(part.postings.doc_freq()))
             }
-            Cursor::Either(either) => {
-                either.main.as_ref().map_or(0, Cursor::cost).saturating_add(either.rest.cost())
-            }
+            Cursor::AnyOf(union) => union.cursors.iter().map(|(cursor, _)| cursor.cost()).sum(),
         }
-    }
-}
-
-/// A clause in the main text of a page or, for less, in what stands around it (a union).
-pub(crate) struct EitherCursor {
-    /// None where no page of the segment has it in its main text.
-    main: Option<Cursor>,
-    rest: Cursor,
-}
-
-impl EitherCursor {
-    fn doc(&self) -> DocId {
-        self.main.as_ref().map_or(TERMINATED, Cursor::doc).min(self.rest.doc())
-    }
-
-    fn advance(&mut self) -> DocId {
-        let doc = self.doc();
-        for cursor in self.main.iter_mut().chain([&mut self.rest]) {
-            if cursor.doc() == doc {
-                cursor.advance();
-            }
-        }
-        self.doc()
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        for cursor in self.main.iter_mut().chain([&mut self.rest]) {
-            if cursor.doc() < target {
-                cursor.seek(target);
-            }
-        }
-        self.doc()
-    }
-
-    fn frequency(&self) -> f32 {
-        let doc = self.doc();
-        let here = |cursor: &Cursor| if cursor.doc() == doc { cursor.frequency() } else { 0.0 };
-        self.main.as_ref().map_or(0.0, here) + REST_SHARE * here(&self.rest)
     }
 }
 
@@ -214,6 +185,50 @@ impl WordCursor {
         // A page's stems include the stems of its exact forms.
         let all = self.stems.iter().map(here).sum::<u32>().max(exact);
         (1.0 - STEM_SHARE) * exact as f32 + STEM_SHARE * all as f32
+    }
+}
+
+/// Any of several cursors, each with its weight: other words for one, or a clause in the main text of a page or, for
+/// less, in what stands around it.
+pub(crate) struct UnionCursor {
+    cursors: Vec<(Cursor, f32)>,
+    doc: DocId,
+}
+
+impl UnionCursor {
+    fn new(cursors: Vec<(Cursor, f32)>) -> Option<UnionCursor> {
+        let mut union = UnionCursor { cursors, doc: TERMINATED };
+        union.update_doc();
+        (union.doc != TERMINATED).then_some(union)
+    }
+
+    fn update_doc(&mut self) -> DocId {
+        self.doc = self.cursors.iter().map(|(cursor, _)| cursor.doc()).min().unwrap_or(TERMINATED);
+        self.doc
+    }
+
+    fn advance(&mut self) -> DocId {
+        for (cursor, _) in &mut self.cursors {
+            if cursor.doc() == self.doc && self.doc != TERMINATED {
+                cursor.advance();
+            }
+        }
+        self.update_doc()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.doc < target {
+            for (cursor, _) in &mut self.cursors {
+                cursor.seek(target);
+            }
+            self.update_doc();
+        }
+        self.doc
+    }
+
+    fn frequency(&self) -> f32 {
+        let here = self.cursors.iter().filter(|(cursor, _)| cursor.doc() == self.doc);
+        here.map(|(cursor, weight)| weight * cursor.frequency()).sum()
     }
 }
 

@@ -134,8 +134,12 @@ mod tests {
         ]);
         let ranks = Favourite(CanonicalUrl::parse("http://b/2").unwrap().id());
         for words in ["lighthouse", "lighthouse ports"] {
-            let request =
-                Request { query: query(words, Default::default()), first: 0, count: 10, language: None };
+            let request = Request {
+                query: query(words, Default::default()),
+                first: 0,
+                count: 10,
+                languages: Default::default(),
+            };
             let answer = shard.searcher().search(&request, &ranks).unwrap();
             assert_eq!(paths(&answer), ["/2", "/3", "/1"]);
         }

@@ -5,13 +5,14 @@
 //! repeats or skips a hit of its first.
 
 mod collapse;
+mod duplicates;
 pub(crate) mod fields;
 mod language;
 pub(crate) mod links;
 pub(crate) mod proximity;
 mod title;
 
-pub(crate) use collapse::is_near;
+pub(crate) use duplicates::is_near;
 pub use links::{NoRanks, Ranks};
 
 use crate::error::Error;
@@ -20,7 +21,7 @@ use crate::plan::Plan;
 use crate::searcher::View;
 use farol_base::{HostHash, PageId};
 use fields::Bm25;
-use language::LanguageBoost;
+use language::{LanguagePages, LanguagePlace};
 use links::HostRanks;
 use proximity::Proximity;
 use tantivy::DocAddress;
@@ -41,6 +42,13 @@ pub(crate) struct Ranked {
     pub more_from_host: bool,
 }
 
+impl Ranked {
+    /// A page that stands where it stands because somebody put it there.
+    pub(crate) fn pinned(at: DocAddress, score: f32) -> Ranked {
+        Ranked { at, score, duplicates: 0, more_from_host: false }
+    }
+}
+
 /// A candidate with its final score, and what collapsing goes by.
 #[derive(Clone, Debug)]
 pub(crate) struct ScoredCandidate {
@@ -50,6 +58,10 @@ pub(crate) struct ScoredCandidate {
     host: HostHash,
     content: u64,
     simhash: u64,
+    language: LanguagePlace,
+    link_rank: f32,
+    /// Copies that were left out for it.
+    duplicates: u32,
 }
 
 /// The answer's list, best first.
@@ -68,6 +80,7 @@ pub(crate) fn order(
         let newer = b.candidate.tie.cmp(&a.candidate.tie);
         tier.then(b.score.total_cmp(&a.score)).then(newer).then(a.page.cmp(&b.page))
     });
+    let scored = duplicates::join(view, scored)?;
     Ok(collapse::collapse(scored, plan.filters.sites.is_empty()))
 }
 
@@ -91,13 +104,14 @@ fn rescore(
         let mut hosts = HostRanks::new(view, ordinal as usize)?;
         let mut proximity = Proximity::new(segment, plan)?;
         let mut title_boost = TitleBoost::new(segment, plan)?;
-        let mut language_boost = LanguageBoost::new(segment, plan)?;
+        let mut languages = LanguagePages::new(segment, plan)?;
         let bm25 = Bm25::new(view, segment)?;
         for &at in group {
             let candidate = candidates[at];
             let doc = candidate.at.doc_id;
             let page = pages.first(doc).unwrap_or(0);
             let (host, host_rank) = hosts.host(doc, ranks);
+            let (language, link_rank) = (languages.place(doc), ranks.page(PageId(page)));
             let mut score = candidate.text;
             if at < PROXIMITY_RERANKED && !listing {
                 if let Some(proximity) = &mut proximity {
@@ -106,7 +120,7 @@ fn rescore(
                 score *= title_boost.factor(doc);
             }
             if at < RERANKED && !listing {
-                score *= links::prior(ranks.page(PageId(page)), host_rank) * language_boost.factor(doc);
+                score *= links::prior(link_rank, host_rank) * language.factor();
             }
             scored[at] = Some(ScoredCandidate {
                 candidate,
@@ -115,6 +129,9 @@ fn rescore(
                 host,
                 content: contents.first(doc).unwrap_or(0),
                 simhash: simhashes.first(doc).unwrap_or(0),
+                language,
+                link_rank,
+                duplicates: 0,
             });
         }
     }

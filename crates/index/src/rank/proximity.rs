@@ -7,7 +7,7 @@
 use super::fields::{Bm25, K1};
 use crate::error::Error;
 use crate::matching::open;
-use crate::plan::{ClauseKind, Plan};
+use crate::plan::Plan;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, SegmentReader};
@@ -38,7 +38,7 @@ impl Proximity {
     pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<Option<Proximity>, Error> {
         let mut words = Vec::new();
         for clause in plan.loose.iter().filter(|clause| clause.fields.everywhere && clause.required) {
-            let ClauseKind::Word { form, .. } = &clause.kind else { continue };
+            let Some(form) = clause.kind.form() else { continue };
             let postings =
                 open(segment, clause.fields.forms, form, IndexRecordOption::WithFreqsAndPositions)?;
             if let Some(postings) = postings

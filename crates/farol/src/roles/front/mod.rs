@@ -2,8 +2,10 @@
 
 mod explain;
 mod result_cache;
+mod rules;
 
 pub use result_cache::ResultCache;
+pub use rules::RuleFiles;
 
 use crate::archive::Interpreter;
 use crate::archive::page_orders::PageOrder;
@@ -46,6 +48,7 @@ pub struct LiveEngine {
     pub ranks: Arc<Ranks>,
     pub queries: Arc<Queries>,
     pub samples: Samples,
+    pub rules: RuleFiles,
     /// `None` where answers are not kept.
     pub cache: Option<ResultCache>,
     pub archive: ArchiveReader,
@@ -121,15 +124,16 @@ impl Engine for LiveEngine {
         let searcher = self.index.searcher();
         // Read before the ranks themselves: an answer is then never taken for newer than it is.
         let ranks = self.ranks.version();
+        let (rules, version) = self.rules.now();
         let ask = || {
-            let answer = searcher.search(request, &self.ranks.now());
+            let answer = searcher.search_by(request, &rules, &self.ranks.now());
             let answer = answer
                 .map_err(|error| EngineError::Unavailable(format!("the index cannot answer: {error}")))?;
-            let made_from = state_of(answer.generation, ranks);
+            let made_from = state_of(answer.generation, ranks, version);
             Ok((answer, made_from))
         };
         let answer = match &self.cache {
-            Some(cache) => cache.answer(request, state_of(searcher.generation(), ranks), ask),
+            Some(cache) => cache.answer(request, state_of(searcher.generation(), ranks, version), ask),
             None => ask().map(|(answer, _)| answer),
         };
         self.queries.took(begun.elapsed());
@@ -245,7 +249,7 @@ impl Engine for LiveEngine {
             (true, status) => format!("there is no robots.txt (status {status}), so everything is allowed"),
         };
         let indexed = farol_query::read(&format!("site:{}", host.name())).query;
-        let counted = Request { query: indexed, first: 0, count: 1, language: None };
+        let counted = Request { query: indexed, first: 0, count: 1, languages: Default::default() };
         let pages_indexed =
             self.index.searcher().search(&counted, &farol_index::NoRanks).map_or(0, |answer| answer.total);
         Some(HostDetail {
@@ -317,9 +321,10 @@ impl Engine for LiveEngine {
     }
 }
 
-/// One number for what answers are made from: the index's state and the ranks'.
-fn state_of(generation: u64, ranks: u64) -> u64 {
-    farol_base::random::mix(generation) ^ ranks
+/// One number for what answers are made from: the index's state, the ranks' and the rules'.
+fn state_of(generation: u64, ranks: u64, rules: u64) -> u64 {
+    let mix = farol_base::random::mix;
+    mix(mix(generation) ^ rules) ^ ranks
 }
 
 fn row(line: &HostLine) -> HostRow {

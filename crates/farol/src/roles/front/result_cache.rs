@@ -61,13 +61,14 @@ pub fn key_of(request: &Request) -> QueryKey {
 #[derive(Clone)]
 struct CachedAnswer {
     answer: Arc<Answer>,
-    /// The question as it was asked. A suggestion repeats its spelling, so it is for those who asked like this alone.
+    /// The question as it was asked. Suggestions and corrections repeat its spelling, so they are for those who asked
+    /// like this alone.
     asked: Arc<str>,
 }
 
 impl CachedAnswer {
     fn fits(&self, asked: &str) -> bool {
-        self.answer.suggestion.is_none() || *self.asked == *asked
+        (self.answer.suggestion.is_none() && self.answer.corrected.is_none()) || *self.asked == *asked
     }
 }
 
@@ -325,13 +326,10 @@ fn weight(key: &QueryKey, kept: &CachedAnswer) -> u32 {
             std::mem::size_of::<Hit>() + texts + 3 * ALLOCATION
         })
         .sum();
-    let suggestion = kept.answer.suggestion.as_ref().map_or(0, String::len);
-    let all = std::mem::size_of::<Answer>()
-        + hits
-        + suggestion
-        + key.text().len()
-        + kept.asked.len()
-        + 4 * ALLOCATION;
+    let spelt = [&kept.answer.suggestion, &kept.answer.corrected];
+    let spelt: usize = spelt.into_iter().flatten().map(|query| farol_query::write(query).len()).sum();
+    let all =
+        std::mem::size_of::<Answer>() + hits + spelt + key.text().len() + kept.asked.len() + 4 * ALLOCATION;
     u32::try_from(all).unwrap_or(u32::MAX)
 }
 

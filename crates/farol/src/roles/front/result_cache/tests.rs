@@ -27,7 +27,7 @@ const WORDS: [&str; 16] = [
 ];
 
 fn request(text: &str) -> Request {
-    Request { query: farol_query::read(text).query, first: 0, count: 10, language: None }
+    Request { query: farol_query::read(text).query, first: 0, count: 10, languages: Default::default() }
 }
 
 fn settings(toml: &str) -> config::Cache {
@@ -192,9 +192,9 @@ fn a_repeated_question_is_answered_from_memory() {
 fn a_suggestion_is_for_those_who_spelt_it_so() {
     let cache = cache();
     let ask = |text: &str| {
-        let made = format!("{text}!");
+        let made = farol_query::read(&format!("{text}!")).query;
         let ask = move || Ok((Answer { suggestion: Some(made), ..Answer::default() }, 1));
-        cache.answer(&request(text), 1, ask).unwrap().suggestion.unwrap()
+        farol_query::write(&cache.answer(&request(text), 1, ask).unwrap().suggestion.unwrap())
     };
     assert_eq!(
         [ask("Pnote Rio"), ask("rio pnote"), ask("rio pnote")],

@@ -1,4 +1,4 @@
-//! Português.
+//! Português do Brasil.
 
 use super::Texts;
 
@@ -23,6 +23,7 @@ pub(super) static TEXTS: Texts = Texts {
     ask_title_line: "Como pesquisar com precisão",
     ask_phrase: "estas palavras lado a lado",
     ask_without: "páginas sem esta palavra",
+    ask_prefix: "palavras que começam assim",
     ask_site: "um site e seus subdomínios",
     ask_title: "a palavra no título",
     ask_url: "a palavra no endereço",
@@ -36,6 +37,10 @@ pub(super) static TEXTS: Texts = Texts {
     found_one: "{count} página · {time}",
     notes: "Como a pergunta foi lida",
     did_you_mean: "Você quis dizer",
+    showing_for: "Resultados para",
+    nothing_as_written: "Nada foi encontrado para “{asked}”.",
+    as_written: "Pesquisar as palavras como foram escritas",
+    pinned: "Escolhida pelo operador",
     page_language: "Idioma da página",
     stored_copy: "Cópia guardada",
     more_from: "Mais de {host}",
@@ -88,7 +93,7 @@ pub(super) static TEXTS: Texts = Texts {
     about_block_part: "Para impedi-lo em uma pasta e ter ao menos dez segundos entre os pedidos:",
     about_block_page: "Para que uma página não apareça aqui, ou apareça sem cópia guardada:",
     about_block_when: "Mudanças no robots.txt valem em até 24 horas; mudanças em uma página, na visita seguinte. Se for urgente, escreva ao operador.",
-    about_clicks: "Este motor conta que resultados são abertos, sem guardar por quem nem depois de que pergunta, para visitar essas páginas mais vezes.",
+    about_clicks: "Este buscador conta que resultados são abertos, sem guardar por quem nem depois de que pergunta, para visitar essas páginas mais vezes.",
     about_software: "O programa",
     about_software_text: "Este buscador usa o Farol, software livre que qualquer pessoa pode executar. Seus autores não operam este robô nem guardam dados sobre ele.",
     // When something could not be done.
