@@ -7,9 +7,10 @@ use crate::folder::{Folder, FolderLock};
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
 use crate::handles::queries::Queries;
 use crate::handles::ranks::Ranks;
+use crate::handles::still::StillCrawl;
 use crate::roles::control::{Control, Watched};
 use crate::roles::crawler::Crawler;
-use crate::roles::front::{self, LiveEngine, ResultCache, RuleFiles};
+use crate::roles::front::{self, LiveEngine, Orders, ResultCache, RuleFiles};
 use crate::roles::indexer::{Indexer, Sources};
 use anyhow::Result;
 use farol_base::{CanonicalUrl, Clock, SystemClock};
@@ -30,6 +31,8 @@ pub struct Roles {
 /// A running engine.
 pub struct Running {
     crawler: Option<Crawler>,
+    /// What an earlier crawl has left, where none runs.
+    still: Option<Arc<StillCrawl>>,
     indexer: Option<Indexer>,
     control: Option<Control>,
     engine: Option<Arc<LiveEngine>>,
@@ -86,10 +89,13 @@ impl Running {
             false => None,
         };
         let last_snapshot = opened.snapshot()?;
-        let clicks = opened.followers.clicks.clone();
-        let crawler = match crawls {
-            true => Some(Crawler::start(opened, &folder, config.clone(), seeds, roles.ends_when_done)?),
-            false => None,
+        let (clicks, interpreter) = (opened.followers.clicks.clone(), opened.interpreter.clone());
+        let (crawler, still) = match crawls {
+            true => {
+                let crawler = Crawler::start(opened, &folder, config.clone(), seeds, roles.ends_when_done)?;
+                (Some(crawler), None)
+            }
+            false => (None, Some(Arc::new(StillCrawl::new(opened)))),
         };
         let crawl = crawler.as_ref().map(Crawler::handle);
         let (queries, ranks) = (Arc::new(Queries::default()), Arc::new(Ranks::default()));
@@ -97,7 +103,7 @@ impl Running {
             snapshot: snapshots(crawl.clone(), last_snapshot.clone()),
             index: indexer.as_ref().map(Indexer::progress),
             queries: queries.clone(),
-            links,
+            links: links.clone(),
             ranks: ranks.clone(),
             rank_every: config.index.rank_every.get(),
         })?;
@@ -112,7 +118,10 @@ impl Running {
                 rules,
                 cache: ResultCache::new(&config.cache),
                 archive,
+                links,
+                interpreter,
                 clicks,
+                orders: orders(crawl.clone(), still.clone()),
                 crawl,
                 started: SystemClock.now(),
                 last_snapshot: last_snapshot.clone(),
@@ -121,6 +130,7 @@ impl Running {
         });
         Ok(Running {
             crawler,
+            still,
             indexer,
             control: Some(control),
             engine,
@@ -188,6 +198,7 @@ impl Running {
     pub fn stop(mut self) -> Result<()> {
         drop(self.control.take());
         let crawled = self.crawler.take().map_or(Ok(()), Crawler::stop);
+        let crawled = crawled.and(self.still.take().map_or(Ok(()), |still| still.close()));
         let indexed = self.indexer.take().map_or(Ok(()), Indexer::stop);
         let clicked = match self.engine.as_ref().map_or(Ok(()), |engine| engine.clicks.flush()) {
             Err(error) if crate::disk::is_full(&error) => {
@@ -198,6 +209,15 @@ impl Running {
         };
         crawled.and(indexed).and(clicked)
     }
+}
+
+/// Where questions and orders go.
+fn orders(crawl: Option<CrawlHandle>, still: Option<Arc<StillCrawl>>) -> Orders {
+    Arc::new(move |order| match (&crawl, &still) {
+        (Some(crawl), _) => crawl.order(order),
+        (None, Some(still)) => still.order(order),
+        (None, None) => anyhow::bail!("the engine is stopping"),
+    })
 }
 
 /// The crawl at any moment: of a running one as it is, otherwise as it was left.

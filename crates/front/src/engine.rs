@@ -4,7 +4,8 @@
 //! implement it over made-up pages. Calls may block: the front runs each on a thread for blocking work,
 //! with a deadline, and at most [`crate::CALLS_MAX`] of them at a time.
 
-use crate::status::{History, HostDetail, HostList, PageDetail, RobotsTry, Status};
+use crate::page_detail::{BrokenList, PageDetail};
+use crate::status::{History, HostDetail, HostList, RobotsTry, Status};
 use farol_base::query::{Answer, Request};
 use farol_base::{CanonicalUrl, Host, Timestamp};
 
@@ -40,10 +41,16 @@ pub trait Engine: Send + Sync + 'static {
         None
     }
 
-    /// What is known of a page, and why it is visited when it is; `None` where it is not known.
-    fn explain(&self, _url: &CanonicalUrl) -> Option<PageDetail> {
-        None
-    }
+    /// What is known of a page, why it is found or not, and why it is visited when it is; also of a page that is not
+    /// known at all.
+    fn explain(&self, url: &CanonicalUrl) -> Result<PageDetail, EngineError>;
+
+    /// Pages that were asked for and are not there, of hosts whose name contains `filter`, in a stable order, from
+    /// number `first` on, at most `count`; with who links to them.
+    fn broken(&self, filter: &str, first: usize, count: usize) -> Result<BrokenList, EngineError>;
+
+    /// What the operator has removed: addresses, those with a `*` behind for all that begin so.
+    fn removed_pages(&self) -> Result<Vec<String>, EngineError>;
 
     /// Does what an operator asks and says in one sentence what was done.
     fn command(&self, command: Command) -> Result<String, EngineError>;
@@ -60,6 +67,13 @@ pub enum Command {
     AddSeed(String),
     /// Forget a host: its queue, its pages in the index, and visit it no more.
     RemoveHost(Host),
+    /// Fetch a page again soon, or all whose address begins so where a `*` stands behind. As typed; the engine reads
+    /// it, here and below.
+    Refetch(String),
+    /// Have a page, or all whose address begins so, found and fetched no more.
+    RemovePages(String),
+    /// Take such a removal back.
+    RestorePages(String),
 }
 
 /// Why the engine cannot do what it was asked.

@@ -85,6 +85,20 @@ impl Fake {
     }
 }
 
+fn address(text: &str) -> CanonicalUrl {
+    CanonicalUrl::parse(text).expect("made-up addresses are right")
+}
+
+/// So many pages link to it, and three of them are told.
+fn linked_from(pages: u64) -> LinkedFrom {
+    let link = |number: u64| PageLink {
+        url: address(&format!("https://www.example.org/list/{number}")),
+        text: if number == 1 { String::new() } else { "the <b>old</b> lighthouse".into() },
+        nofollow: number == 2,
+    };
+    LinkedFrom { pages, links: (0..pages.min(3)).map(link).collect() }
+}
+
 impl Engine for Fake {
     fn clicked(&self, url: &CanonicalUrl) {
         self.clicks.lock().push(url.clone());
@@ -329,24 +343,74 @@ impl Engine for Fake {
         Some(RobotsTry { allowed: !refused, rule: refused.then(|| "Disallow: /private/".into()) })
     }
 
-    fn explain(&self, url: &CanonicalUrl) -> Option<PageDetail> {
+    fn explain(&self, url: &CanonicalUrl) -> Result<PageDetail, EngineError> {
         let hour = Duration::from_secs(3600);
         let now = Timestamp::from_secs(1_750_000_000);
-        Some(PageDetail {
+        let removed_by = url.path().starts_with("/removed").then(|| format!("{}/removed*", url.host()));
+        let verdict = match &removed_by {
+            Some(order) => PageVerdict { kind: VerdictKind::Removed, detail: order.clone() },
+            None if url.path().starts_with("/private") => {
+                PageVerdict { kind: VerdictKind::Robots, detail: "Disallow: /private/<i>odd</i>".into() }
+            }
+            None => PageVerdict { kind: VerdictKind::Found, detail: String::new() },
+        };
+        let is_indexed = verdict.kind == VerdictKind::Found;
+        Ok(PageDetail {
             url: url.clone(),
+            state: Some("collected"),
+            is_seed: false,
+            depth: Some(3),
+            removed_by,
+            out_of_scope: None,
+            robots: self.try_robots(url),
+            host_state: Some("resting".into()),
+            host_wakes: Some(now + hour),
+            host_failures: 0,
+            moved_to: None,
+            is_indexed,
+            title: if is_indexed { "Harbour <b>lights</b> of the west coast".into() } else { String::new() },
+            language: Some(Language::ENGLISH),
+            twins: if is_indexed { vec![address("https://mirror.example.org/harbour")] } else { Vec::new() },
+            similar: Vec::new(),
+            linked_from: linked_from(7),
+            log: vec![
+                PageVisit { at: now, status: Some(304), outcome: "unchanged".into(), bytes: 0 },
+                PageVisit { at: now, status: Some(200), outcome: "a page".into(), bytes: 48_211 },
+            ],
+            log_is_whole: false,
             visits: 7,
+            failures: 0,
             last_visit: Some(now),
             last_change: None,
             due: Some(now + 30 * hour),
-            changes: 2.0,
-            changes_per_day: 0.4,
-            weight: 1.5,
-            fresh: 0.93,
-            worth: hour,
-            price: 5 * hour,
-            host_is_full: false,
-            interval: 30 * hour,
+            plan: RevisitPlan {
+                changes: 2.0,
+                changes_per_day: 0.4,
+                weight: 1.5,
+                fresh: 0.93,
+                worth: hour,
+                price: 5 * hour,
+                host_is_full: false,
+                interval: 30 * hour,
+            },
+            verdict,
         })
+    }
+
+    fn broken(&self, filter: &str, first: usize, count: usize) -> Result<BrokenList, EngineError> {
+        let host = "https://www.example.org";
+        let total = if host.contains(filter) { 120 } else { 0 };
+        let row = |number: usize| BrokenPage {
+            url: address(&format!("{host}/gone/{number}?q=%3Ci%3E")),
+            status: [Some(404), Some(410), None][number % 3],
+            last_visit: Timestamp::from_secs(1_750_000_000),
+            linked_from: linked_from(number as u64 % 9),
+        };
+        Ok(BrokenList { total, rows: (first..total.min(first + count)).map(row).collect() })
+    }
+
+    fn removed_pages(&self) -> Result<Vec<String>, EngineError> {
+        Ok(vec!["https://www.example.org/removed*".into(), "https://www.example.org/<i>odd</i>".into()])
     }
 
     fn command(&self, command: Command) -> Result<String, EngineError> {
@@ -358,6 +422,9 @@ impl Engine for Fake {
                 Err(error) => return Err(EngineError::Invalid(format!("the seed was not added: {error}"))),
             },
             Command::RemoveHost(host) => format!("{host} and its pages are gone."),
+            Command::Refetch(pages) => format!("{pages} is fetched again."),
+            Command::RemovePages(pages) => format!("{pages} is removed."),
+            Command::RestorePages(pages) => format!("{pages} is put back."),
         };
         self.commands.lock().push(command);
         Ok(done)

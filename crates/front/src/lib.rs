@@ -17,6 +17,7 @@
 
 mod engine;
 mod histogram;
+mod page_detail;
 mod settings;
 mod status;
 
@@ -43,12 +44,15 @@ mod text;
 
 pub use engine::{Command, Engine, EngineError, StoredCopy};
 pub use histogram::Histogram;
+pub use page_detail::{
+    BrokenList, BrokenPage, LinkedFrom, PageDetail, PageLink, PageVerdict, PageVisit, RevisitPlan,
+    VerdictKind,
+};
 pub use server::{CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, serve};
 pub use settings::Settings;
 pub use status::{
     CacheStatus, CrawlStatus, DiskStatus, EngineState, Freshness, History, HostDetail, HostList, HostRow,
-    IndexStatus, PageDetail, QueryStatus, RecentVisit, RobotsTry, Sample, SeedReport, SeedState, SeedSummary,
-    Status,
+    IndexStatus, QueryStatus, RecentVisit, RobotsTry, Sample, SeedReport, SeedState, SeedSummary, Status,
 };
 pub use text::seeds::{seed_moved, seed_sentence};
 

@@ -28,7 +28,7 @@ pub struct Settings {
     pub results_per_page: usize,
     /// Browsers tell us which results are opened ([`crate::Engine::clicked`]).
     pub clicks: bool,
-    /// The admin pages show but change nothing (no crawler runs in this process).
+    /// No crawler runs in this process: what only a crawler does is not offered. Pages can be removed all the same.
     pub admin_read_only: bool,
     /// Connections of visitors at a time; never more than [`crate::CONNECTIONS_MAX`].
     pub connections_max: usize,

@@ -4,7 +4,7 @@
 
 use crate::Histogram;
 pub use farol_base::status::{EngineState, Freshness, RecentVisit, SeedReport, SeedState, SeedSummary};
-use farol_base::{CanonicalUrl, Host, Language, Timestamp};
+use farol_base::{Host, Language, Timestamp};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,37 +215,6 @@ pub struct HostRow {
     pub next_visit: Option<Timestamp>,
     /// Of its pages; `None` where it is not known yet.
     pub freshness: Option<Freshness>,
-}
-
-/// What is known of a page, and why it is visited when it is.
-#[derive(Clone, Debug)]
-pub struct PageDetail {
-    /// The page.
-    pub url: CanonicalUrl,
-    /// How often it was visited.
-    pub visits: u32,
-    /// When it was last visited.
-    pub last_visit: Option<Timestamp>,
-    /// When a visit last saw a change.
-    pub last_change: Option<Timestamp>,
-    /// When it is visited next; `None` where it is not.
-    pub due: Option<Timestamp>,
-    /// Visits that saw a change, as far as they are remembered.
-    pub changes: f64,
-    /// As often as it is believed to change.
-    pub changes_per_day: f64,
-    /// What its freshness counts, where a page without links counts 1.
-    pub weight: f64,
-    /// Probability that the copy is what the server has.
-    pub fresh: f64,
-    /// What a visit now would bring: time of freshness of a page of weight 1.
-    pub worth: Duration,
-    /// What a visit must bring, in the same unit.
-    pub price: Duration,
-    /// Its host bears no more visits, so the price is the host's own.
-    pub host_is_full: bool,
-    /// Time between two visits at this price.
-    pub interval: Duration,
 }
 
 /// Everything known of a host.

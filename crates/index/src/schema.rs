@@ -184,7 +184,7 @@ impl Fields {
 }
 
 /// The content hash in 64 bits; 0 means that the page has none.
-fn short_content(document: &Document) -> u64 {
+pub(crate) fn short_content(document: &Document) -> u64 {
     let hash = document.content_hash.0;
     (hash as u64) ^ ((hash >> 64) as u64)
 }

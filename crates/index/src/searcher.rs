@@ -7,6 +7,8 @@
 //!
 //! INVARIANT: one search sees one commit from beginning to end.
 
+mod lookup;
+
 use crate::error::Error;
 use crate::language_counts::{self, SegmentLanguages};
 use crate::pins::Pins;

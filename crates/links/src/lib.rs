@@ -5,6 +5,7 @@
 //! full it is *sealed*: it gets an index of its records, and its anchor texts are written once more, sorted by
 //! target, as a *run*. From then on one read per run finds what the Web calls a page ([`Links::anchors`]). When the
 //! page is fetched again, its newest record wins: the older one, and its texts in the runs, count no more.
+//! [`Links::backlinks`] says who has those links.
 //! [`Links::maintain`] merges runs and rewrites segments that hold mostly such garbage. Now and then a [`RankJob`],
 //! made from a snapshot and run on any thread, walks all records and computes what the links say about each page and
 //! each host; its [`RankTable`] is what the index asks.
@@ -26,6 +27,7 @@
 
 mod active_segment;
 mod anchors;
+mod backlinks;
 mod dirty;
 mod error;
 mod files;
@@ -40,6 +42,7 @@ mod sources;
 mod store;
 
 pub use anchors::ANCHORS_MAX;
+pub use backlinks::{Backlinks, InLink, InLinks};
 pub use error::Error;
 pub use rank::{Budget, RankJob, RankReport, RankTable, Ranking};
 pub use record::{ANCHOR_BYTES_MAX, PAGE_LINKS_MAX};

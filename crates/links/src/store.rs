@@ -397,7 +397,7 @@ impl Links {
     }
 
     /// The body of a page's newest record.
-    fn newest_body(&self, page: u64) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn newest_body(&self, page: u64) -> Result<Option<Vec<u8>>, Error> {
         let Some(place) = self.sources.get(page) else { return Ok(None) };
         if place.slot == self.active.slot {
             let body = self.active.body_at(place.offset).map(<[u8]>::to_vec);

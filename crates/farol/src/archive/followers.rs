@@ -46,12 +46,12 @@ pub struct Followers {
     pub now: Timestamp,
     /// While damaged parts of the URL store are built anew: only hosts with these hashes.
     pub(super) only: Option<Vec<std::ops::RangeInclusive<u64>>>,
-    operator: OperatorState,
+    pub(super) operator: OperatorState,
     pub(super) scope: Scope,
     /// What came of the seeds.
     pub seeds: Seeds,
-    traps: TrapRules,
-    shapes: Shapes,
+    pub(super) traps: TrapRules,
+    pub(super) shapes: Shapes,
     depth_max: u16,
     redirects_max: u8,
     /// How many redirects, or pages that name another address as theirs, led in a row to a page that is still to be visited.
@@ -209,6 +209,10 @@ impl Followers {
         if self.scope.is_removed(&visit.url.host()) {
             return Ok(());
         }
+        // What is archived of a removed page is known, and seen by nobody.
+        let removed = self.operator.removal_of(visit.url).is_some();
+        let wanted =
+            FollowerSet { links: wanted.links && !removed, index: wanted.index && !removed, ..wanted };
         if wanted.links {
             self.apply_links(visit, &mut interpreted)?;
         }

@@ -11,9 +11,9 @@ use super::rules_cache::RulesCache;
 use crate::fabric::{Table, Tables};
 use anyhow::Result;
 use farol_base::status::RecentVisit;
-use farol_base::{Host, PagePosition, Timestamp};
+use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use farol_frontier::{HostMemory, ROBOTS_VALID};
-use farol_parse::robots::Robots;
+use farol_parse::robots::{Robots, Verdict};
 use farol_partition::rtt::Samples;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
@@ -156,6 +156,16 @@ impl Hosts {
         let rules = Arc::new(rules);
         self.rules.put(host, rules.clone());
         Ok(Some(rules))
+    }
+
+    /// What a host's robots.txt, as last read, says of a page, in memory or not; `None` where it was not read.
+    pub fn robots_verdict(&self, url: &CanonicalUrl) -> Result<Option<Verdict>> {
+        let host = url.host();
+        if self.row(&host).is_none_or(|row| row.robots_fetched_ms == 0) {
+            return Ok(None);
+        }
+        let rules = Robots::parse(&self.robots_text(&host)?.unwrap_or_default(), &self.agent);
+        Ok(Some(rules.verdict(url.path_and_query())))
     }
 
     /// Memory that rules take.

@@ -3,7 +3,7 @@
 //! Works from an archived exchange alone, so that a page read live and the same page read again from the
 //! archive after a crash come out the same. Does no I/O.
 
-use farol_base::{ContentHash, Document, Language, Link, PagePosition, Timestamp};
+use farol_base::{CanonicalUrl, ContentHash, Document, Language, Link, PagePosition, Timestamp};
 use farol_parse::robots::Robots;
 use farol_parse::{Content, Kind, PageInput, Parsed, Wants};
 use farol_store::pages::Exchange;
@@ -46,11 +46,11 @@ pub struct PageContent {
 /// Why a page is not for the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StaysOut {
-    /// It asks not to be indexed.
+    /// It asks not to be indexed (`noindex`, `none`).
     NoIndex,
-    /// It names another as canonical.
-    Elsewhere,
-    /// It said until when it may be shown.
+    /// It names another address of its site as the one to be found (`rel=canonical`).
+    Elsewhere(CanonicalUrl),
+    /// It said until when it may be shown (`unavailable_after`).
     Expired,
     /// It is of a kind that is not read; what its server calls it.
     NotText(String),
@@ -198,8 +198,8 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         Some(StaysOut::NoIndex)
     } else if parsed.unavailable_after.is_some_and(|end| exchange.fetched >= end) {
         Some(StaysOut::Expired)
-    } else if elsewhere.is_some() {
-        Some(StaysOut::Elsewhere)
+    } else if let Some(to) = elsewhere {
+        Some(StaysOut::Elsewhere(to))
     } else if parsed.title.is_empty() && parsed.body.is_empty() {
         Some(StaysOut::Empty)
     } else {
@@ -254,7 +254,6 @@ fn unpacked(body: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farol_base::CanonicalUrl;
 
     fn exchange(url: &str, status: u16, head: &str, body: &str) -> Exchange {
         Exchange {

@@ -9,12 +9,15 @@
 
 pub mod change;
 pub mod confirmed;
+pub mod explain;
 pub mod followers;
 pub mod hosts;
+mod inspect;
 pub mod interpret;
 pub mod linker;
-mod not_asked;
+pub mod not_asked;
 mod open;
+pub mod page_orders;
 pub mod position;
 pub mod replay;
 pub mod revisit;

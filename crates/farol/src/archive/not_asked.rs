@@ -18,6 +18,8 @@ pub enum NotAsked {
     OutOfScope,
     /// A pattern of the settings leaves it out.
     Excluded,
+    /// The operator has removed it.
+    Removed,
 }
 
 impl NotAsked {
@@ -27,6 +29,7 @@ impl NotAsked {
             NotAsked::Robots => "refused_by_robots",
             NotAsked::OutOfScope => "out_of_scope",
             NotAsked::Excluded => "excluded",
+            NotAsked::Removed => "removed",
         }
     }
 }
@@ -38,6 +41,9 @@ impl Followers {
             ScopeVerdict::Inside => {}
             ScopeVerdict::Outside | ScopeVerdict::Removed => return Ok(Some(NotAsked::OutOfScope)),
             ScopeVerdict::Excluded(_) | ScopeVerdict::NotIncluded => return Ok(Some(NotAsked::Excluded)),
+        }
+        if self.operator.removal_of(url).is_some() {
+            return Ok(Some(NotAsked::Removed));
         }
         let rules = self.hosts.robots(&url.host())?;
         let refused = rules.is_some_and(|rules| !rules.verdict(url.path_and_query()).is_allowed());
@@ -55,7 +61,7 @@ impl Followers {
         let known = self.urls.get(url)?;
         let outcome = match why {
             NotAsked::Robots => VisitOutcome::Refused,
-            NotAsked::OutOfScope | NotAsked::Excluded => VisitOutcome::OutOfScope,
+            NotAsked::OutOfScope | NotAsked::Excluded | NotAsked::Removed => VisitOutcome::OutOfScope,
         };
         let visit = self.missed(url, now, known.as_ref(), outcome);
         self.urls.visited(url, &Visit { due: again, ..visit })?;

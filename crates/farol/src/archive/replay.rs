@@ -117,21 +117,30 @@ pub fn apply(
     position: PagePosition,
     wanted: FollowerSet,
 ) -> Result<()> {
-    let told = |name: &str| {
-        exchange.metadata.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.parse::<u64>().ok())
-    };
-    let depth = u16::try_from(told("hopsFromSeed").unwrap_or(0)).unwrap_or(u16::MAX);
-    let interpreted = interpreter.interpret(exchange, depth);
-    let visit = ArchivedVisit {
+    let interpreted = interpreter.interpret(exchange, depth_of(exchange));
+    followers.apply(&visit_of(exchange, position), interpreted, wanted)
+}
+
+/// How many links lie between a seed and the page, as the archive tells it.
+pub fn depth_of(exchange: &Exchange) -> u16 {
+    u16::try_from(told(exchange, "hopsFromSeed").unwrap_or(0)).unwrap_or(u16::MAX)
+}
+
+/// The visit that brought an archived exchange.
+pub fn visit_of(exchange: &Exchange, position: PagePosition) -> ArchivedVisit<'_> {
+    ArchivedVisit {
         url: &exchange.url,
         status: exchange.status,
         fetched: exchange.fetched,
-        download: Duration::from_millis(told("fetchTimeMs").unwrap_or(0)),
+        download: Duration::from_millis(told(exchange, "fetchTimeMs").unwrap_or(0)),
         position,
         robots: Some(&exchange.body),
         pace: None,
-    };
-    followers.apply(&visit, interpreted, wanted)
+    }
+}
+
+fn told(exchange: &Exchange, name: &str) -> Option<u64> {
+    exchange.metadata.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.parse().ok())
 }
 
 #[cfg(test)]

@@ -55,6 +55,11 @@ impl Scope {
         }
     }
 
+    /// How far from the seeds it goes.
+    pub fn kind(&self) -> ScopeKind {
+        self.kind
+    }
+
     /// Widens the scope to what this seed stands for, though its host was taken out before.
     pub fn add_seed(&mut self, seed: &CanonicalUrl) {
         self.removed.remove(&seed.host());

@@ -25,6 +25,41 @@ pub enum Wants {
 
 /// Asks for a path of the API and gives the answer as JSON.
 pub fn ask(place: &Place, path: &str, wants: Wants) -> Result<serde_json::Value> {
+    with_engine(place, wants, |engine| engine.get(path))
+}
+
+/// Asks for one path after another: `next` is told the last answer, and says what to ask for next.
+pub fn ask_on(
+    place: &Place,
+    next: &mut dyn FnMut(Option<serde_json::Value>) -> Result<Option<String>>,
+) -> Result<()> {
+    with_engine(place, Wants::Everything, |engine| {
+        let mut path = next(None)?;
+        while let Some(asked) = path {
+            path = next(Some(engine.get(&asked)?))?;
+        }
+        Ok(())
+    })
+}
+
+/// Gives orders, each a path of the API and a body, one after the other; each with its answer.
+pub fn order(
+    place: &Place,
+    orders: Vec<(String, serde_json::Value)>,
+) -> Result<Vec<Result<serde_json::Value>>> {
+    with_engine(place, Wants::Now, |engine| {
+        Ok(orders.iter().map(|(path, body)| engine.post(path, body)).collect())
+    })
+}
+
+/// An engine that listens, and the key to it.
+struct Listener {
+    address: SocketAddr,
+    token: String,
+}
+
+/// Does something with the engine that runs on the folder, or with one that is started for it and ends with it.
+fn with_engine<T>(place: &Place, wants: Wants, work: impl FnOnce(&Listener) -> Result<T>) -> Result<T> {
     let folder = Folder::open(&place.data)?;
     if folder.is_locked() {
         let Some(address) = folder.listening() else {
@@ -33,7 +68,8 @@ pub fn ask(place: &Place, path: &str, wants: Wants) -> Result<serde_json::Value>
                 place.data.display()
             );
         };
-        return get(address, path, &admin_key::read(folder.path(), &place.settings()?));
+        let token = admin_key::read(folder.path(), &place.settings()?);
+        return work(&Listener { address, token });
     }
     let mut config = place.settings()?;
     config.serve.listen = "127.0.0.1:0".to_string();
@@ -52,26 +88,40 @@ pub fn ask(place: &Place, path: &str, wants: Wants) -> Result<serde_json::Value>
     while wants == Wants::Everything && !running.caught_up() && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let answer = get(address, path, &token);
+    let done = work(&Listener { address, token });
     running.stop()?;
-    answer
+    done
 }
 
-/// A plain GET over HTTP/1.0, to our own server on this machine.
-fn get(address: SocketAddr, path: &str, token: &str) -> Result<serde_json::Value> {
-    let gone = || format!("the engine at http://{address} does not answer");
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(3)).with_context(gone)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let token = format!("Authorization: Bearer {token}");
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n{token}\r\n\r\n")
-        .with_context(gone)?;
-    let mut bytes = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).with_context(gone)?;
-    let head = bytes.windows(4).position(|window| window == b"\r\n\r\n").with_context(gone)?;
-    let json: serde_json::Value = serde_json::from_slice(&bytes[head + 4..]).with_context(gone)?;
-    match json.get("error").and_then(|error| error.get("message")).and_then(|message| message.as_str()) {
-        Some(message) => bail!("{message}"),
-        None => Ok(json),
+impl Listener {
+    fn get(&self, path: &str) -> Result<serde_json::Value> {
+        self.request(&format!("GET {path}"), "")
+    }
+
+    fn post(&self, path: &str, body: &serde_json::Value) -> Result<serde_json::Value> {
+        self.request(&format!("POST {path}"), &body.to_string())
+    }
+
+    /// A plain request over HTTP/1.0, to our own server on this machine.
+    fn request(&self, what: &str, body: &str) -> Result<serde_json::Value> {
+        let Listener { address, token } = self;
+        let gone = || format!("the engine at http://{address} does not answer");
+        let mut stream = TcpStream::connect_timeout(address, Duration::from_secs(3)).with_context(gone)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let head = format!(
+            "{what} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).with_context(gone)?;
+        let mut bytes = Vec::new();
+        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).with_context(gone)?;
+        let head = bytes.windows(4).position(|window| window == b"\r\n\r\n").with_context(gone)?;
+        let json: serde_json::Value = serde_json::from_slice(&bytes[head + 4..]).with_context(gone)?;
+        match json.get("error").and_then(|error| error.get("message")).and_then(|message| message.as_str()) {
+            Some(message) => bail!("{message}"),
+            None => Ok(json),
+        }
     }
 }
 

@@ -6,17 +6,23 @@
 //!
 //! A robots.txt is passed over: what a site asks of us is heard from the site itself.
 //!
-//! Memory: a batch of at most 8 MiB and a record, whatever is in the file; see [`Batch`].
+//! Pages are read on one thread, interpreted and packed on one per core, and written by a single one, in the order of
+//! the file. Memory: 16 MiB of pages, or one larger record, and as much again packed ([`crate::in_order`]).
 
 use super::Place;
+use crate::archive::interpret::Interpreted;
+use crate::archive::replay::{depth_of, visit_of};
 use crate::archive::{self, FollowerSet, Opened};
 use crate::engine::Roles;
 use crate::fabric::Fabric;
 use crate::folder::Folder;
+use crate::in_order::{Permit, ReadAhead, Workers};
 use crate::progress::{counted, grouped};
 use anyhow::{Context, Result, bail};
-use farol_base::{Clock, SystemClock};
-use farol_store::pages::{Exchange, warc};
+use farol_base::random::mix;
+use farol_base::{Clock, PageId, SystemClock};
+use farol_store::pages::{Encoded, Encoder, Exchange, warc};
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,35 +87,27 @@ struct Sums {
     complaints: u64,
 }
 
-/// Pages to be written in one go.
-///
-/// Holds at most 8 MiB and the record that went beyond: 8 + 64 MiB. Encoding, writing and reading it take as much again
-/// each, one after the other: 64 records of 47 MB were imported within 290 MiB.
-#[derive(Default)]
-struct Batch {
-    pages: Vec<Exchange>,
-    bytes: usize,
-}
+/// Pages whose answers are read and packed beside the thread that writes them.
+const UNDER_WAY_MAX: usize = 256;
+/// Pages written in one go.
+const BATCH_MAX: usize = 64;
 
-impl Batch {
-    const PAGES_MAX: usize = 64;
-    const BYTES_MAX: usize = 8 << 20;
+/// What was read of a file.
+type ReadRecord = Result<Option<Exchange>, warc::Complaint>;
 
-    fn push(&mut self, page: Exchange) {
-        self.bytes += page.body.len() + page.response_head.len();
-        self.pages.push(page);
-    }
-
-    fn is_full(&self) -> bool {
-        self.pages.len() >= Batch::PAGES_MAX || self.bytes >= Batch::BYTES_MAX
-    }
+/// A page that is read and packed for the archive.
+struct ReadyPage {
+    page: Exchange,
+    encoded: Encoded,
+    interpreted: Interpreted,
+    permit: Permit,
 }
 
 struct Importer {
     opened: Opened,
-    batch: Batch,
-    ids: farol_base::Seeded,
-    compression: u32,
+    workers: Workers<(Exchange, Permit), ReadyPage>,
+    /// Pages that the workers have.
+    under_way: HashSet<PageId>,
     sums: Sums,
     _lock: crate::folder::FolderLock,
 }
@@ -120,28 +118,34 @@ impl Importer {
         let fabric = Fabric::local(&folder.tables())?;
         let opened = archive::open(folder, config, fabric, false)?;
         let seed = SystemClock.now().as_millis() ^ u64::from(std::process::id()) << 44;
-        Ok(Importer {
-            opened,
-            batch: Batch::default(),
-            ids: farol_base::Seeded::new(seed),
-            compression: config.archive.compression,
-            sums: Sums::default(),
-            _lock: lock,
-        })
+        let (interpreter, level) = (opened.interpreter.clone(), config.archive.compression);
+        let workers = Workers::start(|number| {
+            let interpreter = interpreter.clone();
+            let mut ids = farol_base::Seeded::new(mix(seed ^ number as u64));
+            let mut encoder = Encoder::new(level);
+            move |(page, permit): (Exchange, Permit)| ReadyPage {
+                encoded: encoder.encode(&page, &mut ids),
+                interpreted: interpreter.interpret(&page, depth_of(&page)),
+                page,
+                permit,
+            }
+        })?;
+        Ok(Importer { opened, workers, under_way: HashSet::new(), sums: Sums::default(), _lock: lock })
     }
 
     fn take(&mut self, file: &PathBuf) -> Result<()> {
-        let input: Box<dyn BufRead> = match file.as_os_str() == "-" {
+        let input: Box<dyn BufRead + Send> = match file.as_os_str() == "-" {
             true => Box::new(BufReader::new(std::io::stdin())),
             false => Box::new(BufReader::with_capacity(
                 1 << 16,
                 std::fs::File::open(file).context("cannot open it")?,
             )),
         };
-        for record in warc::Records::new(input) {
-            match record.and_then(warc::to_exchange) {
+        let records = warc::Records::new(input).map(|record| record.and_then(warc::to_exchange));
+        for (record, permit) in ReadAhead::start(records, bytes_of)? {
+            match record {
                 Ok(Some(exchange)) if exchange.url.path_and_query() != "/robots.txt" => {
-                    self.offer(exchange)?;
+                    self.offer(exchange, permit)?;
                 }
                 Ok(_) => self.sums.passed += 1,
                 Err(complaint) => {
@@ -150,15 +154,15 @@ impl Importer {
                 }
             }
         }
-        self.write()
+        self.write_all()
     }
 
     /// Takes a page that is news.
-    fn offer(&mut self, mut page: Exchange) -> Result<()> {
+    fn offer(&mut self, mut page: Exchange, permit: Permit) -> Result<()> {
         page.fetched = page.fetched.min(SystemClock.now());
-        // What is known of it may wait in this very batch.
-        if self.batch.pages.iter().any(|waiting| waiting.url == page.url) {
-            self.write()?;
+        // What is known of it may be under way.
+        if self.under_way.contains(&page.url.id()) {
+            self.write_all()?;
         }
         let archive = self.opened.archive.reader();
         if !self.opened.followers.is_news(&page.url, page.fetched, &archive)? {
@@ -166,58 +170,59 @@ impl Importer {
             return Ok(());
         }
         self.sums.pages += 1;
-        self.batch.push(page);
-        if self.batch.is_full() { self.write() } else { Ok(()) }
+        self.under_way.insert(page.url.id());
+        self.workers.give((page, permit));
+        while self.workers.len() >= UNDER_WAY_MAX {
+            self.write()?;
+        }
+        Ok(())
     }
 
+    fn write_all(&mut self) -> Result<()> {
+        while self.workers.len() > 0 {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the pages that were given first: archive, then everything that follows.
     fn write(&mut self) -> Result<()> {
-        let (ids, level) = (&mut self.ids, self.compression);
-        let pages = std::mem::take(&mut self.batch).pages;
-        let encoded: Vec<_> = pages.iter().map(|page| farol_store::pages::encode(page, ids, level)).collect();
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        while batch.len() < BATCH_MAX
+            && let Some(ready) = self.workers.take()
+        {
+            batch.push(ready?);
+        }
+        let (mut encoded, mut pages) = (Vec::new(), Vec::new());
+        for ReadyPage { page, encoded: records, interpreted, permit } in batch {
+            encoded.push(records);
+            pages.push((page, interpreted, permit));
+        }
         let positions = self.opened.archive.append(&encoded)?;
         drop(encoded);
-        let Opened { followers, interpreter, .. } = &mut self.opened;
-        for (page, position) in pages.into_iter().zip(positions) {
-            archive::replay::apply(followers, interpreter, &page, position, FollowerSet::ALL)?;
+        for ((page, interpreted, _permit), position) in pages.into_iter().zip(positions) {
+            self.under_way.remove(&page.url.id());
+            self.opened.followers.apply(&visit_of(&page, position), interpreted, FollowerSet::ALL)?;
         }
         self.opened.followers.flush(self.opened.archive.end())
     }
 
     fn finish(mut self) -> Result<Sums> {
-        self.opened.archive.sync()?;
-        self.opened.followers.urls.sync()?;
-        self.opened.followers.confirm(&self.opened.archive)?;
-        self.opened.followers.linker.sync()?;
+        let Opened { archive, followers, .. } = &mut self.opened;
+        archive.sync()?;
+        // Counts are of what has been compacted.
+        followers.urls.compact_all()?;
+        followers.urls.sync()?;
+        followers.confirm(archive)?;
+        followers.linker.sync()?;
         Ok(self.sums)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_batch_is_bounded_by_its_bytes_and_by_its_pages() {
-        let page = |bytes: usize| Exchange {
-            url: farol_base::CanonicalUrl::parse("http://a.org/").unwrap(),
-            fetched: farol_base::Timestamp::EPOCH,
-            address: None,
-            status: 200,
-            request_head: Vec::new(),
-            response_head: Vec::new(),
-            body: vec![0; bytes].into(),
-            truncated: None,
-            protocol: String::new(),
-            revisit_of: None,
-            metadata: Vec::new(),
-        };
-        for (bytes, want) in [(10, 64), (1 << 20, 8), (3 << 20, 3), (20 << 20, 1)] {
-            let mut batch = Batch::default();
-            while !batch.is_full() {
-                batch.push(page(bytes));
-            }
-            assert_eq!(batch.pages.len(), want, "pages of {bytes} bytes");
-            assert!(batch.bytes < Batch::BYTES_MAX + bytes);
-        }
+/// Memory that a page takes until it is written: as it was read, and packed.
+fn bytes_of(record: &ReadRecord) -> usize {
+    match record {
+        Ok(Some(page)) => page.body.len() + page.response_head.len() + page.request_head.len(),
+        _ => 0,
     }
 }

@@ -1,15 +1,18 @@
 //! The command line: one file per command.
 
 mod ask;
+mod broken_links;
 mod cache;
 mod check;
 mod config;
 mod demo;
+mod explain;
 mod export;
 mod freshness;
 mod host_graph;
 mod import;
 mod input;
+mod pages;
 mod partition;
 mod pattern_flags;
 mod run;
@@ -64,6 +67,16 @@ pub enum Command {
     Search(search::Search),
     /// Tell how the engine is doing
     Status(status::StatusArgs),
+    /// Tell why a page is found or not, who links to it, and when it is visited
+    Explain(explain::ExplainArgs),
+    /// Fetch a page again soon
+    Refetch(pages::PageArgs),
+    /// Remove a page: it is found and fetched no more until it is put back
+    Remove(pages::RemoveArgs),
+    /// Put a removed page back
+    Restore(pages::PageArgs),
+    /// List links that lead nowhere, with the pages that have them
+    BrokenLinks(broken_links::BrokenLinksArgs),
     /// Tell how fresh the index is, and why a page is visited when it is
     Freshness(freshness::FreshnessArgs),
     /// Look at query logs and say what a cache of answers would gain
@@ -179,6 +192,11 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Serve(args) => run::serve(&args),
         Command::Search(args) => search::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Refetch(args) => pages::refetch(&args),
+        Command::Remove(args) => pages::remove(&args),
+        Command::Restore(args) => pages::restore(&args),
+        Command::BrokenLinks(args) => broken_links::run(&args),
         Command::Freshness(args) => freshness::run(&args),
         Command::Cache(command) => cache::run(&command),
         Command::Import(args) => import::run(&args),

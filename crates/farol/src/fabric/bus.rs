@@ -24,6 +24,8 @@ pub enum Change {
     Delete(CanonicalUrl),
     /// All pages of the host are deleted.
     DeleteHost(Host),
+    /// All pages whose address begins with this one's are deleted.
+    DeleteUnder(CanonicalUrl),
     /// Everything up to this position of the archive has been sent.
     Upto(PagePosition),
 }

@@ -19,7 +19,7 @@ pub enum Table {
     Hosts,
     /// robots.txt of each host, as it was sent.
     Robots,
-    /// What the operator has said: seeds, pause, removed hosts.
+    /// What the operator has said: seeds, pause, removed hosts and pages.
     Orders,
     /// What came of each seed.
     Seeds,

@@ -9,3 +9,4 @@ pub mod order;
 pub mod queries;
 pub mod ranks;
 pub mod samples;
+pub mod still;

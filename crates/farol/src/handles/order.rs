@@ -1,10 +1,12 @@
 //! What a running crawl can be told and asked.
 
+use crate::archive::explain::PageFacts;
 use crate::archive::hosts::HostRow;
+use crate::archive::page_orders::{OrderReply, PageOrder};
+use crate::page_set::PageSet;
 use farol_base::status::{Freshness, RecentVisit};
 use farol_base::{CanonicalUrl, Host};
 use farol_frontier::HostView;
-use farol_frontier::revisit::planner::Reason;
 use farol_store::urls::{HostCounts, Record};
 use std::sync::mpsc::SyncSender;
 
@@ -14,6 +16,8 @@ pub enum Order {
     Resume,
     AddSeed(CanonicalUrl),
     RemoveHost(Host),
+    /// Something to be done with single pages; what came of it is told on the channel.
+    Pages(PageOrder, SyncSender<OrderReply>),
     Inspect(Inspect),
 }
 
@@ -30,10 +34,21 @@ pub enum Inspect {
         host: Host,
         reply: SyncSender<Option<HostAnswer>>,
     },
-    /// Why a page is visited when it is.
+    /// Everything about a page.
     Page {
         url: CanonicalUrl,
-        reply: SyncSender<Option<PageAnswer>>,
+        reply: SyncSender<PageAnswer>,
+    },
+    /// Pages that were asked for and are not there, of hosts whose text contains `filter`: how many, and some of them.
+    Missing {
+        filter: String,
+        first: usize,
+        count: usize,
+        reply: SyncSender<(usize, Vec<(CanonicalUrl, Record)>)>,
+    },
+    /// What the operator has removed.
+    RemovedPages {
+        reply: SyncSender<Vec<PageSet>>,
     },
 }
 
@@ -46,10 +61,10 @@ pub struct HostLine {
     pub freshness: Option<Freshness>,
 }
 
-/// What is known of a page, and why it is visited when it is.
+/// What the crawl knows of a page, and where its host stands.
 pub struct PageAnswer {
-    pub record: Record,
-    pub reason: Reason,
+    pub facts: PageFacts,
+    pub host: Option<HostView>,
 }
 
 /// All about one host.

@@ -4,17 +4,18 @@
 //! the index was deleted), or when writing fails, it reads on from there by itself.
 
 use crate::archive::Interpreter;
-use crate::archive::change::change_of;
+use crate::archive::change::{change_of, deletion_of};
 use crate::archive::replay::is_damage;
 use crate::fabric::{Change, Delivery, Fabric};
 use crate::handles::index::IndexProgress;
+use crate::in_order::{Permit, ReadAhead, Workers};
 use crate::operator::OperatorState;
 use anyhow::{Context, Result};
 use farol_base::sync::Mutex;
-use farol_base::{Document, PageId, PagePosition};
+use farol_base::{CanonicalUrl, Document, PageId, PagePosition};
 use farol_index::{Shard, ShardOptions};
 use farol_links::Links;
-use farol_store::pages::ArchiveReader;
+use farol_store::pages::{ArchiveReader, Exchange};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +62,8 @@ const NAVIGATION: &[&str] = &[
 ];
 /// Changes between two commits at most, while catching up.
 const CATCH_UP_BATCH: u64 = 20_000;
+/// Pages that are read beside the thread that indexes them, while catching up.
+const CATCH_UP_AHEAD: usize = 64;
 
 /// With less room than this on the disk, a failed write needs no other explanation.
 const ROOM_MIN: u64 = 16 << 20;
@@ -200,6 +203,7 @@ impl IndexWorker {
             }
             Change::Delete(url) => self.shard()?.delete(&url),
             Change::DeleteHost(host) => self.shard()?.delete_host(&host),
+            Change::DeleteUnder(prefix) => self.delete_under(&prefix)?,
             Change::Upto(position) => {
                 self.upto = self.upto.max(position);
                 // A position alone is not worth a commit.
@@ -219,6 +223,18 @@ impl IndexWorker {
         Ok(())
     }
 
+    /// Deletes all pages whose address begins with this one's.
+    fn delete_under(&mut self, prefix: &CanonicalUrl) -> Result<()> {
+        // Only what is committed can be looked through.
+        self.commit()?;
+        for url in self.shard()?.searcher().urls_of(&prefix.host())? {
+            if url.as_str().starts_with(prefix.as_str()) {
+                self.shard()?.delete(&url);
+            }
+        }
+        Ok(())
+    }
+
     /// Reads from the archive what the shard has not taken in.
     fn catch_up(&mut self) -> Result<()> {
         let from = self.shard()?.watermark();
@@ -230,8 +246,24 @@ impl IndexWorker {
             tracing::debug!(%host, position = ?end, "removed again");
             self.take(Change::DeleteHost(host.clone()))?;
         }
-        let archive = self.sources.archive.clone();
-        for record in archive.scan(from) {
+        for (pages, _) in operator.removed_pages().filter(|(_, end)| *end >= from) {
+            self.take(deletion_of(pages))?;
+        }
+        if self.sources.archive.end() <= from {
+            return if self.fresh > 0 { self.commit() } else { Ok(()) };
+        }
+        let interpreter = self.sources.interpreter.clone();
+        let mut workers = Workers::start(|_| {
+            let interpreter = interpreter.clone();
+            move |(position, next, exchange, permit): (_, _, Exchange, Permit)| {
+                let interpreted = interpreter.interpret(&exchange, 0);
+                (next, change_of(&exchange.url, position, interpreted.outcome), permit)
+            }
+        })?;
+        let bytes_of = |record: &Result<(_, _, Exchange), _>| {
+            record.as_ref().map_or(0, |(_, _, exchange)| exchange.body.len())
+        };
+        for (record, permit) in ReadAhead::start(self.sources.archive.scan(from), bytes_of)? {
             let (position, next, exchange) = match record {
                 Ok(record) => record,
                 Err(error) if is_damage(&error) => {
@@ -241,21 +273,31 @@ impl IndexWorker {
                 Err(error) => return Err(error.into()),
             };
             let removed = operator.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
-            if !removed {
-                let interpreted = self.sources.interpreter.interpret(&exchange, 0);
-                if let Some(change) = change_of(&exchange.url, position, interpreted.outcome) {
-                    self.take(change)?;
-                }
+            if !removed && operator.removal_of(&exchange.url).is_none() {
+                workers.give((position, next, exchange, permit));
             }
-            self.upto = next;
-            if self.fresh >= CATCH_UP_BATCH {
-                self.commit()?;
+            while workers.len() >= CATCH_UP_AHEAD {
+                self.take_read(workers.take())?;
             }
             if self.stop.load(Ordering::SeqCst) {
                 break;
             }
         }
+        while workers.len() > 0 {
+            self.take_read(workers.take())?;
+        }
         if self.fresh > 0 { self.commit() } else { Ok(()) }
+    }
+
+    /// Takes in what a page that was read from the archive means.
+    fn take_read(&mut self, read: Option<Result<(PagePosition, Option<Change>, Permit)>>) -> Result<()> {
+        let Some(read) = read else { return Ok(()) };
+        let (next, change, _permit) = read?;
+        if let Some(change) = change {
+            self.take(change)?;
+        }
+        self.upto = next;
+        if self.fresh >= CATCH_UP_BATCH { self.commit() } else { Ok(()) }
     }
 
     /// Indexes pages again whose incoming links have changed.

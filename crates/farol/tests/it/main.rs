@@ -14,6 +14,7 @@ mod full_disk;
 mod hosts;
 mod import;
 mod nginx;
+mod pages;
 mod partition;
 mod revisit;
 mod robots;

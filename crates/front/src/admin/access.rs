@@ -11,6 +11,7 @@
 //! operator out; what keeps guessers out is its length ([`crate::TOKEN_BYTES_MIN`]).
 
 use super::session::is_same;
+use crate::Command;
 use crate::client;
 use crate::failure::{Failure, FailureKind};
 use crate::params::Params;
@@ -49,22 +50,26 @@ impl Admin {
         html! { input type="hidden" name="token" value=(self.form_token); }
     }
 
-    /// Checks that a form is ours and that levers may be pulled at all.
-    pub fn check(&self, shared: &Shared, form: &Params) -> Result<(), Failure> {
-        if !is_same(&self.form_token, form.text("token")) {
-            return Err(Failure::new(
+    /// Checks that a form is ours.
+    pub fn check(&self, form: &Params) -> Result<(), Failure> {
+        match is_same(&self.form_token, form.text("token")) {
+            true => Ok(()),
+            false => Err(Failure::new(
                 FailureKind::Forbidden,
                 "the form is too old or not ours; reload the page and try again",
-            ));
+            )),
         }
-        may_change(shared)
     }
 }
 
-/// Refuses changes where the settings say that this front only shows.
-pub(crate) fn may_change(shared: &Shared) -> Result<(), Failure> {
-    match shared.settings.admin_read_only {
-        true => Err(Failure::new(FailureKind::Forbidden, "this engine is read-only")),
+/// Refuses what only a crawler does where none runs.
+pub(crate) fn may_change(shared: &Shared, command: &Command) -> Result<(), Failure> {
+    let needs_crawler = match command {
+        Command::Pause | Command::Resume | Command::AddSeed(_) | Command::RemoveHost(_) => true,
+        Command::Refetch(_) | Command::RemovePages(_) | Command::RestorePages(_) => false,
+    };
+    match needs_crawler && shared.settings.admin_read_only {
+        true => Err(Failure::new(FailureKind::Forbidden, "this engine is read-only: no crawler runs in it")),
         false => Ok(()),
     }
 }

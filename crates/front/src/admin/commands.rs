@@ -1,6 +1,6 @@
-//! The levers: pause, resume, add a seed, remove a host.
+//! The levers: pause, resume, add a seed, remove a host; fetch a page again, remove it, put it back.
 
-use super::access::Admin;
+use super::access::{Admin, may_change};
 use super::page;
 use crate::failure::Failure;
 use crate::pages::PagePath;
@@ -14,8 +14,8 @@ use farol_base::Host;
 use maud::html;
 use std::sync::Arc;
 
-/// Longest seed that is passed on, in bytes; canonical URLs are shorter.
-const SEED_BYTES_MAX: usize = 8192;
+/// Longest address that is passed on, in bytes; canonical URLs are shorter.
+const ADDRESS_BYTES_MAX: usize = 8192;
 
 pub(crate) async fn pause(
     admin: Admin,
@@ -55,6 +55,36 @@ pub(crate) async fn remove_host(
     act(&admin, &shared, &visitor, &form, command).await
 }
 
+pub(crate) async fn refetch(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    visitor: Visitor,
+    FormParams(form): FormParams,
+) -> Result<Response, Failure> {
+    let command = Command::Refetch(address(form.text("url"))?);
+    act(&admin, &shared, &visitor, &form, command).await
+}
+
+pub(crate) async fn remove_pages(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    visitor: Visitor,
+    FormParams(form): FormParams,
+) -> Result<Response, Failure> {
+    let command = Command::RemovePages(address(form.text("url"))?);
+    act(&admin, &shared, &visitor, &form, command).await
+}
+
+pub(crate) async fn restore_pages(
+    admin: Admin,
+    State(shared): State<Arc<Shared>>,
+    visitor: Visitor,
+    FormParams(form): FormParams,
+) -> Result<Response, Failure> {
+    let command = Command::RestorePages(address(form.text("url"))?);
+    act(&admin, &shared, &visitor, &form, command).await
+}
+
 /// Asks once more before a host goes.
 pub(crate) async fn confirm_removal(
     admin: Admin,
@@ -82,9 +112,14 @@ pub(crate) async fn confirm_removal(
 
 /// The command to add what somebody typed as a seed.
 pub(crate) fn seed(text: &str) -> Result<Command, Failure> {
+    address(text).map(Command::AddSeed)
+}
+
+/// An address that somebody typed, of a length that makes sense.
+pub(crate) fn address(text: &str) -> Result<String, Failure> {
     match text.len() {
         0 => Err(Failure::invalid("url: a URL is needed")),
-        1..=SEED_BYTES_MAX => Ok(Command::AddSeed(text.to_string())),
+        1..=ADDRESS_BYTES_MAX => Ok(text.to_string()),
         _ => Err(Failure::invalid("url: it is too long")),
     }
 }
@@ -111,22 +146,30 @@ async fn act(
     form: &Params,
     command: Command,
 ) -> Result<Response, Failure> {
-    admin.check(shared, form)?;
+    admin.check(form)?;
+    may_change(shared, &command)?;
+    let about = match &command {
+        Command::Refetch(pages) | Command::RemovePages(pages) | Command::RestorePages(pages) => {
+            Some(pages.trim_end_matches('*').to_string())
+        }
+        _ => None,
+    };
     let done = carry_out(shared, command).await??;
     let texts = visitor.texts();
     let content = html! {
         section.done role="status" {
             h1 { (texts.done) }
             p dir="auto" { (done) }
-            p { a.button href=(link("/admin", [("hl", visitor.hl())])) { (texts.back_dashboard) } }
+            p {
+                @match &about {
+                    Some(url) => {
+                        a.button href=(link("/admin/page", [("url", &**url), ("hl", visitor.hl())])) { (texts.back_page) }
+                    }
+                    None => a.button href=(link("/admin", [("hl", visitor.hl())])) { (texts.back_dashboard) },
+                }
+            }
         }
     };
-    Ok(page(
-        shared,
-        visitor,
-        Some(admin),
-        texts.done,
-        PagePath { path: "/admin", ..PagePath::default() },
-        content,
-    ))
+    let path = if about.is_some() { "/admin/page" } else { "/admin" };
+    Ok(page(shared, visitor, Some(admin), texts.done, PagePath { path, ..PagePath::default() }, content))
 }

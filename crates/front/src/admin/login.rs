@@ -66,7 +66,7 @@ pub(crate) async fn leave(
     headers: HeaderMap,
     FormParams(form): FormParams,
 ) -> Result<Response, Failure> {
-    if admin.check(&shared, &form).is_ok() || shared.settings.admin_read_only {
+    if admin.check(&form).is_ok() {
         shared.sessions.close(client::cookie(&headers, COOKIE).unwrap_or(""));
     }
     Ok((set_cookie(&shared, "", 0), Redirect::to("/")).into_response())

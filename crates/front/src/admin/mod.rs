@@ -5,11 +5,13 @@
 //! that no other site can pull the levers through the operator's browser.
 
 pub(crate) mod access;
+pub(crate) mod broken;
 pub(crate) mod commands;
 pub(crate) mod dashboard;
 pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod login;
+pub(crate) mod page_detail;
 pub(crate) mod session;
 
 use crate::pages::{Frame, PageKind, PagePath};
@@ -42,6 +44,8 @@ fn page(
         nav.tabs aria-label=(texts.admin) {
             (tab("/admin", texts.dashboard))
             (tab("/admin/hosts", texts.hosts))
+            (tab("/admin/page", texts.page))
+            (tab("/admin/broken", texts.broken_links))
             (tab("/", texts.search))
             @if let Some(admin) = admin.filter(|admin| admin.has_session()) {
                 form method="post" action=(link("/admin/logout", [("hl", visitor.hl())])) {

@@ -5,7 +5,7 @@
 
 use crate::Command;
 use crate::admin::access::{Admin, may_change};
-use crate::admin::commands::{carry_out, host, seed};
+use crate::admin::commands::{address, carry_out, host, seed};
 use crate::failure::Failure;
 use crate::params::kind_of;
 use crate::shared::Shared;
@@ -25,7 +25,7 @@ pub(crate) struct Nothing {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SeedWire {
+pub(crate) struct AddressWire {
     url: String,
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn resume(_: Admin, State(shared): State<Arc<Shared>>, _: Body<
 pub(crate) async fn add_seed(
     _: Admin,
     State(shared): State<Arc<Shared>>,
-    Body(body): Body<SeedWire>,
+    Body(body): Body<AddressWire>,
 ) -> Done {
     act(&shared, seed(body.url.trim())?).await
 }
@@ -73,7 +73,31 @@ pub(crate) async fn remove_host(
     act(&shared, Command::RemoveHost(host(body.host.trim())?)).await
 }
 
+pub(crate) async fn refetch(
+    _: Admin,
+    State(shared): State<Arc<Shared>>,
+    Body(body): Body<AddressWire>,
+) -> Done {
+    act(&shared, Command::Refetch(address(body.url.trim())?)).await
+}
+
+pub(crate) async fn remove_pages(
+    _: Admin,
+    State(shared): State<Arc<Shared>>,
+    Body(body): Body<AddressWire>,
+) -> Done {
+    act(&shared, Command::RemovePages(address(body.url.trim())?)).await
+}
+
+pub(crate) async fn restore_pages(
+    _: Admin,
+    State(shared): State<Arc<Shared>>,
+    Body(body): Body<AddressWire>,
+) -> Done {
+    act(&shared, Command::RestorePages(address(body.url.trim())?)).await
+}
+
 async fn act(shared: &Shared, command: Command) -> Done {
-    may_change(shared)?;
+    may_change(shared, &command)?;
     Ok(Json(DoneWire { done: carry_out(shared, command).await?? }))
 }

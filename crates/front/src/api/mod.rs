@@ -3,6 +3,7 @@
 //! The structs that are serialised live in this folder only; the types of the engine stay free to change. A test
 //! holds every answer against the document.
 
+pub(crate) mod broken;
 pub(crate) mod commands;
 pub(crate) mod hosts;
 pub(crate) mod page;

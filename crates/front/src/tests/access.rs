@@ -101,6 +101,32 @@ async fn levers_need_a_form_of_ours() {
 }
 
 #[tokio::test]
+async fn pages_are_fetched_again_removed_and_put_back_by_a_form_of_ours_with_or_without_a_crawler() {
+    for admin_read_only in [false, true] {
+        let site = Site::new(Settings { admin_read_only, ..Settings::default() });
+        let shown = Ask::get("/admin/page?url=http://a.test/x").admin().send(&site).await;
+        shown.is(200).says("It can be found.").says("/admin/page/refetch").says("/admin/page/remove");
+        let token = form_token(&shown);
+        for path in ["/admin/page/refetch", "/admin/page/remove", "/admin/page/restore"] {
+            let order = |token: &str, url: &str| Ask::form(path, &format!("token={token}&url={url}")).admin();
+            order("", "http://a.test/x").send(&site).await.is(403);
+            order(&token, "http://a.test/x").with("origin", "https://evil.test").send(&site).await.is(403);
+            order(&token, "").send(&site).await.is(400);
+            order(&token, "http://a.test/x").send(&site).await.is(200).says("/admin/page?url=");
+        }
+        let page = || "http://a.test/x".to_string();
+        let want = [Command::Refetch(page()), Command::RemovePages(page()), Command::RestorePages(page())];
+        assert_eq!(site.fake.commands(), want);
+        let removed = Ask::get("/admin/page?url=http://a.test/removed/1").admin().send(&site).await;
+        removed
+            .is(200)
+            .says("http://a.test/removed*")
+            .says("/admin/page/restore")
+            .lacks("/admin/page/remove\"");
+    }
+}
+
+#[tokio::test]
 async fn the_api_pulls_levers_with_json_only() {
     let site = Site::new(Settings::default());
     let path = "/api/v1/admin/pause";

@@ -79,6 +79,9 @@ fn check(value: &Value, schema: &Value, document: &Value, at: &str) {
     }
 }
 
+/// A body that names a page.
+const PAGE: &str = "{\"url\":\"http://a.test/x\"}";
+
 #[tokio::test]
 async fn answers_are_as_documented() {
     let document = document();
@@ -92,6 +95,9 @@ async fn answers_are_as_documented() {
         ("/api/v1/hosts", "get", Ask::get("/api/v1/hosts?state=waiting&count=5").admin()),
         ("/api/v1/host", "get", Ask::get("/api/v1/host?host=https://a.example.org").admin()),
         ("/api/v1/page", "get", Ask::get("/api/v1/page?url=https://a.example.org/x").admin()),
+        ("/api/v1/page", "get", Ask::get("/api/v1/page?url=a.example.org/private/x").admin()),
+        ("/api/v1/broken", "get", Ask::get("/api/v1/broken?filter=www&first=60&count=5").admin()),
+        ("/api/v1/removed-pages", "get", Ask::get("/api/v1/removed-pages").admin()),
         ("/api/v1/openapi.json", "get", Ask::get("/api/v1/openapi.json")),
         ("/api/v1/admin/pause", "post", Ask::json("/api/v1/admin/pause", "{}").admin()),
         ("/api/v1/admin/resume", "post", Ask::json("/api/v1/admin/resume", "{}").admin()),
@@ -105,6 +111,9 @@ async fn answers_are_as_documented() {
             "post",
             Ask::json("/api/v1/admin/remove-host", "{\"host\":\"a.test\"}").admin(),
         ),
+        ("/api/v1/admin/refetch", "post", Ask::json("/api/v1/admin/refetch", PAGE).admin()),
+        ("/api/v1/admin/remove-pages", "post", Ask::json("/api/v1/admin/remove-pages", PAGE).admin()),
+        ("/api/v1/admin/restore-pages", "post", Ask::json("/api/v1/admin/restore-pages", PAGE).admin()),
     ];
     let mut tried = BTreeSet::new();
     for (path, method, ask) in asks {

@@ -44,6 +44,12 @@ async fn pages_escape_what_the_web_and_visitors_wrote() {
         format!("/admin/hosts?filter={hostile}&state={hostile}"),
         format!("/admin/host?host=https://www.example.org&path=/private/{hostile}"),
         format!("/admin/host?host={hostile}"),
+        "/admin/page".into(),
+        format!("/admin/page?url=https://www.example.org/{hostile}"),
+        format!("/admin/page?url=https://www.example.org/private/{hostile}"),
+        format!("/admin/page?url={hostile}"),
+        format!("/admin/broken?filter={hostile}"),
+        "/admin/broken?page=2".into(),
         format!("/admin/remove?host=https://www.example.org/{hostile}"),
     ];
     for path in paths {

@@ -115,5 +115,16 @@ pub(super) static TEXTS: Texts = Texts {
     host_leased: "em recolha",
     host_refilling: "fila a ser preenchida",
     host_sleeping: "nada que visitar por agora",
+    // A page, and broken links.
+    explain_text: "Porque é que uma página é encontrada ou não, quem aponta para ela e quando é visitada; daqui volta a ser pedida, é removida ou reposta.",
+    refetch: "Pedir de novo",
+    put_back: "Repor",
+    broken_links: "Ligações quebradas",
+    broken_text: "Páginas desta recolha que foram pedidas e não existem, com as páginas que apontam para elas.",
+    distance: "Ligações desde uma semente",
+    link_text: "Texto da ligação",
+    why_out_of_scope: "Está fora desta recolha: {detail}",
+    why_paused: "Espera pela primeira visita; a recolha está em pausa.",
+    why_not_yet: "Foi recolhida, e pode ser encontrada dentro de momentos.",
     ..pt_br::TEXTS
 };

@@ -108,13 +108,17 @@ impl SimhashIndex {
     }
 
     fn find(&self, simhash: u64) -> Option<usize> {
-        let near = |known: u64| (known ^ simhash).count_ones() <= NEAR_BITS;
         let sharing = blocks(simhash).filter_map(|block| self.blocks.get(&block));
         sharing
             .flat_map(|list| list.iter().take(COMPARED_MAX))
-            .find(|(known, _)| near(*known))
+            .find(|(known, _)| is_near(*known, simhash))
             .map(|(_, at)| *at)
     }
+}
+
+/// Whether texts with these fingerprints are near duplicates; a page without text has none.
+pub(crate) fn is_near(a: u64, b: u64) -> bool {
+    a != 0 && b != 0 && (a ^ b).count_ones() <= NEAR_BITS
 }
 
 fn blocks(simhash: u64) -> impl Iterator<Item = (u32, u64)> {

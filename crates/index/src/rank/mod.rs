@@ -16,6 +16,7 @@ pub(crate) mod names;
 pub(crate) mod proximity;
 mod title;
 
+pub(crate) use duplicates::is_near;
 pub use links::{NoRanks, Ranks};
 
 use crate::error::Error;

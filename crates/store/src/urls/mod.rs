@@ -52,6 +52,18 @@ pub struct Drawn {
 pub enum Walk {
     All,
     Visited,
+    /// Those that were asked for and are not there: [`State::Gone`] and [`State::Failed`].
+    Missing,
+}
+
+impl Walk {
+    fn goes_to(self, state: State) -> bool {
+        match self {
+            Walk::All => true,
+            Walk::Visited => state != State::Known,
+            Walk::Missing => matches!(state, State::Gone | State::Failed),
+        }
+    }
 }
 
 /// Keeps each known URL once, and answers what to visit next on a host.
@@ -140,7 +152,7 @@ pub trait UrlStore: Send {
     /// [`compact_all`](UrlStore::compact_all).
     fn counts(&self) -> Counts;
 
-    /// Goes through all known URLs, or only those that were visited, host by host, as of the last
+    /// Goes through all known URLs, or only some, host by host, as of the last
     /// [`compact_all`](UrlStore::compact_all) at least. A URL is given as its host and what follows.
     fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error>;
 

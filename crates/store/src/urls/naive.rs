@@ -195,7 +195,7 @@ impl UrlStore for Naive {
 
     fn walk(&self, which: Walk, take: &mut dyn FnMut(&Host, &str, &Record)) -> Result<(), Error> {
         for (url, NaiveEntry { record, .. }) in &self.urls {
-            if which == Walk::All || record.visits > 0 {
+            if which.goes_to(record.state) {
                 take(&url.host(), &url.as_str()[url.host_str().len()..], record);
             }
         }

@@ -9,6 +9,7 @@
 use super::under_way::UnderWay;
 use super::visit::{VisitPlan, Visited, Visitor};
 use crate::archive::Followers;
+use crate::archive::not_asked::NotAsked;
 use crate::config::Config;
 use crate::disk::{is_full, until_room};
 use crate::handles::crawl::{CrawlSnapshot, Totals, set_full, set_open};
@@ -267,7 +268,8 @@ impl Core {
                 self.count_error(why.code());
                 tracing::debug!("not asked for: {} ({})", page.url, why.code());
                 self.followers.seed_not_asked(&page.url, why, now)?;
-                self.followers.refused(&page.url, why, now, now + ROBOTS_VALID)?;
+                let again = if why == NotAsked::Removed { Timestamp::NEVER } else { now + ROBOTS_VALID };
+                self.followers.refused(&page.url, why, now, again)?;
                 let _finished = self.frontier.done(now, lease, Outcome::NotAsked);
                 return Ok(());
             }
@@ -301,8 +303,18 @@ impl Core {
                 self.followers.remove_host(&host, self.archive.end())?;
                 self.followers.flush(self.archive.end())
             }
+            Order::Pages(order, reply) => {
+                let (archive, interpreter) = (self.archive.reader(), &self.visitor.interpreter);
+                let done = self.followers.order_pages(&order, SystemClock.now(), &archive, interpreter)?;
+                // Whoever ordered may have gone meanwhile.
+                let _ = reply.send(done);
+                Ok(())
+            }
             Order::Inspect(inspect) => {
-                self.answer(inspect);
+                let frontier = &self.frontier;
+                if let Err(error) = self.followers.answer(inspect, &|host| frontier.host(host)) {
+                    tracing::warn!(error = %format!("{error:#}"), "a question stays without an answer");
+                }
                 Ok(())
             }
         }

@@ -5,7 +5,6 @@
 //! [`crate::archive`] write what follows from it, and the fabric carries the document to the indexer.
 
 mod core;
-mod inspect;
 mod intake;
 mod seed_trouble;
 mod supply;

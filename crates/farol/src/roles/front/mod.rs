@@ -1,26 +1,32 @@
 //! Answers people: the engine behind the pages of `farol_front`.
 
+mod explain;
 mod result_cache;
 mod rules;
 
 pub use result_cache::ResultCache;
 pub use rules::RuleFiles;
 
+use crate::archive::Interpreter;
+use crate::archive::page_orders::PageOrder;
 use crate::clicks::ClickCounts;
 use crate::config::Config;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
 use crate::handles::index::IndexProgress;
-use crate::handles::order::{HostAnswer, HostLine, Inspect, Order, PageAnswer};
+use crate::handles::order::{HostAnswer, HostLine, Inspect, Order};
 use crate::handles::queries::Queries;
 use crate::handles::ranks::Ranks;
 use crate::handles::samples::Samples;
+use crate::page_set::PageSet;
 use crate::seed::read_seed;
 use farol_base::query::{Answer, Request};
+use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
-    Command, CrawlStatus, DiskStatus, Engine, EngineError, History, HostDetail, HostList, HostRow,
-    IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status, StoredCopy,
+    BrokenList, Command, CrawlStatus, DiskStatus, Engine, EngineError, History, HostDetail, HostList,
+    HostRow, IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status, StoredCopy,
 };
+use farol_links::Links;
 use farol_parse::robots::{Robots, Verdict};
 use farol_parse::{PageInput, Wants};
 use farol_store::pages::{ArchiveReader, Exchange};
@@ -28,6 +34,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
+
+/// Hands an order to whoever carries it out.
+pub type Orders = Arc<dyn Fn(Order) -> anyhow::Result<()> + Send + Sync>;
 
 /// How long a question to the crawl may wait for its turn.
 const ASK_MAX: Duration = Duration::from_secs(3);
@@ -43,9 +52,13 @@ pub struct LiveEngine {
     /// `None` where answers are not kept.
     pub cache: Option<ResultCache>,
     pub archive: ArchiveReader,
+    pub links: Arc<Mutex<Links>>,
+    pub interpreter: Interpreter,
     pub clicks: Arc<ClickCounts>,
     /// `None` where no crawl runs in this process.
     pub crawl: Option<CrawlHandle>,
+    /// Takes questions and orders, whether a crawl runs or not.
+    pub orders: Orders,
     pub started: Timestamp,
     /// The crawl as it was before this process.
     pub last_snapshot: CrawlSnapshot,
@@ -90,8 +103,16 @@ impl LiveEngine {
 
     fn ask<T>(&self, question: impl FnOnce(std::sync::mpsc::SyncSender<T>) -> Inspect) -> Option<T> {
         let (reply, answer) = sync_channel(1);
-        self.crawl.as_ref()?.order(Order::Inspect(question(reply))).ok()?;
+        (self.orders)(Order::Inspect(question(reply))).ok()?;
         answer.recv_timeout(ASK_MAX).ok()
+    }
+
+    fn order_pages(&self, order: fn(PageSet) -> PageOrder, pages: &str) -> Result<String, EngineError> {
+        let pages = PageSet::read(pages).map_err(EngineError::Invalid)?;
+        let (reply, answer) = sync_channel(1);
+        let unavailable = |error: anyhow::Error| EngineError::Unavailable(format!("{error:#}"));
+        (self.orders)(Order::Pages(order(pages), reply)).map_err(unavailable)?;
+        answer.recv_timeout(ASK_MAX).map_err(|_| EngineError::Busy)?.map_err(EngineError::Invalid)
     }
 
     fn host_answer(&self, host: &Host) -> Option<HostAnswer> {
@@ -266,29 +287,20 @@ impl Engine for LiveEngine {
         })
     }
 
-    fn explain(&self, url: &CanonicalUrl) -> Option<PageDetail> {
-        let PageAnswer { record, reason } = self.ask(|reply| Inspect::Page { url: url.clone(), reply })??;
-        let secs = |secs: f64| Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX);
-        let visited = record.visits > 0;
-        Some(PageDetail {
-            url: url.clone(),
-            visits: record.visits,
-            last_visit: visited.then_some(record.last_visit),
-            last_change: (record.last_change > Timestamp::EPOCH).then_some(record.last_change),
-            due: (visited && record.due != Timestamp::NEVER).then_some(record.due),
-            changes: reason.changes,
-            changes_per_day: reason.rate * 86_400.0,
-            weight: reason.weight,
-            fresh: reason.fresh,
-            worth: secs(reason.worth),
-            price: secs(reason.price),
-            host_is_full: reason.saturated,
-            interval: secs(reason.interval),
-        })
+    fn explain(&self, url: &CanonicalUrl) -> Result<PageDetail, EngineError> {
+        self.explain_page(url)
+    }
+
+    fn broken(&self, filter: &str, first: usize, count: usize) -> Result<BrokenList, EngineError> {
+        self.broken_pages(filter, first, count)
+    }
+
+    fn removed_pages(&self) -> Result<Vec<String>, EngineError> {
+        let removed = self.ask(|reply| Inspect::RemovedPages { reply }).ok_or(EngineError::Busy)?;
+        Ok(removed.iter().map(ToString::to_string).collect())
     }
 
     fn command(&self, command: Command) -> Result<String, EngineError> {
-        let crawl = self.crawl()?;
         let (order, done) = match command {
             Command::Pause => (Order::Pause, "Crawling is paused; searching goes on.".to_string()),
             Command::Resume => (Order::Resume, "Crawling goes on.".to_string()),
@@ -302,8 +314,11 @@ impl Engine for LiveEngine {
                     format!("{host} is being removed: its pages leave the index, and it is visited no more.");
                 (Order::RemoveHost(host), done)
             }
+            Command::Refetch(pages) => return self.order_pages(PageOrder::Refetch, &pages),
+            Command::RemovePages(pages) => return self.order_pages(PageOrder::Remove, &pages),
+            Command::RestorePages(pages) => return self.order_pages(PageOrder::Restore, &pages),
         };
-        crawl.order(order).map_err(|error| EngineError::Unavailable(error.to_string()))?;
+        self.crawl()?.order(order).map_err(|error| EngineError::Unavailable(error.to_string()))?;
         Ok(done)
     }
 }

@@ -111,7 +111,12 @@ impl Engine {
                 let meta = meta?;
                 let Ok(host) = Host::parse(&meta.host) else { continue };
                 // Most hosts of a large crawl have nothing visited.
-                if which == Walk::Visited && meta.visited == 0 {
+                let is_empty = match which {
+                    Walk::All => false,
+                    Walk::Visited => meta.visited == 0,
+                    Walk::Missing => meta.counts.gone + meta.counts.failed == 0,
+                };
+                if is_empty {
                     continue;
                 }
                 for range in [meta.remaining, meta.prescheduled].into_iter().filter(|range| range.len > 0) {
@@ -120,6 +125,7 @@ impl Engine {
                         let entry = cursor.advance()?;
                         if which == Walk::All || entry.state != 0 {
                             match entry.record() {
+                                Ok(record) if !which.goes_to(record.state) => {}
                                 Ok(record) => take(&host, path_text(entry.path), &record),
                                 Err(what) => return Err(cursor.damaged(what)),
                             }

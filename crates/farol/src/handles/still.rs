@@ -1,0 +1,51 @@
+//! The crawl of a process that does not crawl: it can be asked, and pages can be removed and put back.
+
+use super::order::Order;
+use crate::archive::Opened;
+use anyhow::{Result, bail};
+use farol_base::sync::Mutex;
+use farol_base::{Clock, SystemClock};
+
+/// What a crawl has left, opened.
+pub struct StillCrawl {
+    /// `None` once it is closed.
+    opened: Mutex<Option<Opened>>,
+}
+
+impl StillCrawl {
+    pub fn new(opened: Opened) -> StillCrawl {
+        StillCrawl { opened: Mutex::new(Some(opened)) }
+    }
+
+    /// Answers a question, or does what was ordered of pages; nothing else can be done without a crawler.
+    pub fn order(&self, order: Order) -> Result<()> {
+        let mut opened = self.opened.lock();
+        let Some(Opened { followers, archive, interpreter, .. }) = opened.as_mut() else {
+            bail!("the engine is stopping");
+        };
+        match order {
+            Order::Inspect(inspect) => followers.answer(inspect, &|_| None),
+            Order::Pages(order, reply) => {
+                let done =
+                    followers.order_pages(&order, SystemClock.now(), &archive.reader(), interpreter)?;
+                // Whoever ordered may have gone meanwhile.
+                let _ = reply.send(done);
+                Ok(())
+            }
+            Order::Pause | Order::Resume | Order::AddSeed(_) | Order::RemoveHost(_) => {
+                bail!("no crawler runs in this process")
+            }
+        }
+    }
+
+    /// Makes what was ordered survive a power cut, and lets go of the folder.
+    pub fn close(&self) -> Result<()> {
+        let Some(mut opened) = self.opened.lock().take() else { return Ok(()) };
+        if opened.is_behind {
+            return Ok(());
+        }
+        opened.followers.urls.sync()?;
+        opened.followers.linker.sync()?;
+        opened.followers.confirm(&opened.archive)
+    }
+}
