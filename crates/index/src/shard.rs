@@ -232,12 +232,18 @@ pub(crate) fn open_index(dir: &Path, create: bool) -> Result<Index, Error> {
         docstore_compression: Compressor::Zstd(ZstdCompressor { compression_level: Some(1) }),
         ..IndexSettings::default()
     };
-    let builder = Index::builder().schema(schema).settings(settings).tokenizers(schema::tokenizers());
+    // The format is right, so that another schema is a harmed one.
+    let harmed = || Error::Damaged { what: "its fields are not those of its format".to_string() };
+    let builder = Index::builder().schema(schema.clone()).settings(settings).tokenizers(schema::tokenizers());
     let opened = if create { builder.open_or_create(directory) } else { Index::open(directory) };
     let mut index = opened.map_err(|error| match error {
-        TantivyError::SchemaError(_) | TantivyError::IncompatibleIndex(_) => wrong("unknown".to_string()),
+        TantivyError::SchemaError(_) => harmed(),
+        TantivyError::IncompatibleIndex(_) => wrong("unknown".to_string()),
         error => Error::Engine { doing: "be opened", source: Box::new(error) },
     })?;
+    if index.schema() != schema {
+        return Err(harmed());
+    }
     index.set_tokenizers(schema::tokenizers());
     Ok(index)
 }

@@ -47,9 +47,9 @@ pub(crate) fn of_page(title: &str, url: &CanonicalUrl, anchors: &str) -> Vec<u64
             names.push(hash);
         }
     };
-    add(TITLE, title);
-    for part in own_parts(title) {
+    for part in std::iter::once(title).chain(own_parts(title)) {
         add(TITLE, part);
+        add(TITLE, without_number(part));
     }
     for part in address_names(url) {
         add(ADDRESS, &part);
@@ -59,8 +59,20 @@ pub(crate) fn of_page(title: &str, url: &CanonicalUrl, anchors: &str) -> Vec<u64
         anchors.lines().filter(|anchor| std::mem::replace(&mut before, anchor) != *anchor).take(ANCHORS_MAX)
     {
         add(ANCHOR, anchor);
+        add(ANCHOR, without_number(anchor));
     }
     names
+}
+
+/// A title without the number that a book gives it: `8.7. Printers` and `XII) Printers` are called `Printers`.
+fn without_number(title: &str) -> &str {
+    let title = title.trim();
+    let Some((number, rest)) = title.split_once(char::is_whitespace) else { return title };
+    let bare = number.trim_end_matches(['.', ')', ':']);
+    let counts = |letters: &str| !bare.is_empty() && bare.chars().all(|c| letters.contains(c));
+    // A numeral in letters may be a word (`I`, `MIX`), unless it ends like a number.
+    let is_number = counts("0123456789.-") || (bare.len() < number.len() && counts("IVXLCDM"));
+    if is_number { rest.trim_start() } else { title }
 }
 
 /// Pages that are called what was asked for, by kinds of names.
@@ -149,6 +161,20 @@ mod tests {
     use super::*;
     use crate::testing::{TestShard, page};
     use farol_base::Document;
+
+    #[test]
+    fn a_chapters_number_is_no_part_of_its_name() {
+        for (title, want) in [
+            ("8.7. Printers", "Printers"),
+            ("XXXII. Olhos de ressaca", "Olhos de ressaca"),
+            ("3) Why", "Why"),
+            ("I am", "I am"),
+            ("MIX tapes", "MIX tapes"),
+            ("2001", "2001"),
+        ] {
+            assert_eq!(without_number(title), want);
+        }
+    }
 
     #[test]
     fn addresses_have_names() {
