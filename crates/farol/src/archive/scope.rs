@@ -115,7 +115,7 @@ impl Scope {
         self.removed.contains(host)
     }
 
-    /// The same as [`Scope::contains`], for many URLs in a row: where the host alone decides, and it is the one of the URL before,
+    /// The same as [`Scope::verdict`], for many URLs in a row: where the host alone decides, and it is the one of the URL before,
     /// it is not judged again.
     pub fn contains_too(&self, url: &CanonicalUrl, judged: &mut Judged) -> bool {
         if self.kind == ScopeKind::Prefix || judged.host != url.host_str() {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct PageArgs {
-    /// Address of a page; with a * behind, all pages that begin so: 'https://example.org/old/*'
+    /// Address of a page; with a * behind, all pages that begin so, as in `https://example.org/old/*`
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
     #[command(flatten)]
@@ -16,7 +16,7 @@ pub struct PageArgs {
 
 #[derive(clap::Args)]
 pub struct RemoveArgs {
-    /// Address of a page; with a * behind, all pages that begin so: 'https://example.org/old/*'
+    /// Address of a page; with a * behind, all pages that begin so, as in `https://example.org/old/*`
     #[arg(required_unless_present = "list", value_name = "URL")]
     urls: Vec<String>,
     #[command(flatten)]
