@@ -21,7 +21,7 @@ mod queries;
 pub mod report;
 mod walk;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::run;
 
@@ -75,18 +75,19 @@ impl Options {
     }
 }
 
+/// Sees that the binary is there and makes the folder; answers its whole path, because nginx reads relative ones
+/// against a folder of its own.
+pub fn prepare(farol: &Path, dir: &Path) -> Result<PathBuf, String> {
+    if !farol.is_file() {
+        return Err(format!("{} is not there; run `cargo build --release` first", farol.display()));
+    }
+    std::fs::create_dir_all(dir).map_err(|error| format!("cannot make {}: {error}", dir.display()))?;
+    dir.canonicalize().map_err(|error| format!("cannot read {}: {error}", dir.display()))
+}
+
 pub fn prove(arguments: &[&str]) -> Result<(), String> {
     let mut options = Options::read(arguments)?;
-    if !options.farol.is_file() {
-        return Err(format!("{} is not there; run `cargo build --release` first", options.farol.display()));
-    }
-    std::fs::create_dir_all(&options.dir)
-        .map_err(|error| format!("cannot make {}: {error}", options.dir.display()))?;
-    // nginx reads relative paths against a folder of its own.
-    options.dir = options
-        .dir
-        .canonicalize()
-        .map_err(|error| format!("cannot read {}: {error}", options.dir.display()))?;
+    options.dir = prepare(&options.farol, &options.dir)?;
 
     run::announce("packages");
     packages::unpack_all(&options.dir, packages::SITES)?;

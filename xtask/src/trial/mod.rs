@@ -12,7 +12,7 @@ mod questions;
 mod report;
 mod sites;
 
-use crate::debian_docs::{crawl, log, nginx, packages};
+use crate::debian_docs::{self, crawl, log, nginx, packages};
 use crate::run;
 use questions::Question;
 use sites::SITES;
@@ -83,16 +83,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         println!("{}", report::answers(options.sets, &questions::ask_all(address, &chosen)?));
         return Ok(());
     }
-    if !options.farol.is_file() {
-        return Err(format!("{} is not there; run `cargo build --release` first", options.farol.display()));
-    }
-    std::fs::create_dir_all(&options.dir)
-        .map_err(|error| format!("cannot make {}: {error}", options.dir.display()))?;
-    // nginx reads relative paths against a folder of its own.
-    options.dir = options
-        .dir
-        .canonicalize()
-        .map_err(|error| format!("cannot read {}: {error}", options.dir.display()))?;
+    options.dir = debian_docs::prepare(&options.farol, &options.dir)?;
 
     run::announce("packages");
     packages::unpack_all(&options.dir, SITES)?;

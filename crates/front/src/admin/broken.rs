@@ -3,14 +3,14 @@
 use super::access::Admin;
 use super::dashboard::class_of;
 use super::hosts::{FIRST_MAX, conditions};
-use super::page;
 use super::page_detail::about;
+use super::{page, pager};
 use crate::BrokenPage;
 use crate::failure::Failure;
 use crate::pages::PagePath;
 use crate::params::{Params, link};
 use crate::shared::Shared;
-use crate::text::{Visitor, fill, format};
+use crate::text::{Visitor, counted, fill, format};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -47,16 +47,11 @@ pub(crate) async fn list(
                 button type="submit" { (texts.filter) }
             }
             p.summary role="status" {
-                (fill(if list.total == 1 { texts.broken_found_one } else { texts.broken_found }, &[("count", &count)]))
+                @let template = counted(list.total as u64, texts.broken_found_one, texts.broken_found);
+                (fill(template, &[("count", &count)]))
             }
             @if !list.rows.is_empty() { (table(&list.rows, &visitor)) }
-            nav.pages aria-label=(texts.pagination) {
-                @if number > 1 { a rel="prev" href=(to(number - 1)) { "‹ " (texts.previous) } }
-                @if number > 1 || number * PAGE < list.total {
-                    span.current aria-current="page" { (number) }
-                }
-                @if number * PAGE < list.total { a rel="next" href=(to(number + 1)) { (texts.next) " ›" } }
-            }
+            (pager(number, number * PAGE < list.total, texts, to))
         }
     };
     let here = PagePath { path: "/admin/broken", params: params.without("hl").collect() };

@@ -2,7 +2,7 @@
 
 use super::access::Admin;
 use super::dashboard::host_state;
-use super::page;
+use super::{page, pager};
 use crate::HostRow;
 use crate::failure::Failure;
 use crate::pages::PagePath;
@@ -64,13 +64,7 @@ pub(crate) async fn list(
                 (fill(template, &[("count", &format::number(total, visitor.locale))]))
             }
             @if !list.rows.is_empty() { (table(&list.rows, &visitor)) }
-            nav.pages aria-label=(texts.pagination) {
-                @if number > 1 { a rel="prev" href=(to(number - 1)) { "‹ " (texts.previous) } }
-                @if number > 1 || number * PAGE < list.total {
-                    span.current aria-current="page" { (number) }
-                }
-                @if number * PAGE < list.total { a rel="next" href=(to(number + 1)) { (texts.next) " ›" } }
-            }
+            (pager(number, number * PAGE < list.total, texts, to))
         }
     };
     let here = PagePath { path: "/admin/hosts", params: params.without("hl").collect() };

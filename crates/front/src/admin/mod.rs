@@ -17,7 +17,7 @@ pub(crate) mod session;
 use crate::pages::{Frame, PageKind, PagePath};
 use crate::params::link;
 use crate::shared::Shared;
-use crate::text::Visitor;
+use crate::text::{Texts, Visitor};
 use access::Admin;
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, REFERRER_POLICY};
@@ -61,4 +61,15 @@ fn page(
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// Links to the list's page before and after this one.
+fn pager(number: usize, has_more: bool, texts: &Texts, to: impl Fn(usize) -> String) -> Markup {
+    html! {
+        nav.pages aria-label=(texts.pagination) {
+            @if number > 1 { a rel="prev" href=(to(number - 1)) { "‹ " (texts.previous) } }
+            @if number > 1 || has_more { span.current aria-current="page" { (number) } }
+            @if has_more { a rel="next" href=(to(number + 1)) { (texts.next) " ›" } }
+        }
+    }
 }
