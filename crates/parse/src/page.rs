@@ -46,7 +46,7 @@ pub enum Wants {
 /// What was read from a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// `<title>`, or `og:title` where that is missing; of plain text, its first line if short.
+    /// `<title>`, or `og:title`, or the first heading where these are missing; of plain text, its first line if short.
     pub title: String,
     /// Text of h1 to h6, one per line.
     pub headings: String,
@@ -188,6 +188,10 @@ pub(crate) fn page_of_kind(input: &PageInput<'_>, kind: Kind) -> Parsed {
             parsed.dated = read.head.dates.best();
             parsed.links = read.links;
             parsed.headings = read.text.headings;
+            if parsed.title.is_empty() {
+                let first = parsed.headings.lines().next().unwrap_or_default();
+                parsed.title = text::whitespace::cut(first, html::head::TITLE_BYTES_MAX).to_string();
+            }
             parsed.body = read.text.body;
             parsed.rest = read.text.rest;
             words = read.words;

@@ -10,25 +10,34 @@
 
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, ContentHash, Host, PageId};
-use farol_frontier::trap::HostShape;
+use farol_frontier::trap::{HostShape, NamedBy};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Hosts whose shape is remembered at once: 20,000 × about 1.5 KiB = 30 MB at worst.
+/// Hosts whose shape is remembered at once: 20,000 × at most 5 KiB = 100 MB at worst.
 const SHAPES_MAX: usize = 20_000;
 /// Texts remembered at once, in two tables of 2^20 slots of 17 bytes: 36 MB.
 const TEXTS_MAX: usize = 1_000_000;
+/// Pages that were named from outside their part of a site and are remembered at once: two tables of 2^17 slots of 18
+/// bytes, 5 MB.
+const NAMED_MAX: usize = 200_000;
 
 /// Shapes of hosts, and whose their texts are.
 pub struct Shapes {
     hosts: TwoGenerations<Host, HostShape>,
     /// The page of a host that had a text first, by a fingerprint of both.
     texts: TwoGenerations<u64, PageId>,
+    /// Pages that more than their own part of the site has named.
+    named: TwoGenerations<PageId, NamedBy>,
 }
 
 impl Default for Shapes {
     fn default() -> Shapes {
-        Shapes { hosts: TwoGenerations::new(SHAPES_MAX), texts: TwoGenerations::new(TEXTS_MAX) }
+        Shapes {
+            hosts: TwoGenerations::new(SHAPES_MAX),
+            texts: TwoGenerations::new(TEXTS_MAX),
+            named: TwoGenerations::new(NAMED_MAX),
+        }
     }
 }
 
@@ -68,9 +77,28 @@ impl Shapes {
         }
     }
 
+    /// Notes that a page was named, and says who has named it so far: the one that stands furthest from it.
+    pub fn named(&mut self, url: &CanonicalUrl, by: NamedBy) -> NamedBy {
+        if by == NamedBy::OwnPart {
+            return self.named.get(&url.id()).copied().unwrap_or(by);
+        }
+        let known = self.named.get_or_insert_with(url.id(), || by);
+        *known = by.max(*known);
+        *known
+    }
+
+    /// Notes what a page says without numbers and names of months and days, where its address speaks of time.
+    pub fn day(&mut self, url: &CanonicalUrl, words: u64, pages_known: impl FnOnce() -> u64) {
+        let Some(pattern) = HostShape::calendar_of(url) else { return };
+        let key = [url.host_hash().0, pattern, words].map(u64::to_le_bytes).concat();
+        let page = url.id();
+        let is_empty = *self.texts.get_or_insert_with(hash64(&key), || page) != page;
+        self.of(&url.host(), pages_known).day(url, is_empty);
+    }
+
     /// Takes in a page that an earlier run has visited, when a crawl begins.
     pub fn recall(&mut self, url: &CanonicalUrl, text: ContentHash) {
-        self.of(&url.host(), || 0).admitted(url);
+        self.of(&url.host(), || 0).recalled(url);
         self.visited(url, None, text, || 0);
     }
 
@@ -111,6 +139,10 @@ impl<K: Hash + Eq, V> TwoGenerations<K, V> {
         self.young.entry(key).or_insert_with(|| promoted.unwrap_or_else(make))
     }
 
+    fn get(&self, key: &K) -> Option<&V> {
+        self.young.get(key).or_else(|| self.old.get(key))
+    }
+
     fn len(&self) -> usize {
         self.young.len() + self.old.len()
     }
@@ -139,7 +171,11 @@ mod tests {
     fn check(shapes: &mut Shapes, host: &str, want: TrapVerdict) {
         let url = page(host, 1_000_000);
         let shape = shapes.of(&url.host(), || 0);
-        assert_eq!(TrapRules::default().verdict(Timestamp::from_secs(1), &url, shape), want, "{host}");
+        assert_eq!(
+            TrapRules::default().verdict(Timestamp::from_secs(1), &url, NamedBy::OwnPart, shape),
+            want,
+            "{host}"
+        );
     }
 
     const TRAPPED: TrapVerdict = TrapVerdict::Refused(Trap::Duplicates);
@@ -195,6 +231,38 @@ mod tests {
         for shapes in [&mut live, &mut again] {
             check(shapes, "maze.org", TRAPPED);
             check(shapes, "paper.org", TrapVerdict::Fine);
+        }
+    }
+
+    #[test]
+    fn days_without_anything_are_a_trap_and_others_are_none() {
+        let day = |number: usize| CanonicalUrl::parse(&format!("http://a.org/events?week={number}")).unwrap();
+        for (distinct, want) in [(1, TrapVerdict::Refused(Trap::Calendar)), (40, TrapVerdict::Fine)] {
+            let mut shapes = Shapes::default();
+            (0..40).for_each(|number| shapes.day(&day(number), (number % distinct) as u64, || 0));
+            // What is no calendar is not looked at.
+            (0..40).for_each(|number| shapes.day(&page("a.org", number), 7, || 0));
+            let next = day(40);
+            let shape = shapes.of(&next.host(), || 0);
+            let verdict =
+                |url| TrapRules::default().verdict(Timestamp::from_secs(1), url, NamedBy::Outside, shape);
+            assert_eq!((verdict(&next), verdict(&page("a.org", 41))), (want, TrapVerdict::Fine));
+        }
+    }
+
+    #[test]
+    fn whoever_is_furthest_from_a_page_has_named_it() {
+        let mut shapes = Shapes::default();
+        let page = page("a.org", 1);
+        use NamedBy::*;
+        for (by, want) in [
+            (OwnPart, OwnPart),
+            (OtherPart, OtherPart),
+            (OwnPart, OtherPart),
+            (Outside, Outside),
+            (OtherPart, Outside),
+        ] {
+            assert_eq!(shapes.named(&page, by), want);
         }
     }
 

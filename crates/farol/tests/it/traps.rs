@@ -117,3 +117,40 @@ fn a_mirror_that_is_crawled_first_does_not_keep_its_original_out() {
     assert_eq!(hits("unique299x site:mirror.test"), ["http://mirror.test/article/299"]);
     assert_eq!(hits("unique299x").len(), 1, "one of the copies is shown");
 }
+
+#[test]
+fn thousands_of_numbered_articles_are_fetched_whole_however_they_are_found() {
+    const ARTICLES: usize = 5_000;
+    const OTHERS: usize = 2_000;
+    let site = Site::start_at(2, |host, path| {
+        let list: usize = path.strip_prefix("/page/").and_then(|page| page.parse().ok()).unwrap_or(0);
+        let link = |to: usize| format!("<a href='/article/{to}'>Article {to}</a> ");
+        let links: String = match (host, number_of(path)) {
+            _ if path == "/robots.txt" => return SiteReply::missing(),
+            // Lists of ten, each of which names the next; the articles name those beside them.
+            ("listed.test", Some(n)) => [n.max(2) - 1, (n + 1).min(ARTICLES)].map(link).concat(),
+            ("listed.test", None) if list < ARTICLES / 10 => {
+                let articles: String = (list * 10 + 1..=list * 10 + 10).map(link).collect();
+                articles + &format!("<a href='/page/{}'>older</a>", list + 1)
+            }
+            // Nothing but others like it leads to an article.
+            ("related.test", n) => {
+                let at = n.unwrap_or(0);
+                (1..=6)
+                    .map(|nth| link((at * 7919 + nth * nth * 104_729) % OTHERS + 1))
+                    .chain([link(at % OTHERS + 1)])
+                    .collect()
+            }
+            _ => return SiteReply::missing(),
+        };
+        let own = number_of(path).map_or(format!("<title>List {list}</title>"), article);
+        SiteReply::html(own + &links)
+    });
+    let data = Data::new();
+    let mut arguments = site.flags(&["listed.test"]);
+    arguments.extend(["--resolve".to_string(), format!("related.test=127.0.0.2:{}", site.port())]);
+    arguments.extend(["http://listed.test/", "http://related.test/"].map(String::from));
+    Farol::start(&data, "crawl", &arguments).finish();
+    assert_eq!(articles(&site, "listed.test").0, ARTICLES);
+    assert_eq!(articles(&site, "related.test").0, OTHERS);
+}

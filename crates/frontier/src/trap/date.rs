@@ -15,6 +15,36 @@ pub fn year_of(path: &str, query: Option<&str>) -> Option<u16> {
     in_query.or_else(|| written_year(path))
 }
 
+/// Words of addresses that show days, weeks or months.
+const TIME_WORDS: [&str; 14] = [
+    "agenda",
+    "cal",
+    "calendar",
+    "calendario",
+    "calendrier",
+    "date",
+    "day",
+    "event",
+    "events",
+    "kalender",
+    "month",
+    "schedule",
+    "week",
+    "year",
+];
+
+/// Whether a URL speaks of time: with a date, or with a word like `calendar` in its path or in a parameter's name.
+pub fn speaks_of_time(path: &str, query: Option<&str>) -> bool {
+    let names = query
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .map(|parameter| parameter.split('=').next().unwrap_or_default());
+    let words =
+        std::iter::once(path).chain(names).flat_map(|text| text.split(|c: char| !c.is_ascii_alphabetic()));
+    let is_time = |word: &str| TIME_WORDS.iter().any(|time| word.eq_ignore_ascii_case(time));
+    words.into_iter().any(is_time) || year_of(path, query).is_some()
+}
+
 /// The last year that is followed by a separator and a month.
 fn written_year(text: &str) -> Option<u16> {
     let bytes = text.as_bytes();
@@ -82,6 +112,19 @@ mod tests {
         check("/cal?month=203112", Some(2031));
         check("/1999/01/cal?d=3000-01", Some(3000));
         check("/1999/01/2000/02", Some(2000));
+    }
+
+    #[test]
+    fn addresses_that_speak_of_time() {
+        let speaks = |text: &str| {
+            let (path, query) =
+                text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+            speaks_of_time(path, query)
+        };
+        let about_time = ["/calendar/17", "/Events/?page=3", "/x?week=7", "/log/2024-05", "/cal.php?o=1"];
+        assert!(about_time.into_iter().all(speaks));
+        let others = ["/post/17", "/medical/17", "/today/3", "/x?id=20260101", "/vertical?local=1", "/"];
+        assert!(!others.into_iter().any(speaks));
     }
 
     #[test]

@@ -4,13 +4,17 @@
 //! or repetitive URL is refused on sight. Numbers that keep growing are no trap by themselves (articles are
 //! numbered too), so a *pattern*, the URL with its numbers left out, is refused only when many pages
 //! of it came and they are the same page again, or speak of a day that is far away. What has pages for days to
-//! come is a calendar and no archive: its past is not worth much either.
+//! come is a calendar and no archive: its past is not worth much either; and one whose pages say the same but for numbers
+//! and names of months and days has nothing in it. A part of a site that grows as fast as it is read is a maze
+//! (`growth.rs`).
 //!
 //! Does not judge the page's text; whoever parsed it says whether it was a duplicate.
 
 mod date;
+mod growth;
 mod shape;
 
+pub use growth::{GrowthRules, NamedBy, PageGrowth};
 pub use shape::HostShape;
 
 use farol_base::{CanonicalUrl, Timestamp};
@@ -42,6 +46,13 @@ pub struct TrapRules {
     pub duplicates_among: u32,
     /// Most pages of one path with the same query parameters. Default: 20,000.
     pub query_urls_max: u32,
+    /// Pages of one pattern that speaks of time after which it is an empty calendar, where three of four say the same but
+    /// for numbers and names of months and days. Default: 32.
+    pub empty_days_among: u32,
+    /// Most links between a seed and a page: a chain of pages that goes on for longer has no end. Default: 10,000.
+    pub hops_max: u16,
+    /// When a part of a site is a maze.
+    pub growth: GrowthRules,
 }
 
 impl Default for TrapRules {
@@ -58,6 +69,9 @@ impl Default for TrapRules {
             back_years_max: 60,
             duplicates_among: 64,
             query_urls_max: 20_000,
+            empty_days_among: 32,
+            hops_max: 10_000,
+            growth: GrowthRules::default(),
         }
     }
 }
@@ -80,9 +94,16 @@ pub enum Trap {
     Calendar,
     Duplicates,
     TooManyAlike,
+    Maze,
 }
 
 impl Trap {
+    /// Whether pages that were found before it was seen are not worth a visit either. The others are limits, which
+    /// those pages have passed.
+    pub fn reaches_back(self) -> bool {
+        matches!(self, Trap::Calendar | Trap::Duplicates | Trap::Maze)
+    }
+
     /// A word for people and for metrics.
     pub fn name(self) -> &'static str {
         match self {
@@ -94,28 +115,35 @@ impl Trap {
             Trap::Calendar => "calendar without end",
             Trap::Duplicates => "the same page again",
             Trap::TooManyAlike => "too many pages of one query",
+            Trap::Maze => "maze without end",
         }
     }
 }
 
 impl TrapRules {
-    /// Judges a URL by itself and by what its host showed so far. Costs time linear in the URL.
+    /// Judges a URL by itself, by who named it, and by what its host showed so far. Costs time linear in the URL.
     ///
     /// ```
     /// use farol_base::{CanonicalUrl, Timestamp};
-    /// use farol_frontier::trap::{HostShape, Trap, TrapRules, TrapVerdict};
+    /// use farol_frontier::trap::{HostShape, NamedBy, Trap, TrapRules, TrapVerdict};
     /// let url = CanonicalUrl::parse("http://h/a/b/a/b/a/b/").unwrap();
-    /// let verdict = TrapRules::default().verdict(Timestamp::EPOCH, &url, &HostShape::default());
+    /// let verdict = TrapRules::default().verdict(Timestamp::EPOCH, &url, NamedBy::Outside, &HostShape::default());
     /// assert_eq!(verdict, TrapVerdict::Refused(Trap::Repeats));
     /// ```
-    pub fn verdict(&self, now: Timestamp, url: &CanonicalUrl, shape: &HostShape) -> TrapVerdict {
-        match self.judge(now, url, shape) {
+    pub fn verdict(
+        &self,
+        now: Timestamp,
+        url: &CanonicalUrl,
+        named: NamedBy,
+        shape: &HostShape,
+    ) -> TrapVerdict {
+        match self.judge(now, url, named, shape) {
             Some(trap) => TrapVerdict::Refused(trap),
             None => TrapVerdict::Fine,
         }
     }
 
-    fn judge(&self, now: Timestamp, url: &CanonicalUrl, shape: &HostShape) -> Option<Trap> {
+    fn judge(&self, now: Timestamp, url: &CanonicalUrl, named: NamedBy, shape: &HostShape) -> Option<Trap> {
         if url.as_str().len() > self.url_bytes_max {
             return Some(Trap::TooLong);
         }
@@ -132,13 +160,17 @@ impl TrapRules {
         if self.repeats(&segments) {
             return Some(Trap::Repeats);
         }
-        self.judge_pattern(now, url, shape)
+        let is_maze = || shape.parts.is_too_many(url, named, &self.growth).then_some(Trap::Maze);
+        self.judge_pattern(now, url, shape).or_else(is_maze)
     }
 
     fn judge_pattern(&self, now: Timestamp, url: &CanonicalUrl, shape: &HostShape) -> Option<Trap> {
         let pattern = shape.pattern_of(url)?;
         if pattern.fetched >= self.duplicates_among && pattern.duplicates >= pattern.fetched / 2 {
             return Some(Trap::Duplicates);
+        }
+        if pattern.days >= self.empty_days_among && pattern.empty_days >= pattern.days - pattern.days / 4 {
+            return Some(Trap::Calendar);
         }
         if url.query().is_some() && pattern.urls >= self.query_urls_max {
             return Some(Trap::TooManyAlike);
@@ -195,7 +227,7 @@ mod tests {
     #[track_caller]
     fn check(path: &str, want: Option<Trap>) {
         let url = url(&format!("http://h{path}"));
-        let verdict = TrapRules::default().verdict(now(), &url, &HostShape::default());
+        let verdict = TrapRules::default().verdict(now(), &url, NamedBy::OwnPart, &HostShape::default());
         assert_eq!(verdict, want.map_or(TrapVerdict::Fine, TrapVerdict::Refused), "{path}");
     }
 
@@ -220,7 +252,8 @@ mod tests {
     #[test]
     fn a_full_host_takes_no_more() {
         let rules = TrapRules { pages_per_host_max: 10, ..TrapRules::default() };
-        let verdict = |known| rules.verdict(now(), &url("http://h/a"), &HostShape::new(known));
+        let verdict =
+            |known| rules.verdict(now(), &url("http://h/a"), NamedBy::OwnPart, &HostShape::new(known));
         assert_eq!((verdict(9), verdict(10)), (TrapVerdict::Fine, TrapVerdict::Refused(Trap::HostFull)));
     }
 
@@ -238,8 +271,8 @@ mod tests {
             }
             for day in 1..=28 {
                 let url = url(&write(year, month, day));
-                if rules.verdict(now(), &url, &shape) == TrapVerdict::Fine {
-                    shape.admitted(&url);
+                if rules.verdict(now(), &url, NamedBy::OwnPart, &shape) == TrapVerdict::Fine {
+                    shape.admitted(&url, NamedBy::OwnPart);
                     days += 1;
                     let (next, last) = ((year, month + 1), (year, month - 1));
                     months.push_back(if month == 12 { (year + 1, 1) } else { next });
@@ -265,11 +298,14 @@ mod tests {
         let steps = (0..500u64).take_while(|step| {
             let visit = farol_base::random::mix(*step);
             let url = url(&format!("http://h/maze/{step}?visit={visit:x}"));
-            shape.admitted(&url);
-            rules.verdict(now(), &url, &shape) == TrapVerdict::Fine
+            shape.admitted(&url, NamedBy::OwnPart);
+            rules.verdict(now(), &url, NamedBy::OwnPart, &shape) == TrapVerdict::Fine
         });
         assert_eq!(steps.count(), 99);
-        assert_eq!(rules.verdict(now(), &url("http://h/maze/1?other=1"), &shape), TrapVerdict::Fine);
+        assert_eq!(
+            rules.verdict(now(), &url("http://h/maze/1?other=1"), NamedBy::OwnPart, &shape),
+            TrapVerdict::Fine
+        );
     }
 
     #[test]
@@ -279,9 +315,9 @@ mod tests {
         let days = (1800..1990).flat_map(|year| (1..=12).map(move |month| (year, month)));
         let refused = days.filter(|(year, month)| {
             let url = url(&format!("http://h/news/{year}-{month:02}.html"));
-            let fine = rules.verdict(now(), &url, &shape) == TrapVerdict::Fine;
+            let fine = rules.verdict(now(), &url, NamedBy::OwnPart, &shape) == TrapVerdict::Fine;
             if fine {
-                shape.admitted(&url);
+                shape.admitted(&url, NamedBy::OwnPart);
             }
             !fine
         });
@@ -295,16 +331,41 @@ mod tests {
         let (mut articles, mut maze) = (HostShape::default(), HostShape::default());
         for id in 0..10_000 {
             let url = url(&format!("http://h/article/{id}"));
-            assert_eq!(rules.verdict(now(), &url, &articles), TrapVerdict::Fine);
-            articles.admitted(&url);
+            assert_eq!(rules.verdict(now(), &url, NamedBy::OwnPart, &articles), TrapVerdict::Fine);
+            articles.admitted(&url, NamedBy::OwnPart);
             articles.fetched(&url, id % 10 == 0);
-            maze.admitted(&url);
+            maze.admitted(&url, NamedBy::OwnPart);
             maze.fetched(&url, id > 0);
         }
         let next = url("http://h/article/10000");
-        assert_eq!(rules.verdict(now(), &next, &maze), TrapVerdict::Refused(Trap::Duplicates));
+        assert_eq!(
+            rules.verdict(now(), &next, NamedBy::OwnPart, &maze),
+            TrapVerdict::Refused(Trap::Duplicates)
+        );
         let other = url("http://h/about");
-        assert_eq!(rules.verdict(now(), &other, &maze), TrapVerdict::Fine);
+        assert_eq!(rules.verdict(now(), &other, NamedBy::OwnPart, &maze), TrapVerdict::Fine);
+    }
+
+    #[test]
+    fn empty_days_are_a_calendar_and_a_paper_is_none() {
+        let rules = TrapRules::default();
+        let (mut empty, mut paper) = (HostShape::default(), HostShape::default());
+        for week in 0..40 {
+            let url = url(&format!("http://h/events?week={week}"));
+            assert!(HostShape::calendar_of(&url).is_some());
+            empty.day(&url, week > 0);
+            paper.day(&url, week % 4 > 1);
+        }
+        let next = url("http://h/events?week=40");
+        assert_eq!(
+            rules.verdict(now(), &next, NamedBy::OwnPart, &empty),
+            TrapVerdict::Refused(Trap::Calendar)
+        );
+        assert_eq!(rules.verdict(now(), &next, NamedBy::OwnPart, &paper), TrapVerdict::Fine);
+        assert_eq!(
+            rules.verdict(now(), &url("http://h/events/about"), NamedBy::OwnPart, &empty),
+            TrapVerdict::Fine
+        );
     }
 
     proptest! {
@@ -314,10 +375,11 @@ mod tests {
             let mut shape = HostShape::default();
             for path in &paths {
                 if let Ok(url) = CanonicalUrl::parse(&format!("http://h{path}")) {
-                    let _ = rules.verdict(now(), &url, &shape);
-                    shape.admitted(&url);
+                    let _ = rules.verdict(now(), &url, NamedBy::OwnPart, &shape);
+                    shape.admitted(&url, NamedBy::OwnPart);
                     shape.fetched(&url, true);
-                    let _ = rules.verdict(Timestamp::NEVER, &url, &shape);
+                    shape.grew(&url, PageGrowth { fresh: 3, ..PageGrowth::default() });
+                    let _ = rules.verdict(Timestamp::NEVER, &url, NamedBy::OwnPart, &shape);
                 }
             }
         }

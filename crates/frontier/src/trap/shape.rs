@@ -5,11 +5,12 @@
 //! fingerprints: two that share one would be judged together, which happens once in 10^16 hosts.
 
 use super::date;
+use super::growth::{NamedBy, PageGrowth, SiteParts};
 use farol_base::CanonicalUrl;
 use farol_base::fingerprint::hash64;
 
 /// Most patterns that are counted per host; beyond that the rarest is forgotten for a new one.
-/// 64 × 24 bytes = 1.5 KiB per host.
+/// 64 × 32 bytes = 2 KiB per host.
 const PATTERNS_MAX: usize = 64;
 
 /// Words of at least this length that mix digits and letters are session ids and their like.
@@ -22,14 +23,18 @@ pub struct HostShape {
     /// Pages known on the host, as the URL store counts them.
     pub pages_known: u64,
     patterns: Vec<Pattern>,
+    pub(super) parts: SiteParts,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pattern {
     fingerprint: u64,
     pub urls: u32,
     pub fetched: u32,
     pub duplicates: u32,
+    /// Pages that speak of time, and those of them that another page equals but for numbers and names of days.
+    pub days: u32,
+    pub empty_days: u32,
     /// The latest year that a URL of it spoke of.
     pub latest_year: u16,
 }
@@ -37,16 +42,46 @@ pub(super) struct Pattern {
 impl HostShape {
     /// The shape of a host of which only the number of pages is known.
     pub fn new(pages_known: u64) -> HostShape {
-        HostShape { pages_known, patterns: Vec::new() }
+        HostShape { pages_known, ..HostShape::default() }
     }
 
     /// A new URL of this host was let in.
-    pub fn admitted(&mut self, url: &CanonicalUrl) {
+    pub fn admitted(&mut self, url: &CanonicalUrl, named: NamedBy) {
+        self.parts.admitted(url, named);
+        self.recalled(url);
+    }
+
+    /// A URL of this host was let in by an earlier run, of which nobody knows who named it.
+    pub fn recalled(&mut self, url: &CanonicalUrl) {
         if let Some(pattern) = self.pattern_mut(url) {
             pattern.urls = pattern.urls.saturating_add(1);
             pattern.latest_year =
                 pattern.latest_year.max(date::year_of(url.path(), url.query()).unwrap_or(0));
         }
+    }
+
+    /// The part of the site that a URL belongs to, for comparing two of this host.
+    pub fn part_of(&self, url: &CanonicalUrl) -> u64 {
+        self.parts.part_of(url)
+    }
+
+    /// A page was read for the first time, and brought this.
+    pub fn grew(&mut self, page: &CanonicalUrl, growth: PageGrowth) {
+        self.parts.grew(page, growth);
+    }
+
+    /// A page whose address speaks of time was read for the first time; `empty` says that another page of its pattern is
+    /// the same but for numbers and names of months and days.
+    pub fn day(&mut self, page: &CanonicalUrl, empty: bool) {
+        if let Some(pattern) = self.pattern_mut(page) {
+            pattern.days = pattern.days.saturating_add(1);
+            pattern.empty_days = pattern.empty_days.saturating_add(u32::from(empty));
+        }
+    }
+
+    /// The pattern of a page whose address speaks of time: a date, or a word like `calendar`.
+    pub fn calendar_of(page: &CanonicalUrl) -> Option<u64> {
+        date::speaks_of_time(page.path(), page.query()).then(|| fingerprint(page)).flatten()
     }
 
     /// A page was fetched for the first time; `duplicate` says that its text was (nearly) that of another page.
@@ -78,9 +113,7 @@ impl HostShape {
         let fingerprint = fingerprint(url)?;
         let at = match self.patterns.iter().position(|pattern| pattern.fingerprint == fingerprint) {
             Some(at) => at,
-            None => {
-                self.make_room(Pattern { fingerprint, urls: 0, fetched: 0, duplicates: 0, latest_year: 0 })
-            }
+            None => self.make_room(Pattern { fingerprint, ..Pattern::default() }),
         };
         self.patterns.get_mut(at)
     }
@@ -170,8 +203,8 @@ mod tests {
         let mut shape = HostShape::default();
         let letters = |n: u32| char::from(b'a' + (n % 26) as u8).to_string().repeat(1 + n as usize / 26);
         for n in 0..400 {
-            shape.admitted(&url(format!("http://h/busy/{n}")));
-            shape.admitted(&url(format!("http://h/{}/{n}", letters(n))));
+            shape.admitted(&url(format!("http://h/busy/{n}")), NamedBy::OwnPart);
+            shape.admitted(&url(format!("http://h/{}/{n}", letters(n))), NamedBy::OwnPart);
         }
         assert_eq!(shape.patterns.len(), PATTERNS_MAX);
         assert_eq!(shape.pattern_of(&url("http://h/busy/7".into())).map(|pattern| pattern.urls), Some(400));

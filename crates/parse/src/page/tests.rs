@@ -135,6 +135,13 @@ fn robots_rules_of_page_and_headers() {
 }
 
 #[test]
+fn a_page_without_a_title_is_called_by_its_first_heading() {
+    assert_eq!(read("<div><h2>Guia</h2><p>texto<h2>Outra</h2></div>").title, "Guia");
+    assert_eq!(read("<title>T</title><h1>Guia</h1>").title, "T");
+    assert_eq!(read("<p>texto").title, "");
+}
+
+#[test]
 fn text_without_markup() {
     let parsed =
         read_as("Título\n\n  uma   linha\noutra".as_bytes(), Some("text/plain"), &[], Wants::Everything);

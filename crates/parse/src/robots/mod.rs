@@ -15,6 +15,7 @@
 //! Never fails: whatever the bytes are, the lines that can be read count. Does not decide what a missing
 //! file, or one that cannot be had, means.
 
+mod line;
 mod lines;
 mod pattern;
 mod rules;
@@ -23,6 +24,7 @@ use lines::{Line, Lines};
 use rules::{Decision, Rules, RulesBuilder};
 use std::time::Duration;
 
+pub use line::refusing_line;
 pub use rules::{RULES_BYTES_MAX, WILD_RULES_MAX, WILDCARDS_MAX, WORK_MAX};
 
 /// How much of a file is read (RFC 9309 §2.5).
