@@ -1,4 +1,6 @@
 //! Installs what the tests need from Debian's packages and PyPI, where it is not there yet.
+//!
+//! All but one by apt or pip; nats-server is fetched by [`crate::install_nats`].
 
 use crate::run;
 
@@ -30,6 +32,7 @@ pub fn everything(browser: bool) -> Result<(), String> {
     if !missing.is_empty() {
         apt(&missing)?;
     }
+    crate::install_nats::install()?;
     python()
 }
 
