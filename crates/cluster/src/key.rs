@@ -1,0 +1,93 @@
+//! Names of the values that nodes share.
+
+use crate::order::OrderId;
+use crate::{NodeId, ShardId};
+use std::fmt;
+
+/// A key of the shared tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// What the cluster is; written once, when it is made.
+    Cluster,
+    /// The leader's lease.
+    Leader,
+    /// A node's record; written by the node, and by the leader only to bury it.
+    Node(NodeId),
+    /// Which number each node has; the leader's.
+    Numbers,
+    /// The shard map; the leader's.
+    Shards,
+    /// Who ranks, and which ranks are the newest; the leader's.
+    Ranks,
+    /// Grows when answers may have changed; the leader's.
+    State,
+    /// The newest snapshot of a shard; its keeper's.
+    Snapshot(ShardId),
+    /// What an operator wants done; written by anybody, deleted by the leader once it is taken.
+    Order(OrderId),
+}
+
+impl Key {
+    /// Reads what [`fmt::Display`] writes; `None` for keys of other versions.
+    pub fn parse(key: &str) -> Option<Key> {
+        let number = |text: &str| text.parse().ok().filter(|number: &u32| number.to_string() == text);
+        match key {
+            "cluster" => Some(Key::Cluster),
+            "leader" => Some(Key::Leader),
+            "table.numbers" => Some(Key::Numbers),
+            "table.shards" => Some(Key::Shards),
+            "table.ranks" => Some(Key::Ranks),
+            "state" => Some(Key::State),
+            _ => match key.split_once('.')? {
+                ("node", id) => NodeId::parse(id).map(Key::Node),
+                ("snap", shard) => number(shard).map(ShardId).map(Key::Snapshot),
+                ("order", id) => OrderId::parse(id).map(Key::Order),
+                _ => None,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Cluster => f.write_str("cluster"),
+            Key::Leader => f.write_str("leader"),
+            Key::Node(id) => write!(f, "node.{id}"),
+            Key::Numbers => f.write_str("table.numbers"),
+            Key::Shards => f.write_str("table.shards"),
+            Key::Ranks => f.write_str("table.ranks"),
+            Key::State => f.write_str("state"),
+            Key::Snapshot(shard) => write!(f, "snap.{shard}"),
+            Key::Order(id) => write!(f, "order.{id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_as_they_are_written() {
+        let keys = [
+            (Key::Cluster, "cluster"),
+            (Key::Leader, "leader"),
+            (Key::Node(NodeId(0)), "node.0000000000000"),
+            (Key::Numbers, "table.numbers"),
+            (Key::Shards, "table.shards"),
+            (Key::Ranks, "table.ranks"),
+            (Key::State, "state"),
+            (Key::Snapshot(ShardId(7)), "snap.7"),
+            (Key::Order(OrderId(0)), "order.0000000000000"),
+        ];
+        for (key, text) in keys {
+            assert_eq!(key.to_string(), text);
+            assert_eq!(Key::parse(text), Some(key));
+        }
+        for other in ["", "node", "node.", "node.x", "snap.07", "snap.-1", "table.route", "orders", "order.A"]
+        {
+            assert_eq!(Key::parse(other), None, "{other:?}");
+        }
+    }
+}
