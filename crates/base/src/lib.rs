@@ -19,6 +19,7 @@ mod seed_status;
 pub mod status;
 pub mod sync;
 pub mod time;
+pub mod trace;
 pub mod url;
 
 pub use fingerprint::{ContentHash, HostHash, PageId};

@@ -125,5 +125,21 @@ pub struct Answer {
     pub corrected: Option<Query>,
     /// The state of the index that answered; a later state has a greater number.
     pub generation: u64,
+    /// How many parts of the index there are and how many of them answered; `None` where there is but one.
+    pub shards: Option<ShardsAnswered>,
     pub took: Duration,
+}
+
+/// How whole an answer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardsAnswered {
+    pub total: u32,
+    pub answered: u32,
+}
+
+impl ShardsAnswered {
+    /// Whether some pages could not be looked for.
+    pub fn is_partial(self) -> bool {
+        self.answered < self.total
+    }
 }
