@@ -81,8 +81,9 @@ fn report(what: &str, times: &mut [Duration]) {
         let index = (times.len() as f64 * share) as usize;
         times.get(index.min(times.len().saturating_sub(1))).map_or(0.0, |time| time.as_secs_f64() * 1e3)
     };
+    let mean = times.iter().sum::<Duration>().as_secs_f64() * 1e3 / times.len().max(1) as f64;
     println!(
-        "{what}: p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms, worst {:.2} ms",
+        "{what}: mean {mean:.3} ms, p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms, worst {:.2} ms",
         at(0.5),
         at(0.9),
         at(0.99),

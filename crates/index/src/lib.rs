@@ -2,7 +2,7 @@
 //!
 //! The life of a page here: [`Shard::put`] hands its texts to the analysis of its language (`text`), which
 //! writes each word twice, as written and as its stem; a page known under the same URL is replaced.
-//! [`Shard::commit`] makes it durable and visible, together with the watermark up to which stored pages have
+//! [`Shard::commit`] makes it durable and visible, together with the mark up to which stored pages have
 //! been taken in. A question then finds it: `plan` turns words into clauses, `matching` walks their postings
 //! and scores by BM25F over weighted fields, `rank` rescores the best candidates (proximity of the words,
 //! title, links) and collapses duplicates and hosts, `snippet` cuts the passage that shows why.
@@ -39,12 +39,14 @@
 
 #![warn(missing_docs)]
 
+mod columns;
 mod compounds;
 mod error;
 mod filter;
 mod language_counts;
 mod limits;
 mod matching;
+mod parts;
 mod pins;
 mod plan;
 mod rank;
@@ -53,6 +55,7 @@ mod searcher;
 mod shard;
 mod snippet;
 mod spell;
+mod statistics;
 mod stored;
 mod suggest;
 mod synonyms;
@@ -65,9 +68,12 @@ mod shard_tests;
 mod testing;
 
 pub use error::Error;
+pub use farol_query::parts::HITS_MAX;
+pub use parts::{Question, ShardedSearch};
 pub use pins::Pins;
 pub use rank::{NoRanks, Ranks};
-pub use searcher::{HITS_MAX, SearchRules, Searcher};
-pub use shard::{Shard, ShardOptions};
+pub use searcher::{SearchRules, Searcher};
+pub use shard::{Mark, Shard, ShardOptions};
+pub use suggest::Completed;
 pub use synonyms::{RuleError, Synonyms};
 pub use text::fold::{one_case, without_accents};

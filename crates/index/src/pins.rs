@@ -52,17 +52,29 @@ impl Pins {
         Ok(pins)
     }
 
+    /// Pins of one question alone, for whoever was told them with it.
+    pub fn of_question(query: &Query, pages: impl Iterator<Item = PageId>) -> Pins {
+        let pages: Vec<PageId> = pages.take(PAGES_MAX).collect();
+        let pages = if pages.is_empty() { HashMap::new() } else { HashMap::from([(key(query), pages)]) };
+        Pins { pages }
+    }
+
     /// The pages that come first for a question.
-    pub(crate) fn of(&self, query: &Query) -> &[PageId] {
+    pub fn of(&self, query: &Query) -> &[PageId] {
         let plain = query.unwanted.is_empty()
             && query.filters.is_empty()
             && query.wanted.iter().all(|term| term.field == Field::Any);
         if self.pages.is_empty() || !plain {
             return &[];
         }
-        let words: Vec<String> = query.wanted.iter().flat_map(|term| folded_words(&term.text)).collect();
-        self.pages.get(&words.join(" ")).map_or(&[], |pages| pages)
+        self.pages.get(&key(query)).map_or(&[], |pages| pages)
     }
+}
+
+/// What a question is known by.
+fn key(query: &Query) -> String {
+    let words: Vec<String> = query.wanted.iter().flat_map(|term| folded_words(&term.text)).collect();
+    words.join(" ")
 }
 
 #[cfg(test)]

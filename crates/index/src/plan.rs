@@ -10,19 +10,18 @@
 
 use crate::error::Error;
 use crate::limits::cut;
-use crate::rank::fields::idf;
+use crate::rank::fields::{MeanLengths, idf};
 use crate::rank::names;
 use crate::schema::Fields;
-use crate::searcher::View;
-use crate::spell;
+use crate::statistics::{self, Statistics};
 use crate::synonyms::{Synonyms, folded_words};
 use crate::text::spans::{Script, Spans};
 use crate::text::stem::Stemmer;
 use crate::text::{Analyser, Role, Tokens, fold, stop};
 use farol_base::query::{self, Filters, Query};
 use farol_base::{Language, Languages};
-use std::collections::HashMap;
-use tantivy::Term;
+use farol_query::spell::is_rare;
+pub(crate) use farol_query::spell::{TypedTerm, TypedWord};
 use tantivy::schema::Field;
 
 /// Words and phrases that are looked for; further ones are ignored.
@@ -40,14 +39,14 @@ const LANGUAGES_MAX: usize = 12;
 /// Words that a beginning (`word*`) stands for, those on most pages first.
 const BEGINNING_WORDS_MAX: usize = 64;
 
-/// Words of a segment's dictionary that are looked at for a beginning: some 5 ms.
-const BEGINNING_SCANNED_MAX: usize = 50_000;
-
 /// Letters of a beginning at least.
 const BEGINNING_CHARS_MIN: usize = 2;
 
 /// What a synonym weighs beside the word itself.
 const SYNONYM: f32 = 0.5;
+
+/// What a function word weighs beside other words as rare as it is. Measured with `examples/evaluate`: 0, 0.1, 0.3 and 1.
+const FUNCTION_WORD: f32 = 0.1;
 
 /// A language is tried when at least one page in this many is written in it.
 const LANGUAGE_SHARE: u64 = 200;
@@ -108,25 +107,6 @@ pub(crate) struct ClauseFields {
     pub everywhere: Option<Fields>,
 }
 
-/// A wanted term as it was typed, for the speller.
-#[derive(Clone, Debug)]
-pub(crate) struct TypedTerm {
-    pub term: query::Term,
-    /// Where it is one plain word.
-    pub word: Option<TypedWord>,
-}
-
-/// A plain word of a question.
-#[derive(Clone, Debug)]
-pub(crate) struct TypedWord {
-    /// Folded.
-    pub form: String,
-    /// Pages that have it, in any form.
-    pub pages: u64,
-    /// Some of them have it in another form alone.
-    pub has_forms: bool,
-}
-
 /// A question, analysed.
 pub(crate) struct Plan {
     pub clauses: Vec<Clause>,
@@ -139,16 +119,23 @@ pub(crate) struct Plan {
     pub languages: Languages,
     /// The whole question as a name, where it is nothing but words; see [`crate::rank::names`].
     pub name: Option<String>,
+    /// Pages by which rarity is measured, see [`idf`].
+    pub slots: u64,
+    /// Usual lengths of fields.
+    pub means: MeanLengths,
+    /// Where to look.
+    pub fields: Fields,
 }
 
 impl Plan {
     pub(crate) fn new(
-        view: &View,
+        statistics: &dyn Statistics,
+        fields: Fields,
         query: &Query,
         asker: Languages,
         synonyms: &Synonyms,
     ) -> Result<Plan, Error> {
-        let planner = Planner::new(view, asker);
+        let planner = Planner::new(statistics, fields, asker);
         let mut plan = Plan {
             clauses: Vec::new(),
             loose: Vec::new(),
@@ -157,6 +144,9 @@ impl Plan {
             typed: Vec::new(),
             languages: asker,
             name: name_of(query),
+            slots: planner.slots,
+            means: statistics::means(statistics.sizes()),
+            fields,
         };
         let typed: Vec<query::Term> =
             query.wanted.iter().take(CLAUSES_MAX).flat_map(chunks).take(CLAUSES_MAX).collect();
@@ -175,10 +165,7 @@ impl Plan {
         }
         for clauses in [&mut plan.clauses, &mut plan.loose] {
             clauses.truncate(CLAUSES_MAX);
-            // "The who" has nothing but function words, so all of them count.
-            if clauses.iter().all(|clause| !clause.required) {
-                clauses.iter_mut().for_each(|clause| clause.required = true);
-            }
+            weigh_function_words(clauses);
         }
         Ok(plan)
     }
@@ -190,7 +177,7 @@ impl Plan {
 
     /// Whether any word is so rare that it may be a slip.
     pub(crate) fn may_be_misspelt(&self, documents: u64) -> bool {
-        self.words().any(|word| spell::is_rare(word.pages, documents))
+        self.words().any(|word| is_rare(word.pages, documents))
     }
 
     /// Whether there is a word that no page has.
@@ -204,7 +191,7 @@ impl Plan {
 }
 
 pub(crate) struct Planner<'a> {
-    view: &'a View,
+    statistics: &'a dyn Statistics,
     fields: Fields,
     stemmers: Vec<Stemmer>,
     /// Languages whose function words are taken as such.
@@ -213,23 +200,23 @@ pub(crate) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(view: &'a View, asker: Languages) -> Planner<'a> {
-        let common =
-            view.languages.iter().filter(|(_, pages)| pages.saturating_mul(LANGUAGE_SHARE) >= view.documents);
+    fn new(statistics: &'a dyn Statistics, fields: Fields, asker: Languages) -> Planner<'a> {
+        let documents = statistics.sizes().documents;
+        let common = statistics.languages().iter();
+        let common = common.filter(|(_, pages)| pages.saturating_mul(LANGUAGE_SHARE) >= documents);
         let common = common.map(|(language, _)| *language);
         let common = common.filter(|language| !asker.iter().any(|known| known == *language));
         let languages: Vec<Language> = asker.iter().chain(common).collect();
-        let slots = view.searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
         Planner {
-            view,
-            fields: view.fields,
+            statistics,
+            fields,
             stemmers: languages
                 .iter()
                 .filter_map(|language| Stemmer::new(*language))
                 .take(LANGUAGES_MAX)
                 .collect(),
             spoken: languages.into_iter().take(asker.iter().count() + 1).collect(),
-            slots,
+            slots: statistics.sizes().slots,
         }
     }
 
@@ -289,23 +276,7 @@ impl<'a> Planner<'a> {
 
     /// The words that begin as a typed one does, those on most pages first.
     fn beginning(&self, form: &str, fields: ClauseFields) -> Result<Option<Clause>, Error> {
-        let mut pages_of: HashMap<String, u64> = HashMap::new();
-        for segment in self.view.searcher.segment_readers() {
-            let index = segment.inverted_index(fields.forms).map_err(Error::engine("open a segment"))?;
-            let range = index.terms().range().ge(form);
-            let mut stream = range.into_stream().map_err(Error::engine("list its words"))?;
-            let mut scanned = 0;
-            while scanned < BEGINNING_SCANNED_MAX
-                && let Some((word, info)) = stream.next()
-                && word.starts_with(form.as_bytes())
-            {
-                scanned += 1;
-                if let Ok(word) = std::str::from_utf8(word) {
-                    *pages_of.entry(word.to_string()).or_default() += u64::from(info.doc_freq);
-                }
-            }
-        }
-        let mut words: Vec<(String, u64)> = pages_of.into_iter().collect();
+        let mut words = self.statistics.beginning(fields.forms, form)?;
         words.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         words.truncate(BEGINNING_WORDS_MAX);
         let pages = words.iter().map(|(_, pages)| pages).sum::<u64>().min(self.slots);
@@ -416,8 +387,7 @@ impl<'a> Planner<'a> {
     }
 
     pub(crate) fn pages(&self, field: Field, text: &str) -> Result<u64, Error> {
-        let term = Term::from_field_text(field, text);
-        self.view.searcher.doc_freq(&term).map_err(Error::engine("count the pages of a word"))
+        self.statistics.pages(field, text)
     }
 
     /// About how many pages have all parts of a phrase, or a word, and how much that says.
@@ -484,6 +454,25 @@ impl<'a> Planner<'a> {
             }
         }
         out
+    }
+}
+
+/// Lets pages lack the function words of a question, and in whole sentences the verbs of asking. Neither says much,
+/// however rare it is: most pages of an index in several languages lack "cómo".
+fn weigh_function_words(clauses: &mut [Clause]) {
+    let is_asking =
+        |clause: &Clause| !clause.must && clause.kind.form().is_some_and(stop::is_asking) && clause.required;
+    let is_sentence = clauses.iter().any(|clause| !clause.required);
+    if is_sentence && clauses.iter().any(|clause| clause.required && !is_asking(clause)) {
+        clauses.iter_mut().filter(|clause| is_asking(clause)).for_each(|clause| clause.required = false);
+    }
+    // "The who" has nothing but function words, so all of them count.
+    match clauses.iter().all(|clause| !clause.required) {
+        true => clauses.iter_mut().for_each(|clause| clause.required = true),
+        false => {
+            let others = clauses.iter_mut().filter(|clause| !clause.required);
+            others.for_each(|clause| clause.idf *= FUNCTION_WORD);
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 //! | `page` | the page's id | upsert, link rank |
 //! | `host`, `site`, `path` | the host; its name and parent domains; hashes of path prefixes | deleting a host, host collapsing, `site:` |
 //! | `language`, `file_type`, `dated`, `fetched` | as they are | filters, newest first |
-//! | `content`, `simhash` | fingerprints | duplicates |
+//! | `content`, `simhash`, `address` | fingerprints; letters of the address | duplicates |
 //! | `shown_title` | the title as written | suggestions |
 //! | `stored` | the whole document, see [`crate::stored`] | snippets, giving the document back |
 //!
@@ -34,7 +34,7 @@ use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
 use tantivy::{TantivyDocument, Term};
 
 /// Number of this layout and of the analysis; a shard written with another one is refused.
-pub(crate) const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 4;
 
 /// Bytes of a title that are kept for suggestions.
 const SHOWN_TITLE_BYTES_MAX: usize = 200;
@@ -62,6 +62,7 @@ pub(crate) struct Fields {
     pub fetched: Field,
     pub content: Field,
     pub simhash: Field,
+    pub address: Field,
     pub shown_title: Field,
     pub stored: Field,
 }
@@ -97,6 +98,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
         fetched: builder.add_u64_field("fetched", number().set_fast()),
         content: builder.add_u64_field("content", number().set_fast()),
         simhash: builder.add_u64_field("simhash", number().set_fast()),
+        address: builder.add_u64_field("address", number().set_fast()),
         shown_title: builder.add_text_field("shown_title", TextOptions::default().set_fast("raw")),
         stored: builder.add_bytes_field("stored", BytesOptions::default().set_stored()),
     };
@@ -169,6 +171,7 @@ impl Fields {
         out.add_u64(self.fetched, document.fetched.as_millis());
         out.add_u64(self.content, short_content(document));
         out.add_u64(self.simhash, document.simhash);
+        out.add_u64(self.address, document.url.as_str().len() as u64);
         let shown = cut(title, SHOWN_TITLE_BYTES_MAX);
         if !shown.is_empty() {
             out.add_text(self.shown_title, shown);
@@ -204,7 +207,8 @@ pub(crate) fn path_prefixes(path: &str) -> impl Iterator<Item = &str> {
     ends.map(move |end| &path[..end]).take(PATH_SEGMENTS_MAX)
 }
 
-/// The words of a URL: host name and path, escapes read, without the scheme.
+/// The words of a URL: host name and path, escapes read, without the scheme; a numbered name (`tutorial03`) also as its
+/// name and its number.
 pub(crate) fn url_words(url: &CanonicalUrl) -> String {
     let host = url.host();
     let text = format!("{} {}", host.name(), url.path_and_query());
@@ -218,7 +222,22 @@ pub(crate) fn url_words(url: &CanonicalUrl) -> String {
         bytes.push(escaped.unwrap_or(first));
         rest = if escaped.is_some() { &tail[2..] } else { tail };
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let mut words = String::from_utf8_lossy(&bytes).into_owned();
+    let parts: Vec<String> = words.split(|c: char| !c.is_alphanumeric()).filter_map(numbered_name).collect();
+    for part in parts {
+        words.push(' ');
+        words.push_str(&part);
+    }
+    words
+}
+
+/// `tutorial 3` of `tutorial03`. Of few letters (`x86`, `ch07`) it is no name, and a long number is no count.
+fn numbered_name(word: &str) -> Option<String> {
+    let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = &word[name.len()..];
+    let fits = (1..=3).contains(&number.len()) && name.chars().count() >= 4;
+    (fits && name.chars().all(char::is_alphabetic))
+        .then(|| format!("{name} {}", number.trim_start_matches('0')))
 }
 
 #[cfg(test)]
@@ -250,5 +269,7 @@ mod tests {
     fn url_words_are_readable() {
         let url = CanonicalUrl::parse("https://h.org/caf%C3%A9/a_b?q=%zz").unwrap();
         assert_eq!(url_words(&url), "h.org /café/a_b?q=%zz");
+        let url = CanonicalUrl::parse("https://h.org/x86/tutorial03.html").unwrap();
+        assert_eq!(url_words(&url), "h.org /x86/tutorial03.html tutorial 3");
     }
 }

@@ -2,30 +2,32 @@
 //!
 //! A search goes through these steps, each in its own file:
 //! [`crate::plan`] analyses the words, [`crate::filter`] says which pages may answer, [`crate::matching`]
-//! finds and scores the best candidates, [`crate::rank`] rescores them and collapses duplicates and hosts,
-//! [`crate::snippet`] shows why a page was found, [`crate::spell`] offers another spelling.
+//! finds and scores the best candidates, [`crate::rank`] rescores them, [`farol_query::parts`] orders them and thins
+//! copies and hosts, [`crate::snippet`] shows why a page was found, [`crate::spell`] offers another spelling.
+//! [`crate::parts`] leads through them; a shard that is one of several goes through the same.
 //!
 //! INVARIANT: one search sees one commit from beginning to end.
 
 mod lookup;
 
+use crate::columns::SegmentColumns;
 use crate::error::Error;
 use crate::language_counts::{self, SegmentLanguages};
+use crate::parts::OneShard;
 use crate::pins::Pins;
-use crate::plan::Plan;
-use crate::rank::fields::MeanLengths;
+use crate::rank::Ranks;
 use crate::rank::links::SegmentHosts;
-use crate::rank::{self, Ranked, Ranks};
 use crate::schema::{self, Fields};
-use crate::shard::{last_commit, open_index, reader_of};
-use crate::snippet::Highlighter;
+use crate::shard::{last_commit, open_index, parse_watermark, reader_of};
 use crate::stored::StoredDocument;
+use crate::suggest;
+use crate::suggest::Completed;
 use crate::synonyms::Synonyms;
 use crate::vocabulary::{Vocabulary, VocabularySlot};
-use crate::{matching, spell, suggest};
-use farol_base::query::{Answer, Hit, Query, Request, Term};
+use farol_base::query::{Answer, Request};
 use farol_base::sync::RwLock;
 use farol_base::{CanonicalUrl, Document, Host, Language, PageId, PagePosition};
+use farol_query::parts::{self, Sizes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,14 +35,8 @@ use tantivy::index::SegmentId;
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{DocAddress, DocSet, Index, IndexReader, TERMINATED, TantivyDocument};
 
-/// Deepest hit that can be asked for: `first + count` is cut at this.
-pub const HITS_MAX: usize = 1000;
-
 /// Pages of one host that come before those of other hosts, unless it is said otherwise.
 const HITS_PER_HOST: usize = 2;
-
-/// Most pages have no anchor text; a page with this much, in tokens, has no more than usual.
-const ANCHORS_MEAN_MIN: f32 = 20.0;
 
 /// What all searchers of a shard share.
 pub(crate) struct Shared {
@@ -59,12 +55,12 @@ pub(crate) struct View {
     pub generation: u64,
     /// Pages alive.
     pub documents: u64,
-    pub means: MeanLengths,
-    /// Languages of the pages, most pages first.
-    pub languages: Vec<(Language, u64)>,
+    pub sizes: Sizes,
     segment_languages: Vec<Arc<SegmentLanguages>>,
     /// The hosts of each segment.
     pub hosts: Vec<Arc<SegmentHosts>>,
+    /// The columns of each segment.
+    pub columns: Vec<Arc<SegmentColumns>>,
 }
 
 impl Shared {
@@ -96,7 +92,7 @@ impl Shared {
         files.filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()
     }
 
-    fn vocabulary(&self, view: &Arc<View>) -> Arc<Vocabulary> {
+    pub(crate) fn vocabulary(&self, view: &Arc<View>) -> Arc<Vocabulary> {
         self.vocabulary.get(view)
     }
 }
@@ -108,7 +104,7 @@ impl View {
         generation: u64,
         before: Option<&View>,
     ) -> Result<View, Error> {
-        let mut hosts = Vec::new();
+        let (mut hosts, mut columns) = (Vec::new(), Vec::new());
         let mut tokens = [0; 3];
         let mut slots = 0;
         let mut segment_languages = Vec::new();
@@ -117,6 +113,10 @@ impl View {
             hosts.push(match known {
                 Some((view, at)) => view.hosts[at].clone(),
                 None => Arc::new(SegmentHosts::read(segment)?),
+            });
+            columns.push(match known {
+                Some((view, at)) => view.columns[at].clone(),
+                None => Arc::new(SegmentColumns::open(segment)?),
             });
             for (sum, field) in tokens.iter_mut().zip([fields.words, fields.title, fields.anchors]) {
                 let index = segment.inverted_index(field).map_err(Error::engine("open a segment"))?;
@@ -128,9 +128,8 @@ impl View {
         }
         let languages = language_counts::sums(&segment_languages);
         let documents = searcher.num_docs();
-        let [words, title, anchors] = tokens.map(|tokens| (tokens as f32 / slots.max(1) as f32).max(1.0));
-        let means = MeanLengths { words, title, anchors: anchors.max(ANCHORS_MEAN_MIN) };
-        Ok(View { searcher, fields, generation, documents, means, languages, segment_languages, hosts })
+        let sizes = Sizes { slots, documents, tokens, languages, generation };
+        Ok(View { searcher, fields, generation, documents, sizes, segment_languages, hosts, columns })
     }
 
     /// The place of a segment that this commit has too.
@@ -146,13 +145,13 @@ impl View {
         bytes.ok_or_else(|| Error::Damaged { what: "a page has no stored text".to_string() })
     }
 
-    fn find(&self, id: PageId) -> Result<Option<Document>, Error> {
+    pub(crate) fn find(&self, id: PageId) -> Result<Option<Document>, Error> {
         let Some(at) = self.locate(id)? else { return Ok(None) };
         decode(&self.stored(at)?)?.to_document().map(Some).ok_or_else(not_a_page)
     }
 
     /// Where a page stands.
-    fn locate(&self, id: PageId) -> Result<Option<DocAddress>, Error> {
+    pub(crate) fn locate(&self, id: PageId) -> Result<Option<DocAddress>, Error> {
         let term = tantivy::Term::from_field_u64(self.fields.page, id.0);
         for (ordinal, segment) in self.searcher.segment_readers().iter().enumerate() {
             let pages = segment.inverted_index(self.fields.page).map_err(Error::engine("open a segment"))?;
@@ -178,71 +177,10 @@ pub struct SearchRules {
     pub pins: Pins,
 }
 
-/// A question on its way through one commit.
-struct Search<'a> {
-    view: &'a Arc<View>,
-    request: &'a Request,
-    rules: &'a SearchRules,
-    ranks: &'a dyn Ranks,
-    hits_per_host: usize,
-}
-
-impl Search<'_> {
-    fn answer(&self, plan: &Plan, query: &Query) -> Result<Answer, Error> {
-        let mut answer = Answer::default();
-        let pinned = self.pinned(query)?;
-        if plan.is_empty() && pinned.is_empty() {
-            return Ok(answer);
-        }
-        let mut list = Vec::new();
-        if !plan.is_empty() {
-            let found = matching::find(self.view, plan, self.ranks)?;
-            list = rank::order(self.view, plan, found, self.ranks, self.hits_per_host)?;
-        }
-        let is_pinned = |at: DocAddress| pinned.contains(&at);
-        list.retain(|ranked| !is_pinned(ranked.at));
-        let best = list.first().map_or(0.0, |ranked| ranked.score);
-        list.splice(0..0, pinned.iter().map(|at| Ranked::pinned(*at, best)));
-        answer.total = list.len().min(HITS_MAX);
-        let first = self.request.first.min(HITS_MAX);
-        let last = first.saturating_add(self.request.count).min(HITS_MAX);
-        answer.more = list.len() > last;
-        let highlighter = Highlighter::new(plan);
-        for ranked in list.iter().take(last).skip(first) {
-            let bytes = self.view.stored(ranked.at)?;
-            let stored = decode(&bytes)?;
-            let shown = highlighter.highlight(&stored);
-            answer.hits.push(Hit {
-                url: stored.canonical_url().ok_or_else(not_a_page)?,
-                title: shown.title,
-                snippet: shown.snippet,
-                language: stored.language,
-                dated: stored.dated,
-                fetched: stored.fetched,
-                score: ranked.score,
-                duplicates: ranked.duplicates,
-                more_from_host: ranked.more_from_host,
-                pinned: is_pinned(ranked.at),
-                position: stored.position,
-            });
-        }
-        Ok(answer)
-    }
-
-    /// Where the pages stand that the operator set on top of this question.
-    fn pinned(&self, query: &Query) -> Result<Vec<DocAddress>, Error> {
-        let mut found = Vec::new();
-        for page in self.rules.pins.of(query) {
-            found.extend(self.view.locate(*page)?.filter(|at| !found.contains(at)));
-        }
-        Ok(found)
-    }
-}
-
 /// Answers questions; cheap to clone, and safe to use from many threads at once.
 #[derive(Clone)]
 pub struct Searcher {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     hits_per_host: usize,
 }
 
@@ -274,9 +212,10 @@ impl Searcher {
 
     /// Answers a question.
     ///
-    /// Pages with all words come first, save function words, and those with most of them follow. What was quoted,
+    /// Pages with all words come first, save function words, and those with most of them follow; of more than three words,
+    /// only where they score about as well as the best. What was quoted,
     /// excluded or wanted in one field must hold. `total` counts the hits that can be reached. An empty question has
-    /// an empty answer; a question of filters alone lists the best-ranked and newest pages. `first + count` is cut at [`HITS_MAX`]. Where no page has some of the words, the
+    /// an empty answer; a question of filters alone lists the best-ranked and newest pages. `first + count` is cut at [`crate::HITS_MAX`]. Where no page has some of the words, the
     /// question is answered as it was probably meant, unless it asks for its words as written.
     pub fn search_by(
         &self,
@@ -286,38 +225,18 @@ impl Searcher {
     ) -> Result<Answer, Error> {
         let started = Instant::now();
         let view = self.shared.view();
-        let plan = Plan::new(&view, &request.query, request.languages, &rules.synonyms)?;
-        let search = Search { view: &view, request, rules, ranks, hits_per_host: self.hits_per_host };
-        let corrected = match plan.has_unknown() && !request.query.as_written {
-            true => spell::correct(&plan, &self.shared.vocabulary(&view)),
-            false => None,
-        };
-        let mut answer = match corrected {
-            Some(wanted) => self.answer_corrected(&search, &plan, wanted)?,
-            None => search.answer(&plan, &request.query)?,
-        };
-        if answer.corrected.is_none() && plan.may_be_misspelt(view.documents) {
-            let better = spell::suggest(&plan, &self.shared.vocabulary(&view));
-            answer.suggestion = better.map(|wanted| Query { wanted, ..request.query.clone() });
-        }
-        answer.generation = view.generation;
-        answer.took = started.elapsed();
-        Ok(answer)
-    }
-
-    /// Answers the question with other words, or as it is where that finds nothing either.
-    fn answer_corrected(&self, search: &Search<'_>, plan: &Plan, wanted: Vec<Term>) -> Result<Answer, Error> {
-        let query = Query { wanted, ..search.request.query.clone() };
-        let better = Plan::new(search.view, &query, search.request.languages, &search.rules.synonyms)?;
-        let answer = search.answer(&better, &query)?;
-        if answer.total == 0 {
-            return search.answer(plan, &search.request.query);
-        }
-        Ok(Answer { corrected: Some(query), ..answer })
+        let shard = OneShard::new(&self.shared, &view, request.languages, rules, ranks);
+        let answer = parts::answer(&shard, request, self.hits_per_host)?;
+        Ok(Answer { generation: view.generation, took: started.elapsed(), ..answer })
     }
 
     /// Completes what somebody is typing, best first: phrases of titles, then words by how many pages hold them.
     pub fn suggest(&self, prefix: &str, count: usize) -> Vec<String> {
+        self.completions(prefix, count).into_iter().map(|completed| completed.text).collect()
+    }
+
+    /// The same with what speaks for each, for whoever puts those of several shards together.
+    pub fn completions(&self, prefix: &str, count: usize) -> Vec<Completed> {
         let view = self.shared.view();
         suggest::complete(&view, &self.shared.vocabulary(&view), prefix, count).unwrap_or_else(|error| {
             tracing::warn!(%error, "nothing could be completed");
@@ -371,7 +290,7 @@ impl Searcher {
 
     /// The languages of the pages with their counts, most pages first.
     pub fn languages(&self) -> Vec<(Language, u64)> {
-        self.shared.view().languages.clone()
+        self.shared.view().sizes.languages.clone()
     }
 
     /// Checks every file of the newest commit against its checksum and reads every stored page; answers how
@@ -400,7 +319,7 @@ impl Searcher {
 
     /// The position up to which stored pages had been taken in at the last commit.
     pub fn watermark(&self) -> Result<PagePosition, Error> {
-        last_commit(&self.shared.index).map(|(_, watermark)| watermark)
+        last_commit(&self.shared.index).and_then(|(_, mark)| parse_watermark(&mark))
     }
 
     /// The URLs of all pages of the commit that is visible now, in no special order.
@@ -430,10 +349,10 @@ impl Searcher {
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<StoredDocument<'_>, Error> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<StoredDocument<'_>, Error> {
     StoredDocument::decode(bytes).ok_or_else(not_a_page)
 }
 
-fn not_a_page() -> Error {
+pub(crate) fn not_a_page() -> Error {
     Error::Damaged { what: "a stored page cannot be read".to_string() }
 }

@@ -1,19 +1,23 @@
 //! The one writer of a shard: takes pages in, forgets pages, commits.
 //!
-//! A commit makes everything before it durable and visible in one step, together with the *watermark*: the
-//! position in the stored pages up to which the index has taken them in. After a crash the index is as it was
-//! at its last commit, and the indexer reads on from the watermark.
+//! A commit makes everything before it durable and visible in one step, together with a *mark*: the position up to
+//! which what is indexed was taken in. Of the stored pages of this process that is the watermark, `file/offset`; what a
+//! replica writes there is its own business. After a crash the index is as it was at its last commit, and is read on
+//! from the mark.
 //!
-//! INVARIANT: `watermark` and `generation` never go back within one data folder.
+//! INVARIANT: `generation` never goes back within one data folder.
 //! INVARIANT: after a write that failed, the shard refuses writes until it is opened again.
 //! Does not answer questions; see [`crate::Searcher`].
+
+mod replica;
 
 use crate::error::Error;
 use crate::limits;
 use crate::schema::{self, FORMAT, Fields};
 use crate::searcher::{Searcher, Shared};
 use crate::text::pretokenized::Pretokenizer;
-use farol_base::{CanonicalUrl, Document, Host, PagePosition};
+use farol_base::{CanonicalUrl, Document, Host, HostHash, PagePosition};
+use replica::Uncommitted;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tantivy::directory::MmapDirectory;
@@ -49,17 +53,42 @@ impl Default for ShardOptions {
     }
 }
 
+/// The position up to which what is indexed was taken in, as it is committed with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark(String);
+
+impl From<PagePosition> for Mark {
+    /// `12/3456`: file and offset.
+    fn from(at: PagePosition) -> Mark {
+        Mark(format!("{}/{}", at.file, at.offset))
+    }
+}
+
+impl From<&str> for Mark {
+    fn from(mark: &str) -> Mark {
+        Mark(mark.to_string())
+    }
+}
+
+impl From<&String> for Mark {
+    fn from(mark: &String) -> Mark {
+        Mark(mark.clone())
+    }
+}
+
 /// A part of the index that this process may write to.
 pub struct Shard {
     writer: IndexWriter,
     shared: Arc<Shared>,
     fields: Fields,
     pretokenizer: Pretokenizer,
-    watermark: PagePosition,
+    /// Of the last commit; empty where there was none.
+    mark: String,
     /// Tantivy's stamp of the last commit.
     generation: u64,
     /// Something was put or deleted since the last commit.
     changed: bool,
+    uncommitted: Uncommitted,
     /// Bytes of text handed over since the indexing threads were last known to be idle.
     waiting_bytes: usize,
     /// [`WAITING_BYTES_MAX`], smaller in tests.
@@ -91,7 +120,7 @@ impl Shard {
         // Only now: while another process has the lock they may be its own.
         remove_unfinished(dir)?;
         writer.set_merge_policy(Box::new(merge_policy()));
-        let (generation, watermark) = last_commit(&index)?;
+        let (generation, mark) = last_commit(&index)?;
         let reader = reader_of(&index, options.cached_blocks)?;
         let shared = Shared::new(dir, index, reader, fields)?;
         Ok(Shard {
@@ -99,9 +128,10 @@ impl Shard {
             shared,
             fields,
             pretokenizer: Pretokenizer::default(),
-            watermark,
+            mark,
             generation,
             changed: false,
+            uncommitted: Uncommitted::default(),
             waiting_bytes: 0,
             waiting_bytes_max: WAITING_BYTES_MAX,
             poisoned: false,
@@ -123,47 +153,60 @@ impl Shard {
         }
         self.writer.delete_term(self.fields.page_term(&document.url));
         let added = self.writer.add_document(self.fields.to_tantivy(document, &mut self.pretokenizer));
+        self.uncommitted.put(document);
         self.guard("take a page in", added).map(drop)
     }
 
     /// Forgets the page at a URL, from the next commit on.
     pub fn delete(&mut self, url: &CanonicalUrl) {
         self.changed = true;
+        self.uncommitted.delete(url.id());
         self.writer.delete_term(self.fields.page_term(url));
     }
 
     /// Forgets all pages of a host, from the next commit on.
     pub fn delete_host(&mut self, host: &Host) {
         self.changed = true;
+        self.uncommitted.delete_host(HostHash::of(host.as_str()));
         self.writer.delete_term(Term::from_field_text(self.fields.host, host.as_str()));
     }
 
-    /// Makes everything so far durable and visible, and remembers the watermark with it.
+    /// Makes everything so far durable and visible, and remembers the mark with it.
     ///
     /// Answers the generation that searchers now see. A commit without changes is cheap: it only lets
     /// searchers see segments that were merged meanwhile.
-    pub fn commit(&mut self, watermark: PagePosition) -> Result<u64, Error> {
+    pub fn commit(&mut self, mark: impl Into<Mark>) -> Result<u64, Error> {
         self.check()?;
-        if self.changed || watermark != self.watermark {
+        let Mark(mark) = mark.into();
+        if self.changed || mark != self.mark {
             // Takes a stamp and deletes nothing: the first stamp after opening is that of the last commit, and
             // a new commit must have a new one.
             self.writer.delete_term(Term::from_field_text(self.fields.host, ""));
             let committed = self.writer.prepare_commit().and_then(|mut prepared| {
-                prepared.set_payload(&format_watermark(watermark));
+                prepared.set_payload(&mark);
                 prepared.commit()
             });
             self.generation = self.guard("commit", committed)?;
-            self.watermark = watermark;
+            self.mark = mark;
             self.changed = false;
+            self.uncommitted = Uncommitted::default();
             self.waiting_bytes = 0;
         }
         self.shared.reload(self.generation)?;
         Ok(self.generation)
     }
 
+    /// What the last commit was marked with; empty where there was none.
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
     /// The position up to which stored pages had been taken in at the last commit.
-    pub fn watermark(&self) -> PagePosition {
-        self.watermark
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] where the last commit has another mark.
+    pub fn watermark(&self) -> Result<PagePosition, Error> {
+        parse_watermark(&self.mark)
     }
 
     /// A searcher over this shard; it always sees the newest commit.
@@ -257,11 +300,10 @@ pub(crate) fn reader_of(index: &Index, cached_blocks: usize) -> Result<IndexRead
         .map_err(Error::engine("be opened for reading"))
 }
 
-/// Stamp and watermark of the last commit.
-pub(crate) fn last_commit(index: &Index) -> Result<(u64, PagePosition), Error> {
+/// Stamp and mark of the last commit.
+pub(crate) fn last_commit(index: &Index) -> Result<(u64, String), Error> {
     let meta = index.load_metas().map_err(Error::engine("read its list of segments"))?;
-    let watermark = meta.payload.as_deref().map_or(Ok(PagePosition::default()), parse_watermark)?;
-    Ok((meta.opstamp, watermark))
+    Ok((meta.opstamp, meta.payload.unwrap_or_default()))
 }
 
 fn file_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
@@ -269,12 +311,11 @@ fn file_error(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -
     move |source| Error::File { doing, path, source }
 }
 
-/// `12/3456`: file and offset.
-fn format_watermark(at: PagePosition) -> String {
-    format!("{}/{}", at.file, at.offset)
-}
-
-fn parse_watermark(payload: &str) -> Result<PagePosition, Error> {
+/// Reads `12/3456`; without a mark, nothing was taken in.
+pub(crate) fn parse_watermark(payload: &str) -> Result<PagePosition, Error> {
+    if payload.is_empty() {
+        return Ok(PagePosition::default());
+    }
     let parsed = payload.split_once('/').and_then(|(file, offset)| {
         Some(PagePosition { file: file.parse().ok()?, offset: offset.parse().ok()? })
     });
@@ -318,8 +359,9 @@ mod tests {
     #[test]
     fn watermarks_are_read_as_written() {
         let at = PagePosition { file: u32::MAX, offset: u64::MAX };
-        assert_eq!(parse_watermark(&format_watermark(at)).unwrap(), at);
-        for payload in ["", "7", "1/x", "1/2/3"] {
+        assert_eq!(parse_watermark(&Mark::from(at).0).unwrap(), at);
+        assert_eq!(parse_watermark("").unwrap(), PagePosition::default());
+        for payload in ["7", "1/x", "1/2/3"] {
             assert!(matches!(parse_watermark(payload), Err(Error::Damaged { .. })), "{payload}");
         }
     }

@@ -428,6 +428,20 @@ mod tests {
     }
 
     #[test]
+    fn function_words_are_marked_only_where_they_are_all_there_is_or_within_a_phrase() {
+        let document = page("http://a/", "The Light of the Cape", "He saw the light of the cape.");
+        check(
+            document.clone(),
+            "the light of cape",
+            "The [Light] of the [Cape]",
+            "He saw the [light] of the [cape].",
+        );
+        check(document, "of the", "[The] Light [of] [the] Cape", "He saw [the] light [of] [the] cape.");
+        let document = page_in("pt", "http://a/", "A luz do cabo", "Ele viu a luz do cabo.");
+        check(document, "a luz do farol", "A [luz] do cabo", "Ele viu a [luz] do cabo.");
+    }
+
+    #[test]
     fn chooses_the_passage_with_most_words() {
         let filler = "Nothing of interest stands in this sentence at all. ".repeat(20);
         let body = format!("A harbour. {filler}The lighthouse of the harbour shines far. {filler}");

@@ -27,13 +27,24 @@ const COMPARED_MAX: usize = 64;
 /// Pages of one completion that are compared in a segment: 64 × 2,000 steps are below a millisecond.
 const PAGES_MAX: usize = 2_000;
 
+/// What somebody may be typing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// All of it, what was typed before included.
+    pub text: String,
+    /// 0 where it continues everything typed, more where it continues the last words alone.
+    pub tail: u8,
+    /// How much speaks for it: of equal `tail`, the greater comes first.
+    pub weight: u64,
+}
+
 /// Completions of a text, best first, none of them the text itself.
 pub(crate) fn complete(
     view: &View,
     vocabulary: &Vocabulary,
     typed: &str,
     count: usize,
-) -> Result<Vec<String>, Error> {
+) -> Result<Vec<Completed>, Error> {
     let typed = crate::limits::cut(typed, TYPED_BYTES_MAX).trim_start();
     let count = count.min(COUNT_MAX);
     let words: Vec<(String, &str)> = Spans::new(typed)
@@ -41,32 +52,35 @@ pub(crate) fn complete(
         .map(|word| (fold::folded(word), word))
         .collect();
     let finished = typed.ends_with(char::is_whitespace);
-    let mut out: Vec<String> = Vec::new();
+    let mut out: Vec<Completed> = Vec::new();
     let mut known: Vec<String> = Vec::new();
     let whole = key(&words, finished);
     // Everything typed, then its last two words, then its last one.
     let mut tails: Vec<usize> = vec![0, words.len().saturating_sub(2), words.len().saturating_sub(1)];
     tails.dedup();
-    for tail in tails {
+    for (step, tail) in (0u8..).zip(tails) {
         if words.is_empty() || out.len() >= count {
             break;
         }
         let before = words[..tail].iter().map(|(_, word)| word.to_lowercase()).collect::<Vec<_>>().join(" ");
         let prefix = key(&words[tail..], finished);
         let entries = match tail {
-            0 => best(vocabulary, &prefix, count + 1),
+            0 => {
+                let entries = best(vocabulary, &prefix, count + 1).into_iter();
+                entries.map(|entry| (entry.weight, entry)).collect()
+            }
             _ => {
                 let context = PagesBefore::of(view, &words[..tail])?;
                 context.fitting(view, best(vocabulary, &prefix, COMPARED_MAX))?
             }
         };
-        for entry in entries {
+        for (weight, entry) in entries {
             let text =
                 if before.is_empty() { entry.shown.to_string() } else { format!("{before} {}", entry.shown) };
             let form = folded_words(&text);
             if form != whole.trim_end() && !known.contains(&form) && out.len() < count {
                 known.push(form);
-                out.push(text);
+                out.push(Completed { text, tail: step, weight: weight.into() });
             }
         }
         if finished && tail + 1 == words.len() {
@@ -112,8 +126,12 @@ impl PagesBefore {
         Ok(PagesBefore(sets))
     }
 
-    /// The completions that some page has with the words before, those with most such pages first.
-    fn fitting<'v>(&self, view: &View, entries: Vec<&'v Completion>) -> Result<Vec<&'v Completion>, Error> {
+    /// The completions that some page has with the words before, with the number of such pages, most of them first.
+    fn fitting<'v>(
+        &self,
+        view: &View,
+        entries: Vec<&'v Completion>,
+    ) -> Result<Vec<(u32, &'v Completion)>, Error> {
         let mut fitting: Vec<(u32, &Completion)> = Vec::new();
         for entry in entries {
             // Of a phrase, its longest word stands for it: that is the rarest as a rule.
@@ -139,7 +157,7 @@ impl PagesBefore {
             }
         }
         fitting.sort_by_key(|(pages, entry)| (Reverse(*pages), Reverse(entry.weight)));
-        Ok(fitting.into_iter().map(|(_, entry)| entry).collect())
+        Ok(fitting)
     }
 }
 

@@ -44,7 +44,7 @@ mod store;
 pub use anchors::ANCHORS_MAX;
 pub use backlinks::{Backlinks, InLink, InLinks};
 pub use error::Error;
-pub use rank::{Budget, RankJob, RankReport, RankTable, Ranking};
+pub use rank::{Budget, RankJob, RankReport, RankSlice, RankTable, Ranking};
 pub use record::{ANCHOR_BYTES_MAX, PAGE_LINKS_MAX};
 pub use store::{Counts, Links, LinksOptions, OutLink, Verified};
 

@@ -272,6 +272,11 @@ impl Links {
         Ok(tally.finish())
     }
 
+    /// Whether this page's own links are known: it was put, and not removed since.
+    pub fn knows(&self, page: PageId) -> bool {
+        self.sources.get(page.0).is_some()
+    }
+
     /// Up to `limit` targets whose anchor texts changed since they were last taken, longest waiting first.
     ///
     /// At most `dirty_max` wait; others are forgotten, and so are all when the process ends. Forgotten pages get

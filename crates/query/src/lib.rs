@@ -2,9 +2,10 @@
 //!
 //! The life of a question: somebody types `"ponte rio" história -facebook lang:pt`. [`read`](fn@read) turns
 //! the line into a [`Query`](farol_base::query::Query) and a list of [`Complaint`]s; it never fails, because
-//! whatever is not understood is read as words. The query goes to the index; were there several shards,
-//! [`merge`](fn@merge) would make one answer of theirs, which nobody needs yet. [`write`](fn@write) spells a
-//! query in its one canonical way, for links and for people; what the cache knows a question by, in any order
+//! whatever is not understood is read as words. The query goes to the shards of the index, or its only one, whose
+//! parts [`parts`] puts together: order, copies and hosts ([`thin`]), spelling ([`spell`]). Which replica of a
+//! shard is asked is [`scatter`]'s business. [`write`](fn@write) spells a query in its one canonical way, for links
+//! and for people; what the cache knows a question by, in any order
 //! and case of its words, is its key (`farol_cache::key`).
 //!
 //! | typed | meaning |
@@ -32,13 +33,15 @@
 mod complaint;
 mod dates;
 mod languages;
-mod merge;
+pub mod parts;
 mod read;
 mod scan;
+pub mod scatter;
 mod sites;
+pub mod spell;
+pub mod thin;
 mod write;
 
 pub use complaint::Complaint;
-pub use merge::merge;
 pub use read::{ParsedQuery, QUERY_BYTES_MAX, QUERY_TERMS_MAX, read};
 pub use write::write;

@@ -21,16 +21,10 @@ use crate::rank::fields::Bm25;
 use crate::rank::{links, names};
 use crate::searcher::View;
 use farol_base::PageId;
+use farol_query::parts::{CANDIDATES_MAX, ENOUGH, share};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
 use tantivy::{DocAddress, DocId, SegmentReader, TERMINATED};
-
-/// With as many pages that have every word, those that lack some cannot be reached and are not looked for.
-const ENOUGH: usize = crate::searcher::HITS_MAX;
-
-/// Candidates kept for ranking: 2,000 × 32 bytes = 64 KiB. They fill [`crate::HITS_MAX`] hits even where
-/// every other one is a duplicate.
-const CANDIDATES_MAX: usize = 2_000;
 
 /// Pages whose scores add up at a time: 16,384 × 6 bytes = 96 KiB, which stays in L2.
 const WINDOW: u32 = 16_384;
@@ -48,6 +42,7 @@ const COMMON_PAGES: u64 = 10_000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub at: DocAddress,
+    pub page: PageId,
     /// It has every required clause.
     pub strict: bool,
     /// How it is called what was asked for, see [`crate::rank::names`]; 0 where it is not.
@@ -75,68 +70,93 @@ impl PartialOrd for Candidate {
 /// The greater candidate is the better one.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
-        let key = |c: &Candidate| (c.tie, Reverse((c.at.segment_ord, c.at.doc_id)));
+        let key = |c: &Candidate| (c.tie, Reverse(c.page));
         self.text.total_cmp(&other.text).then_with(|| key(self).cmp(&key(other)))
     }
 }
 
-/// Finds the best candidates for a plan, best first.
-pub(crate) fn find(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Vec<Candidate>, Error> {
+/// What a shard has for a plan.
+pub(crate) struct Found {
+    /// Best first.
+    pub candidates: Vec<Candidate>,
+    /// Pages that have every required clause, further ones too.
+    pub strict: u64,
+}
+
+/// Finds the best candidates for a plan, in one of so many shards.
+pub(crate) fn find(view: &View, plan: &Plan, ranks: &dyn Ranks, shards: usize) -> Result<Found, Error> {
+    let most = share(CANDIDATES_MAX, shards);
     if plan.clauses.is_empty() {
-        return list(view, plan, ranks);
+        let listed = list(view, plan, ranks, most)?;
+        return Ok(Found { strict: listed.offered, candidates: listed.into_sorted() });
     }
     let mut named = names::find(view, plan)?;
-    let mut candidates = find_strict(view, plan)?;
+    let found = find_strict(view, plan, most)?;
+    let strict = found.offered;
+    let mut candidates = found.into_sorted();
     let required = plan.loose.iter().filter(|clause| clause.required);
-    if candidates.len() < ENOUGH
+    if strict < share(ENOUGH, shards) as u64
         && required.clone().count() > 1
         && required.clone().any(|clause| !clause.must)
     {
         let strict: HashSet<DocAddress> = candidates.iter().map(|candidate| candidate.at).collect();
-        let loose = find_loose(view, plan)?;
+        let loose = find_loose(view, plan, most)?;
         candidates.extend(loose.into_iter().filter(|candidate| !strict.contains(&candidate.at)));
         candidates.sort_unstable_by(|a, b| b.cmp(a));
-        candidates.truncate(CANDIDATES_MAX);
+        candidates.truncate(most);
     }
     for candidate in &mut candidates {
         candidate.named = named.remove(&candidate.at).unwrap_or(0);
     }
     // What has the name but lacks the words, or has too many betters by its words.
     if plan.clauses.iter().all(|clause| !clause.must) {
-        let rest =
-            named.into_iter().map(|(at, named)| Candidate { at, strict: false, named, text: 0.0, tie: 0 });
+        let rest = named.into_iter().map(|(at, named)| {
+            let page = view.columns[at.segment_ord as usize].page(at.doc_id);
+            Candidate { at, page, strict: false, named, text: 0.0, tie: 0 }
+        });
         candidates.extend(rest);
     }
     candidates.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(candidates)
+    Ok(Found { candidates, strict })
 }
 
 /// Pages that have every required clause.
-fn find_strict(view: &View, plan: &Plan) -> Result<Vec<Candidate>, Error> {
-    let mut best = TopK::default();
+fn find_strict(view: &View, plan: &Plan, most: usize) -> Result<TopK, Error> {
+    let mut best = TopK::new(most);
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let Some(mut cursors) = ClauseScorer::open_all(segment, &plan.clauses)? else { continue };
         let filter = SegmentFilter::new(segment, view.fields, plan)?;
-        let bm25 = Bm25::new(view, segment)?;
+        let bm25 = Bm25::new(plan.fields, plan.means, segment)?;
         // The rarest required clause leads; the optional ones come last.
         cursors.sort_by_key(|scored| (!scored.required, scored.cursor.cost()));
         let required = cursors.iter().filter(|scored| scored.required).count();
+        // Sums are taken in the plan's order, so that they are the same to the last bit in every segment.
+        let mut order: Vec<usize> = (0..cursors.len()).collect();
+        order.sort_by_key(|at| cursors[*at].number);
+        let columns = &view.columns[ordinal];
         let mut doc = cursors[0].cursor.doc();
         while doc != TERMINATED {
             match first_beyond(&mut cursors[1..required], doc) {
                 Some(next) => doc = cursors[0].cursor.seek(next),
                 None => {
                     if filter.allows(doc) {
-                        let text = cursors.iter_mut().map(|scored| scored.score(doc, &bm25)).sum();
+                        let text = order.iter().map(|at| cursors[*at].score(doc, &bm25)).sum();
                         let at = DocAddress::new(ordinal as u32, doc);
-                        best.push(Candidate { at, strict: true, named: 0, text, tie: 0 });
+                        best.offer(text, 0, || Candidate {
+                            at,
+                            page: columns.page(doc),
+                            strict: true,
+                            named: 0,
+                            text,
+                            tie: 0,
+                        });
                     }
                     doc = cursors[0].cursor.advance();
                 }
             }
         }
     }
-    Ok(best.into_sorted())
+    Ok(best)
 }
 
 /// The first cursor that lacks the page says which page comes next; none lacks it where all have it.
@@ -145,28 +165,29 @@ fn first_beyond(cursors: &mut [ClauseScorer], doc: DocId) -> Option<DocId> {
 }
 
 /// Pages that have what they must, and some of the other clauses.
-fn find_loose(view: &View, plan: &Plan) -> Result<Vec<Candidate>, Error> {
+fn find_loose(view: &View, plan: &Plan, most: usize) -> Result<Vec<Candidate>, Error> {
     let mut clauses: Vec<&Clause> = plan.loose.iter().collect();
     clauses.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     let counted = || clauses.iter().filter(|clause| clause.required);
     let weight_all: f32 = counted().map(|clause| weight(clause)).sum::<f32>().max(f32::MIN_POSITIVE);
     let musts = clauses.iter().filter(|clause| clause.must).count() as u16;
-    let slots: u64 = view.searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
-    let common = COMMON_PAGES.max(slots / COMMON_SHARE);
+    let common = COMMON_PAGES.max(plan.slots / COMMON_SHARE);
     let is_common = |clause: &Clause| clause.pages > common || !clause.required;
     let leads = clauses.iter().any(|clause| !is_common(clause));
-    let mut best = TopK::default();
-    let mut scores = vec![Accumulator::default(); WINDOW as usize];
+    let mut best = TopK::new(most);
+    let longest = view.searcher.segment_readers().iter().map(SegmentReader::max_doc).max().unwrap_or(0);
+    let mut scores = vec![Accumulator::default(); WINDOW.min(longest) as usize];
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let mut cursors = Vec::new();
         for clause in &clauses {
             let follows = leads && is_common(clause);
-            cursors.extend(ClauseScorer::open(segment, clause)?.map(|scored| (scored, follows, *clause)));
+            cursors.extend(ClauseScorer::open(segment, clause, 0)?.map(|scored| (scored, follows, *clause)));
         }
         // Those that lead come first, so that it is known which pages the others can add to.
         cursors.sort_by_key(|(_, follows, _)| *follows);
         let filter = SegmentFilter::new(segment, view.fields, plan)?;
-        let bm25 = Bm25::new(view, segment)?;
+        let bm25 = Bm25::new(plan.fields, plan.means, segment)?;
+        let columns = &view.columns[ordinal];
         for start in (0..segment.max_doc()).step_by(WINDOW as usize) {
             let end = start.saturating_add(WINDOW).min(segment.max_doc());
             for (scored, follows, clause) in &mut cursors {
@@ -191,7 +212,14 @@ fn find_loose(view: &View, plan: &Plan) -> Result<Vec<Candidate>, Error> {
                 let share = slot.share / weight_all;
                 let text = slot.score * (LOOSE_BASE + (1.0 - LOOSE_BASE) * share);
                 let at = DocAddress::new(ordinal as u32, doc);
-                best.push(Candidate { at, strict: false, named: 0, text, tie: 0 });
+                best.offer(text, 0, || Candidate {
+                    at,
+                    page: columns.page(doc),
+                    strict: false,
+                    named: 0,
+                    text,
+                    tie: 0,
+                });
             }
         }
     }
@@ -212,30 +240,33 @@ fn weight(clause: &Clause) -> f32 {
 }
 
 /// Pages that pass the filters, best linked and newest first.
-fn list(view: &View, plan: &Plan, ranks: &dyn Ranks) -> Result<Vec<Candidate>, Error> {
-    let mut best = TopK::default();
+fn list(view: &View, plan: &Plan, ranks: &dyn Ranks, most: usize) -> Result<TopK, Error> {
+    let mut best = TopK::new(most);
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let filter = SegmentFilter::new(segment, view.fields, plan)?;
         let column =
             |name| segment.fast_fields().u64(name).map_err(Error::engine("read what it knows of pages"));
-        let (pages, dated, fetched) = (column("page")?, column("dated")?, column("fetched")?);
+        let (dated, fetched) = (column("dated")?, column("fetched")?);
+        let columns = &view.columns[ordinal];
         let mut hosts = links::HostRanks::new(view, ordinal)?;
         for doc in 0..segment.max_doc() {
             if filter.allows(doc) {
-                let page = PageId(pages.first(doc).unwrap_or(0));
+                let page = columns.page(doc);
                 let text = links::prior(ranks.page(page), hosts.host(doc, ranks).1);
                 let tie = dated.first(doc).or_else(|| fetched.first(doc)).unwrap_or(0);
                 let at = DocAddress::new(ordinal as u32, doc);
-                best.push(Candidate { at, strict: true, named: 0, text, tie });
+                best.offer(text, tie, || Candidate { at, page, strict: true, named: 0, text, tie });
             }
         }
     }
-    Ok(best.into_sorted())
+    Ok(best)
 }
 
 /// Scores pages by one clause: a cursor with the clause's weight.
 struct ClauseScorer {
     cursor: Cursor,
+    /// Its place in the plan.
+    number: usize,
     /// How rare the clause is times how often it was asked for.
     weight: f32,
     required: bool,
@@ -243,10 +274,11 @@ struct ClauseScorer {
 }
 
 impl ClauseScorer {
-    fn open(segment: &SegmentReader, clause: &Clause) -> Result<Option<ClauseScorer>, Error> {
+    fn open(segment: &SegmentReader, clause: &Clause, number: usize) -> Result<Option<ClauseScorer>, Error> {
         let cursor = Cursor::open(segment, clause)?;
         Ok(cursor.map(|cursor| ClauseScorer {
             cursor,
+            number,
             weight: weight(clause),
             required: clause.required,
             everywhere: clause.fields.everywhere.is_some(),
@@ -256,8 +288,8 @@ impl ClauseScorer {
     /// Cursors of all clauses; none where the segment lacks a required one.
     fn open_all(segment: &SegmentReader, clauses: &[Clause]) -> Result<Option<Vec<ClauseScorer>>, Error> {
         let mut all = Vec::new();
-        for clause in clauses {
-            match ClauseScorer::open(segment, clause)? {
+        for (number, clause) in clauses.iter().enumerate() {
+            match ClauseScorer::open(segment, clause, number)? {
                 Some(scored) => all.push(scored),
                 None if clause.required => return Ok(None),
                 None => {}
@@ -278,20 +310,31 @@ impl ClauseScorer {
     }
 }
 
-/// The best [`CANDIDATES_MAX`] candidates so far, in a heap.
-#[derive(Default)]
+/// The best candidates so far, in a heap.
 struct TopK {
     heap: BinaryHeap<Reverse<Candidate>>,
+    most: usize,
+    /// Candidates that were offered, taken or not.
+    offered: u64,
 }
 
 impl TopK {
-    fn push(&mut self, candidate: Candidate) {
-        if self.heap.len() < CANDIDATES_MAX {
-            self.heap.push(Reverse(candidate));
+    fn new(most: usize) -> TopK {
+        TopK { heap: BinaryHeap::new(), most, offered: 0 }
+    }
+
+    /// Takes a candidate with this score if it is among the best.
+    fn offer(&mut self, text: f32, tie: u64, candidate: impl FnOnce() -> Candidate) {
+        self.offered += 1;
+        if self.heap.len() < self.most {
+            self.heap.push(Reverse(candidate()));
         } else if let Some(mut worst) = self.heap.peek_mut()
-            && candidate > worst.0
+            && (text, tie) >= (worst.0.text, worst.0.tie)
         {
-            *worst = Reverse(candidate);
+            let candidate = candidate();
+            if candidate > worst.0 {
+                *worst = Reverse(candidate);
+            }
         }
     }
 

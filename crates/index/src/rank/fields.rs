@@ -6,7 +6,7 @@
 //! which only says that a page is well known, hardly at all.
 
 use crate::error::Error;
-use crate::searcher::View;
+use crate::schema::Fields;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::schema::Field;
 use tantivy::{DocId, SegmentReader};
@@ -108,8 +108,7 @@ impl FieldLengths {
 }
 
 impl Bm25 {
-    pub(crate) fn new(view: &View, segment: &SegmentReader) -> Result<Bm25, Error> {
-        let (fields, means) = (view.fields, view.means);
+    pub(crate) fn new(fields: Fields, means: MeanLengths, segment: &SegmentReader) -> Result<Bm25, Error> {
         Ok(Bm25 {
             words: FieldLengths::new(segment, fields.words, TextField::Words, means.words)?,
             title: FieldLengths::new(segment, fields.title, TextField::Title, means.title)?,

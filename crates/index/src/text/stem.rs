@@ -9,6 +9,7 @@ use super::fold::fold;
 use super::stop;
 use farol_base::Language;
 use frostem::Algorithm;
+use std::borrow::Cow;
 
 /// First character of every stem, so that a stem can share a field with words.
 pub(crate) const STEM_MARK: char = '\u{1}';
@@ -110,9 +111,21 @@ impl Stemmer {
         {
             stem.push(STEM_MARK);
             stem.push_str(self.language.code());
-            fold(&self.algorithm.stem(lowered), stem);
+            match self.language == Language::PORTUGUESE {
+                true => fold(&self.algorithm.stem(&new_spelling(lowered)), stem),
+                false => fold(&self.algorithm.stem(lowered), stem),
+            }
         }
     }
+}
+
+/// A Portuguese word without the mute consonants that Portugal wrote until 2009 and Brazil never did: `transacções` is
+/// `transações`, `projecto` is `projeto`. Those that are spoken (`pacto`) are lost as well, in pages and questions alike.
+fn new_spelling(lowered: &str) -> Cow<'_, str> {
+    if !["cç", "pç", "ct"].iter().any(|old| lowered.contains(old)) || lowered.chars().count() < 5 {
+        return Cow::Borrowed(lowered);
+    }
+    Cow::Owned(lowered.replace("cç", "ç").replace("pç", "ç").replace("ct", "t"))
 }
 
 #[cfg(test)]
@@ -131,6 +144,9 @@ mod tests {
     fn forms_of_a_word_share_a_stem() {
         check("pt", &["casa", "casas"]);
         check("pt", &["instalação", "instalações", "instalar"]);
+        check("pt", &["transação", "transacção"]);
+        check("pt", &["transações", "transacções"]);
+        check("pt", &["projeto", "projectos"]);
         check("es", &["canción", "canciones"]);
         check("en", &["connect", "connected", "connection", "connections"]);
         check("fr", &["continu", "continue", "continuer"]);

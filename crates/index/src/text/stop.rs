@@ -79,6 +79,19 @@ const LISTS: &[(&str, &str)] = &[
     ("no", NORWEGIAN),
 ];
 
+/// Verbs of asking: "how do I *get*", "¿cómo *puedo*?", "o que *devo fazer*". They say nothing of the thing that is asked
+/// for, but many of them are words of their own in other questions, so they count as such only in whole sentences.
+/// Folded, in all languages that have a list.
+const ASKING: &str = "can cannot could get let make may might must need please shall want wish \
+    consigo consegue consigue debe debemos deben debo deve devem devemos devo fazer faco faz gostaria hace hacer hago \
+    necesito pode podem podemos poder posso precisa preciso puede pueden puedo queremos quer quero quiere quiero \
+    tengo tenho ter tener vou voy";
+
+/// Whether a folded word may only say that something is asked for.
+pub(crate) fn is_asking(folded: &str) -> bool {
+    ASKING.split_ascii_whitespace().any(|word| word == folded)
+}
+
 /// Whether a lower-cased word only holds sentences of this language together.
 pub(crate) fn is_stop_word(language: Language, lowered: &str) -> bool {
     sets().get(language.code()).is_some_and(|set| set.contains(lowered))

@@ -8,15 +8,18 @@
 //! from lifting itself by its menus.)
 //!
 //! One module per idea: [`ids`] numbers pages, [`edges`] keeps the page graph on disk, [`hosts`] the host graph in
-//! memory, [`power`] iterates over either, [`job`] does it all, [`table`] is the result.
+//! memory, [`power`] iterates over either, [`job`] does it all, [`table`] is the result, and [`slice`]
+//! what one shard of an index needs of it.
 
 pub(crate) mod edges;
 pub(crate) mod hosts;
 pub(crate) mod ids;
 pub(crate) mod job;
 pub(crate) mod power;
+pub(crate) mod slice;
 pub(crate) mod table;
 
 pub use job::{RankJob, RankReport, Ranking};
 pub use power::Budget;
+pub use slice::RankSlice;
 pub use table::RankTable;

@@ -45,6 +45,29 @@ impl RankTable {
         self.hosts.share(host.0)
     }
 
+    /// The share of all rank that each page has, by id; these add up to 1 in a table that is no slice.
+    pub fn page_shares(&self) -> impl Iterator<Item = (PageId, f32)> + '_ {
+        self.pages.iter().map(|(id, share)| (PageId(id), share))
+    }
+
+    /// The share of all rank that each host has, by id; these add up to 1.
+    pub fn host_shares(&self) -> impl Iterator<Item = (HostHash, f32)> + '_ {
+        self.hosts.iter().map(|(id, share)| (HostHash(id), share))
+    }
+
+    /// CRC-32 of all ids and ranks: tells whether two tables are the same.
+    pub fn digest(&self) -> u32 {
+        let mut checksum = crc32fast::Hasher::new();
+        for ranks in [&self.pages, &self.hosts] {
+            checksum.update(&(ranks.len() as u64).to_le_bytes());
+            for (id, share) in ranks.iter() {
+                checksum.update(&id.to_le_bytes());
+                checksum.update(&share.to_le_bytes());
+            }
+        }
+        checksum.finalize()
+    }
+
     /// How many pages have a rank.
     pub fn pages(&self) -> usize {
         self.pages.ids.len()
@@ -139,6 +162,30 @@ impl Ranks {
         // Where all are the same but for rounding, nobody is better linked than anybody else.
         let scale = if span.is_finite() && span > 1e-4 { 1.0 / span } else { 0.0 };
         Ranks { ids, shares, log_min: if log_min.is_finite() { log_min } else { 0.0 }, scale }
+    }
+
+    /// Ranks that are scaled as those of the whole that they are a part of.
+    pub(crate) fn scaled_as(ids: Ids, shares: Vec<f32>, log_min: f32, scale: f32) -> Ranks {
+        debug_assert_eq!(ids.len(), shares.len());
+        Ranks { ids, shares, log_min, scale }
+    }
+
+    /// Other ranks of the same whole; ids in rising order.
+    pub(crate) fn with(&self, ids: Vec<u64>, shares: Vec<f32>) -> Ranks {
+        Ranks::scaled_as(Ids::from_sorted(ids), shares, self.log_min, self.scale)
+    }
+
+    /// Logarithm of the least share of the whole, and what to multiply the distance from it with.
+    pub(crate) fn scaling(&self) -> (f32, f32) {
+        (self.log_min, self.scale)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
+        self.ids.ids().iter().copied().zip(self.shares.iter().copied())
     }
 
     pub(crate) fn share(&self, id: u64) -> Option<f32> {
