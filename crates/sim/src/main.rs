@@ -40,6 +40,10 @@ enum Command {
     Steady(farol_sim::live::steady::SteadyArgs),
     /// Runs the result cache's mechanisms under streams of queries, failures and bursts.
     Cache(farol_sim::cache::CacheArgs),
+    /// Runs whole clusters, each in one thread from one seed, with everything going wrong.
+    ///
+    /// Exit code 1 means that a promise was broken, or that a rule that was switched off was not missed.
+    Cluster(farol_sim::cluster::ClusterArgs),
     /// Splits hosts between agents: model and simulator of [Exposto08 ch. 5], and more.
     Partition(farol_sim::partition::PartitionArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
@@ -125,6 +129,9 @@ fn main() -> ExitCode {
             farol_sim::live::steady::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
         Command::Cache(args) => farol_sim::cache::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Cluster(args) => farol_sim::cluster::run(&args)
+            .map(|is_fine| if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            .map_err(Into::into),
         Command::Partition(args) => {
             farol_sim::partition::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
