@@ -4,6 +4,7 @@
 //! implement it over made-up pages. Calls may block: the front runs each on a thread for blocking work,
 //! with a deadline, and at most [`crate::CALLS_MAX`] of them at a time.
 
+use crate::cluster::{ClusterOrder, ClusterStatus};
 use crate::page_detail::{BrokenList, PageDetail};
 use crate::status::{History, HostDetail, HostList, RobotsTry, Status};
 use farol_base::query::{Answer, Request};
@@ -54,6 +55,22 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Does what an operator asks and says in one sentence what was done.
     fn command(&self, command: Command) -> Result<String, EngineError>;
+
+    /// The cluster of which this process is a member; `None` where it is of none, which never changes while it runs.
+    /// Must be cheap, as [`Engine::status`].
+    fn cluster(&self) -> Option<ClusterStatus> {
+        None
+    }
+
+    /// Numbers of the engine's own, in Prometheus' text format, to stand behind the others.
+    fn metrics_text(&self) -> String {
+        String::new()
+    }
+
+    /// Does what an operator asks of the cluster and says in one sentence what was done.
+    fn cluster_order(&self, _order: ClusterOrder) -> Result<String, EngineError> {
+        Err(EngineError::Unavailable("this process is not a member of a cluster".into()))
+    }
 }
 
 /// What an operator can ask for.

@@ -3,9 +3,12 @@
 //! It answers any question with the same hits, whatever the words; only paging, `nothing`, `mispelt` and `lighthuose`
 //! have a meaning. Numbers of the past are a formula.
 
+mod cluster;
+
 use crate::*;
-use farol_base::query::{Answer, Fragment, Hit, Request};
+use farol_base::query::{Answer, Fragment, Hit, Request, ShardsAnswered};
 use farol_base::sync::Mutex;
+use farol_base::trace::Trace;
 use farol_base::{CanonicalUrl, Host, Language, PagePosition, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +40,16 @@ pub struct Fake {
     pub few: bool,
     /// There is no cache of answers.
     pub no_cache: bool,
+    /// The trace of the last search.
+    pub trace: Mutex<Option<Trace>>,
     /// Commands that were given, in order.
     pub commands: Mutex<Vec<Command>>,
+    /// It is a member of a cluster.
+    pub in_cluster: bool,
+    /// How many parts of the index answer.
+    pub shards: Option<ShardsAnswered>,
+    /// Orders to the cluster that were given.
+    pub orders: Mutex<Vec<ClusterOrder>>,
 }
 
 impl Fake {
@@ -105,6 +116,7 @@ impl Engine for Fake {
     }
 
     fn search(&self, request: &Request) -> Result<Answer, EngineError> {
+        *self.trace.lock() = Trace::current();
         assert!(!self.panic, "the made-up engine was told to break");
         std::thread::sleep(self.pause);
         if let Some(trouble) = &self.trouble {
@@ -112,7 +124,8 @@ impl Engine for Fake {
         }
         let asked = |word: &str| request.query.wanted.iter().any(|term| term.text == word);
         if asked("nothing") {
-            return Ok(Answer { took: Duration::from_micros(180), ..Answer::default() });
+            let took = Duration::from_micros(180);
+            return Ok(Answer { took, shards: self.shards, ..Answer::default() });
         }
         let end = (request.first + request.count).min(HITS);
         Ok(Answer {
@@ -122,6 +135,7 @@ impl Engine for Fake {
             suggestion: asked("mispelt").then(|| farol_query::read("misspelt <b>words</b>").query),
             corrected: (asked("lighthuose") && !request.query.as_written)
                 .then(|| farol_query::read("lighthouse <i>").query),
+            shards: self.shards,
             generation: 42,
             took: Duration::from_micros(3_400),
         })
@@ -427,6 +441,23 @@ impl Engine for Fake {
             Command::RestorePages(pages) => format!("{pages} is put back."),
         };
         self.commands.lock().push(command);
+        Ok(done)
+    }
+
+    fn cluster(&self) -> Option<ClusterStatus> {
+        self.in_cluster.then(cluster::cluster)
+    }
+
+    fn cluster_order(&self, order: ClusterOrder) -> Result<String, EngineError> {
+        let Some(status) = self.cluster() else {
+            return Err(EngineError::Unavailable("this process is not a member of a cluster".into()));
+        };
+        let ClusterOrder::Drain(id) = &order;
+        let done = match status.node(id) {
+            Some(node) => format!("{} gives its work away and leaves.", node.name),
+            None => return Err(EngineError::Invalid(format!("no node has the id {id}"))),
+        };
+        self.orders.lock().push(order);
         Ok(done)
     }
 }

@@ -15,6 +15,7 @@
 
 #![warn(missing_docs)]
 
+mod cluster;
 mod engine;
 mod histogram;
 mod page_detail;
@@ -41,7 +42,13 @@ mod routes;
 mod server;
 mod shared;
 mod text;
+mod trace;
 
+pub use api::cluster::cluster_json;
+pub use cluster::{
+    ClusterLeader, ClusterLog, ClusterNode, ClusterOrder, ClusterReplica, ClusterShard, ClusterStatus,
+    ClusterSummary, ClusterWarning, FabricServer, NodeState, ReplicaState, ShardState,
+};
 pub use engine::{Command, Engine, EngineError, StoredCopy};
 pub use histogram::Histogram;
 pub use page_detail::{

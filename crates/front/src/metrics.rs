@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::request_metrics::Counts;
 use crate::server::Connections;
 use crate::shared::Shared;
-use crate::{EngineState, Histogram, Status};
+use crate::{ClusterStatus, EngineState, Histogram, NodeState, ReplicaState, Status};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -18,15 +18,24 @@ pub(crate) async fn health() -> &'static str {
 }
 
 pub(crate) async fn show(_: Admin, State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
-    let status = shared.ask(|engine| engine.status()).await?;
-    let text = write(&status, &shared.request_metrics.read(), &shared.connections);
+    let ask = |engine: &dyn crate::Engine| (engine.status(), engine.cluster(), engine.metrics_text());
+    let (status, cluster, own) = shared.ask(move |engine| ask(engine)).await?;
+    let text = write(&status, cluster.as_ref(), &shared.request_metrics.read(), &shared.connections) + &own;
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
-fn write(status: &Status, counts: &Counts, connections: &Connections) -> String {
+fn write(
+    status: &Status,
+    in_cluster: Option<&ClusterStatus>,
+    counts: &Counts,
+    connections: &Connections,
+) -> String {
     let (open, refused) = connections.counts();
     let mut page = Page(String::with_capacity(16 * 1024));
     engine(&mut page, status);
+    if let Some(status) = in_cluster {
+        cluster(&mut page, status);
+    }
     page.gauge("farol_http_connections", "Connections of visitors that are open.", open);
     page.gauge("farol_http_connections_max", "Most that may be open.", connections.max());
     page.counter("farol_http_connections_refused_total", "Connections refused for lack of room.", refused);
@@ -116,6 +125,77 @@ fn engine(page: &mut Page, status: &Status) {
     page.gauge("farol_queries_per_second", "Questions answered per second, recently.", queries.per_second);
     page.metric("farol_query_seconds", "histogram", "Time taken by questions.");
     page.histogram("farol_query_seconds", &[], &queries.times);
+}
+
+/// The cluster as this node last heard of it: every node tells the same of the others, and its own lag of the news.
+fn cluster(page: &mut Page, status: &ClusterStatus) {
+    page.metric("farol_cluster_nodes", "gauge", "Nodes of the cluster by state.");
+    for state in NodeState::ALL {
+        let count = status.nodes.iter().filter(|node| node.state == state).count();
+        page.sample("farol_cluster_nodes", &[("state", state.code())], count);
+    }
+    page.metric("farol_cluster_leader", "gauge", "1 for the node that plans for all.");
+    if let Some(leader) = &status.leader {
+        page.sample("farol_cluster_leader", &[("node", status.name_of(&leader.node))], 1);
+    }
+    page.gauge(
+        "farol_cluster_term",
+        "Grows with each leader.",
+        status.leader.as_ref().map_or(0, |it| it.term),
+    );
+    page.gauge("farol_cluster_warnings", "Things to look at.", status.warnings.len());
+    let nodes = || status.nodes.iter().filter(|node| node.state != NodeState::Left);
+    page.metric("farol_node_silent_seconds", "gauge", "Time since a node was last heard of.");
+    for node in nodes() {
+        page.sample("farol_node_silent_seconds", &[("node", &node.name)], node.age.as_secs_f64());
+    }
+    page.metric("farol_node_load_ratio", "gauge", "Share of a node's processors that is in use.");
+    for node in nodes().filter(|node| node.load.is_finite()) {
+        page.sample("farol_node_load_ratio", &[("node", &node.name)], node.load);
+    }
+    page.metric("farol_node_free_bytes", "gauge", "Room left where a node's data folder is.");
+    for (node, free) in nodes().filter_map(|node| Some((node, node.free_bytes?))) {
+        page.sample("farol_node_free_bytes", &[("node", &node.name)], free);
+    }
+    shards(page, status);
+    page.metric("farol_log_bytes", "gauge", "Size of a log between nodes.");
+    for log in &status.logs {
+        page.sample("farol_log_bytes", &[("log", &log.name)], log.bytes);
+    }
+    page.metric("farol_log_bytes_max", "gauge", "What a log between nodes may take; it refuses more.");
+    for log in &status.logs {
+        page.sample("farol_log_bytes_max", &[("log", &log.name)], log.bytes_max);
+    }
+    page.metric("farol_fabric_server_up", "gauge", "1 for a server between nodes that answers.");
+    for server in &status.servers {
+        page.sample("farol_fabric_server_up", &[("server", &server.name)], u8::from(server.is_reached));
+    }
+    page.metric("farol_cluster_table_version", "gauge", "Version of a table that this node goes by.");
+    for (table, version) in &status.maps {
+        page.sample("farol_cluster_table_version", &[("table", table)], version);
+    }
+}
+
+fn shards(page: &mut Page, status: &ClusterStatus) {
+    page.metric("farol_shard_replicas", "gauge", "Replicas that answer for a shard.");
+    for shard in &status.shards {
+        let serving = shard.replicas.iter().filter(|replica| replica.state == ReplicaState::Serving).count();
+        page.sample("farol_shard_replicas", &[("shard", &shard.id.to_string())], serving);
+    }
+    let replicas = || {
+        let shards = status.shards.iter().map(|shard| (shard.id.to_string(), &shard.replicas));
+        shards.flat_map(|(id, replicas)| replicas.iter().map(move |replica| (id.clone(), replica)))
+    };
+    page.metric("farol_shard_lag_seconds", "gauge", "How far a replica is behind its shard's log.");
+    for (shard, replica) in replicas() {
+        let labels = [("shard", &*shard), ("node", status.name_of(&replica.node))];
+        page.sample("farol_shard_lag_seconds", &labels, replica.lag.as_secs_f64());
+    }
+    page.metric("farol_shard_pages", "gauge", "Pages that can be found in a replica.");
+    for (shard, replica) in replicas() {
+        let labels = [("shard", &*shard), ("node", status.name_of(&replica.node))];
+        page.sample("farol_shard_pages", &labels, replica.pages);
+    }
 }
 
 fn requests(page: &mut Page, counts: &Counts) {

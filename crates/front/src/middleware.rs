@@ -10,7 +10,7 @@
 use crate::failure::{Failure, FailureKind};
 use crate::shared::Shared;
 use crate::text::Visitor;
-use crate::{api, client, headers, pages};
+use crate::{api, client, headers, pages, trace};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Uri};
@@ -81,7 +81,8 @@ fn cost(route: &str) -> f64 {
 
 /// Runs the handler in a task of its own, so that a panic ends there, and within the time limit.
 async fn serve(request: Request, next: Next) -> Response {
-    let mut task = tokio::spawn(next.run(request));
+    let trace = trace::of(request.headers());
+    let mut task = tokio::spawn(trace::during(trace, next.run(request)));
     let failure = match tokio::time::timeout(REQUEST_TIME_MAX, &mut task).await {
         Ok(Ok(response)) => return response,
         Ok(Err(error)) => {

@@ -6,7 +6,8 @@ use crate::limit::Limiter;
 use crate::request_metrics::RequestMetrics;
 use crate::routes::Route;
 use crate::server::Connections;
-use crate::{CALLS_MAX, Engine, Settings};
+use crate::{CALLS_MAX, Engine, Settings, trace};
+use farol_base::trace::Trace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ const WRONG_TOKENS_PER_MINUTE: u32 = 10;
 pub(crate) struct Shared {
     engine: Arc<dyn Engine>,
     pub settings: Settings,
+    /// The engine is a member of a cluster.
+    pub in_cluster: bool,
     calls: Arc<Semaphore>,
     /// Questions per client.
     pub limiter: Limiter,
@@ -35,6 +38,7 @@ impl Shared {
     pub fn new(engine: Arc<dyn Engine>, mut settings: Settings, routes: Vec<Route>) -> Shared {
         settings.results_per_page = settings.results_per_page.clamp(1, 50);
         Shared {
+            in_cluster: engine.cluster().is_some(),
             engine,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             limiter: Limiter::new(settings.rate_per_minute),
@@ -71,11 +75,12 @@ impl Shared {
         &self,
         call: impl FnOnce(&dyn Engine) -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let (calls, engine) = (self.calls.clone(), self.engine.clone());
+        let (calls, engine, trace) = (self.calls.clone(), self.engine.clone(), trace::current());
         let work = async {
             let place = calls.acquire_owned().await.map_err(|_| Failure::busy())?;
             let answer = tokio::task::spawn_blocking(move || {
                 let _place = place;
+                let _entered = trace.map(Trace::enter);
                 call(&*engine)
             });
             answer.await.map_err(|error| {

@@ -4,6 +4,7 @@
 //! the script puts in place every two seconds. Without scripts the whole page reloads every ten.
 
 use super::access::Admin;
+use super::cluster::summary_line;
 use super::page;
 use crate::chart::{Chart, SAMPLES_MAX, Series, bars};
 use crate::failure::Failure;
@@ -12,7 +13,7 @@ use crate::params::link;
 use crate::shared::Shared;
 use crate::text::seeds::{moved, sentence};
 use crate::text::{Locale, Texts, Visitor, counted, fill, format};
-use crate::{EngineState, Freshness, History, Sample, SeedReport, SeedSummary, Status};
+use crate::{ClusterSummary, EngineState, Freshness, History, Sample, SeedReport, SeedSummary, Status};
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use maud::{Markup, html};
@@ -27,10 +28,14 @@ pub(crate) async fn show(
     visitor: Visitor,
 ) -> Result<Response, Failure> {
     let texts = visitor.texts();
-    let (status, history) = shared.ask(|engine| (engine.status(), engine.history())).await?;
+    let (status, history, cluster) =
+        shared.ask(|engine| (engine.status(), engine.history(), engine.cluster())).await?;
+    let cluster = cluster.map(|cluster| cluster.summary());
     let content = html! {
         h1.unseen { (texts.dashboard) }
-        div id="live" data-live=(link("/admin/live", [("hl", visitor.hl())])) { (board(&status, &history, &visitor)) }
+        div id="live" data-live=(link("/admin/live", [("hl", visitor.hl())])) {
+            (board(&status, &history, cluster.as_ref(), &visitor))
+        }
         @if shared.settings.admin_read_only {
             p.quiet { (texts.read_only) }
         } @else {
@@ -47,8 +52,10 @@ pub(crate) async fn live(
     State(shared): State<Arc<Shared>>,
     visitor: Visitor,
 ) -> Result<Response, Failure> {
-    let (status, history) = shared.ask(|engine| (engine.status(), engine.history())).await?;
-    Ok(Html(board(&status, &history, &visitor).into_string()).into_response())
+    let (status, history, cluster) =
+        shared.ask(|engine| (engine.status(), engine.history(), engine.cluster())).await?;
+    let cluster = cluster.map(|cluster| cluster.summary());
+    Ok(Html(board(&status, &history, cluster.as_ref(), &visitor).into_string()).into_response())
 }
 
 fn levers(admin: &Admin, status: &Status, visitor: &Visitor) -> Markup {
@@ -85,10 +92,11 @@ fn levers(admin: &Admin, status: &Status, visitor: &Visitor) -> Markup {
     }
 }
 
-fn board(status: &Status, history: &History, visitor: &Visitor) -> Markup {
+fn board(status: &Status, history: &History, cluster: Option<&ClusterSummary>, visitor: &Visitor) -> Markup {
     let (texts, locale) = (visitor.texts(), visitor.locale);
     html! {
         (state_line(status, visitor))
+        @if let Some(cluster) = cluster { (summary_line(cluster, visitor)) }
         (seeds(&status.seeds, visitor))
         (tiles(status, texts, locale))
         div.charts {

@@ -6,6 +6,7 @@
 
 pub(crate) mod access;
 pub(crate) mod broken;
+pub(crate) mod cluster;
 pub(crate) mod commands;
 pub(crate) mod dashboard;
 pub(crate) mod host;
@@ -34,8 +35,12 @@ fn page(
     content: Markup,
 ) -> Response {
     let texts = visitor.texts();
-    // A page about one host is under the list of hosts.
-    let current = if here.path == "/admin/host" { "/admin/hosts" } else { here.path };
+    // A page about one thing is under the list of them.
+    let current = match here.path {
+        "/admin/host" => "/admin/hosts",
+        "/admin/cluster/drain" => "/admin/cluster",
+        path => path,
+    };
     let tab = |path: &str, name: &str| {
         let is_current = (path == current).then_some("page");
         html! { a href=(link(path, [("hl", visitor.hl())])) aria-current=[is_current] { (name) } }
@@ -46,6 +51,7 @@ fn page(
             (tab("/admin/hosts", texts.hosts))
             (tab("/admin/page", texts.page))
             (tab("/admin/broken", texts.broken_links))
+            @if shared.in_cluster { (tab("/admin/cluster", texts.cluster)) }
             (tab("/", texts.search))
             @if let Some(admin) = admin.filter(|admin| admin.has_session()) {
                 form method="post" action=(link("/admin/logout", [("hl", visitor.hl())])) {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 #[derive(Serialize)]
 pub(crate) struct DoneWire {
-    done: String,
+    pub done: String,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ pub(crate) struct RemovalWire {
 }
 
 /// A JSON body, or a failure that says what is wrong with it.
-pub(crate) struct Body<T>(T);
+pub(crate) struct Body<T>(pub T);
 
 impl<T: serde::de::DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Failure;
@@ -47,7 +47,7 @@ impl<T: serde::de::DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> 
     }
 }
 
-type Done = Result<Json<DoneWire>, Failure>;
+pub(crate) type Done = Result<Json<DoneWire>, Failure>;
 
 pub(crate) async fn pause(_: Admin, State(shared): State<Arc<Shared>>, _: Body<Nothing>) -> Done {
     act(&shared, Command::Pause).await

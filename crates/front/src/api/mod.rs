@@ -4,6 +4,7 @@
 //! holds every answer against the document.
 
 pub(crate) mod broken;
+pub(crate) mod cluster;
 pub(crate) mod commands;
 pub(crate) mod hosts;
 pub(crate) mod page;

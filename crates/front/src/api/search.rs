@@ -25,8 +25,17 @@ pub(crate) struct SearchWire {
     corrected: Option<String>,
     complaints: Vec<ComplaintWire>,
     generation: u64,
+    /// Only where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards: Option<ShardsWire>,
     took_ms: f64,
     hits: Vec<HitWire>,
+}
+
+#[derive(Serialize)]
+struct ShardsWire {
+    total: u32,
+    answered: u32,
 }
 
 #[derive(Serialize)]
@@ -96,6 +105,7 @@ fn wire(question: Question, answer: Answer) -> SearchWire {
         corrected: answer.corrected.as_ref().map(farol_query::write),
         complaints: complaints.collect(),
         generation: answer.generation,
+        shards: answer.shards.map(|shards| ShardsWire { total: shards.total, answered: shards.answered }),
         took_ms: answer.took.as_secs_f64() * 1e3,
         hits: answer.hits.into_iter().map(hit).collect(),
         query: question.text,

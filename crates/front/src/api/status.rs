@@ -5,7 +5,7 @@ use crate::admin::access::Admin;
 use crate::chart::SAMPLES_MAX;
 use crate::failure::Failure;
 use crate::shared::Shared;
-use crate::{Sample, SeedReport, Status, seed_sentence};
+use crate::{ClusterSummary, Sample, SeedReport, Status, seed_sentence};
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -26,6 +26,20 @@ pub(crate) struct StatusWire {
     memory_bytes: u64,
     freshness: Option<FreshnessWire>,
     cache: Option<CacheWire>,
+    /// Only for a member of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<ClusterSummaryWire>,
+}
+
+#[derive(Serialize)]
+struct ClusterSummaryWire {
+    name: String,
+    nodes: u64,
+    nodes_up: u64,
+    shards: u64,
+    shards_answered: u64,
+    lag_seconds: Option<f64>,
+    warnings: u64,
 }
 
 #[derive(Serialize)]
@@ -100,10 +114,11 @@ struct QueriesWire {
 }
 
 pub(crate) async fn status(_: Admin, State(shared): State<Arc<Shared>>) -> Result<Json<StatusWire>, Failure> {
-    Ok(Json(wire(shared.ask(|engine| engine.status()).await?)))
+    let (status, cluster) = shared.ask(|engine| (engine.status(), engine.cluster())).await?;
+    Ok(Json(wire(status, cluster.map(|cluster| cluster.summary()))))
 }
 
-fn wire(status: Status) -> StatusWire {
+fn wire(status: Status, cluster: Option<ClusterSummary>) -> StatusWire {
     let seeds = status.seeds;
     let (crawl, index, disk, queries) = (status.crawl, status.index, status.disk, status.queries);
     StatusWire {
@@ -162,6 +177,15 @@ fn wire(status: Status) -> StatusWire {
             bytes_max: cache.bytes_max,
             evicted: cache.evicted,
             hot: counts(&cache.hot),
+        }),
+        cluster: cluster.map(|cluster| ClusterSummaryWire {
+            name: cluster.name,
+            nodes: cluster.nodes,
+            nodes_up: cluster.nodes_up,
+            shards: cluster.shards,
+            shards_answered: cluster.shards_answered,
+            lag_seconds: cluster.lag.map(|lag| lag.as_secs_f64()),
+            warnings: cluster.warnings,
         }),
     }
 }

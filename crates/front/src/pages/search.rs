@@ -82,6 +82,10 @@ impl Results<'_> {
         html! {
             h1.unseen { (texts.results) }
             @if !self.answer.hits.is_empty() { (self.summary()) }
+            @if let Some(shards) = self.answer.shards.filter(|shards| shards.is_partial()) {
+                @let (answered, total) = (shards.answered.to_string(), shards.total.to_string());
+                p.notes role="status" { (fill(texts.partial, &[("answered", &answered), ("total", &total)])) }
+            }
             @if !self.question.complaints.is_empty() {
                 ul.notes aria-label=(texts.notes) {
                     @for one in &self.question.complaints { li { (complaint(one, texts)) } }

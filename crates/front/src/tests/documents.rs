@@ -282,14 +282,10 @@ async fn a_page_that_is_not_there_offers_to_search() {
     site.get("/search?q=a&page=0&hl=pt").await.is(400).says("<form class=\"search\"");
 }
 
-#[tokio::test]
-async fn metrics_parse() {
-    let site = Site::new(Settings::default());
-    site.get("/search?q=a").await.is(200);
-    let got = Ask::get("/metrics").admin().send(&site).await;
-    assert_eq!(got.is(200).header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+/// Every series is declared, once, and is of its kind.
+pub(super) fn check_metrics(text: &str) {
     let mut declared = std::collections::HashMap::new();
-    for line in got.body.lines() {
+    for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap();
             assert!(
@@ -309,9 +305,33 @@ async fn metrics_parse() {
             assert_eq!(series.contains('{'), series.ends_with('}'), "{line}");
         }
     }
+}
+
+#[tokio::test]
+async fn metrics_parse() {
+    let site = Site::new(Settings::default());
+    site.get("/search?q=a").await.is(200);
+    let got = Ask::get("/metrics").admin().send(&site).await;
+    assert_eq!(got.is(200).header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    check_metrics(&got.body);
     got.says("farol_http_requests_total{route=\"/search\",status=\"200\"} 1\n");
     got.says("farol_http_request_seconds_count{route=\"/search\"} 1\n");
     got.says("# TYPE farol_query_seconds histogram\n").says("farol_query_seconds_bucket{le=\"0.005\"} 98\n");
     got.says("farol_query_seconds_bucket{le=\"+Inf\"} 100\n").says("farol_query_seconds_count 100\n");
     got.says("farol_pages_fetched_total 182733\n").says("farol_state{state=\"crawling\"} 1\n");
+}
+
+#[tokio::test]
+async fn a_question_goes_on_in_the_trace_that_its_sender_names() {
+    let site = Site::new(Settings::default());
+    let sent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    Ask::get("/search?q=a").with("traceparent", sent).send(&site).await.is(200);
+    let step = site.fake.trace.lock().take().unwrap();
+    assert_eq!(step.id(), "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_ne!(step.to_string(), sent, "it is a step of its own");
+    // Nobody names one, or what is none: each question has its own.
+    Ask::get("/search?q=a").send(&site).await.is(200);
+    let first = site.fake.trace.lock().take().unwrap();
+    Ask::get("/search?q=a").with("traceparent", "nonsense").send(&site).await.is(200);
+    assert_ne!(site.fake.trace.lock().take().unwrap().id(), first.id());
 }

@@ -1,6 +1,7 @@
 //! The whole router, driven without a socket, over the made-up engine.
 
 mod access;
+mod cluster;
 mod documents;
 mod limits;
 mod openapi;

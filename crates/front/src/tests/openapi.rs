@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{api::OPENAPI, routes};
+use farol_base::query::ShardsAnswered;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -85,7 +86,8 @@ const PAGE: &str = "{\"url\":\"http://a.test/x\"}";
 #[tokio::test]
 async fn answers_are_as_documented() {
     let document = document();
-    let site = Site::new(Settings::default());
+    let shards = Some(ShardsAnswered { total: 3, answered: 2 });
+    let site = Site::over(Fake { in_cluster: true, shards, ..Fake::default() }, Settings::default());
     let asks = [
         ("/api/v1/search", "get", Ask::get("/api/v1/search?q=farol+before:soon")),
         ("/api/v1/search", "get", Ask::get("/api/v1/search?q=mispelt&first=20&count=100&hl=pt")),
@@ -98,6 +100,12 @@ async fn answers_are_as_documented() {
         ("/api/v1/page", "get", Ask::get("/api/v1/page?url=a.example.org/private/x").admin()),
         ("/api/v1/broken", "get", Ask::get("/api/v1/broken?filter=www&first=60&count=5").admin()),
         ("/api/v1/removed-pages", "get", Ask::get("/api/v1/removed-pages").admin()),
+        ("/api/v1/cluster", "get", Ask::get("/api/v1/cluster").admin()),
+        (
+            "/api/v1/admin/drain-node",
+            "post",
+            Ask::json("/api/v1/admin/drain-node", "{\"node\":\"n4d2k7\"}").admin(),
+        ),
         ("/api/v1/openapi.json", "get", Ask::get("/api/v1/openapi.json")),
         ("/api/v1/admin/pause", "post", Ask::json("/api/v1/admin/pause", "{}").admin()),
         ("/api/v1/admin/resume", "post", Ask::json("/api/v1/admin/resume", "{}").admin()),

@@ -1,0 +1,352 @@
+//! What a cluster is at one moment, as plain values: its nodes, shards, logs and servers, and what needs a look.
+//!
+//! Filled in by the binary from the tables that a node watches; a process that is no member of a cluster has none of
+//! this. Nothing here is `Serialize`; what goes over the wire are the twins in `api`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A cluster as one of its nodes last heard of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterStatus {
+    /// The cluster's name.
+    pub name: String,
+    /// The node that tells this.
+    pub me: String,
+    /// Who plans for all, where somebody does.
+    pub leader: Option<ClusterLeader>,
+    /// All nodes that are known, those that left lately too.
+    pub nodes: Vec<ClusterNode>,
+    /// The parts of the index, in the order of their ranges.
+    pub shards: Vec<ClusterShard>,
+    /// The logs between nodes.
+    pub logs: Vec<ClusterLog>,
+    /// The servers that carry logs and tables.
+    pub servers: Vec<FabricServer>,
+    /// Whether these servers have each message on disk before they acknowledge it; `None` where they do not say.
+    pub sync_always: Option<bool>,
+    /// What somebody should look at, the gravest first.
+    pub warnings: Vec<ClusterWarning>,
+    /// The tables that this node goes by, each with its version: `shards`, `ranks`, `ring`.
+    pub maps: Vec<(String, u64)>,
+}
+
+/// Who plans for a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterLeader {
+    /// Its [`ClusterNode::id`].
+    pub node: String,
+    /// Grows with each leader.
+    pub term: u64,
+}
+
+/// A node, by what it last told of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterNode {
+    /// Its name for programs, which it has for life.
+    pub id: String,
+    /// The number that the leader gave it.
+    pub no: Option<u16>,
+    /// Its name for people.
+    pub name: String,
+    /// Where it stands.
+    pub state: NodeState,
+    /// What it does: `crawl`, `index`, `front`, …
+    pub roles: Vec<String>,
+    /// What may fail with it: a machine, a rack, a room. Empty where nobody said.
+    pub zone: String,
+    /// Where the other nodes reach it.
+    pub address: Option<SocketAddr>,
+    /// The program's version.
+    pub version: String,
+    /// The oldest and the newest wire version that it speaks.
+    pub wire: (u16, u16),
+    /// Time since it was last heard of, by the clock of the node that tells this.
+    pub age: Duration,
+    /// Share of its processors that is in use, 0 to 1.
+    pub load: f64,
+    /// Room left where its data folder is, where it is known.
+    pub free_bytes: Option<u64>,
+    /// What is wrong with it, a sentence each.
+    pub trouble: Vec<String>,
+}
+
+/// Where a node stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeState {
+    /// It has its place, and gets its work ready.
+    #[default]
+    Joining,
+    /// It works.
+    Up,
+    /// It gives its work away.
+    Draining,
+    /// It has gone, with all its work handed over.
+    Left,
+    /// It was not heard of for so long that others have its work.
+    Dead,
+}
+
+impl NodeState {
+    /// All of them, in the order of a life.
+    pub const ALL: [NodeState; 5] =
+        [NodeState::Joining, NodeState::Up, NodeState::Draining, NodeState::Left, NodeState::Dead];
+
+    /// Its name in the API.
+    pub fn code(self) -> &'static str {
+        match self {
+            NodeState::Joining => "joining",
+            NodeState::Up => "up",
+            NodeState::Draining => "draining",
+            NodeState::Left => "left",
+            NodeState::Dead => "dead",
+        }
+    }
+
+    /// Whether the node can be asked to leave.
+    pub fn can_drain(self) -> bool {
+        matches!(self, NodeState::Joining | NodeState::Up)
+    }
+}
+
+/// A part of the index.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterShard {
+    /// Its number.
+    pub id: u32,
+    /// Share of all page ids that are its own, 0 to 1.
+    pub share: f64,
+    /// Where it stands.
+    pub state: ShardState,
+    /// Pages that can be found in it, by the replica that has read furthest.
+    pub pages: u64,
+    /// Its copies.
+    pub replicas: Vec<ClusterReplica>,
+    /// The node whose replica uploads its snapshots.
+    pub keeper: Option<String>,
+    /// Time since the newest snapshot was made; `None` where there is none.
+    pub snapshot_age: Option<Duration>,
+}
+
+impl ClusterShard {
+    /// Whether somebody answers for it.
+    pub fn is_answered(&self) -> bool {
+        self.replicas.iter().any(|replica| replica.state == ReplicaState::Serving)
+    }
+
+    /// How far its slowest serving replica is behind.
+    pub fn lag(&self) -> Option<Duration> {
+        self.replicas.iter().filter(|replica| replica.state == ReplicaState::Serving).map(|it| it.lag).max()
+    }
+}
+
+/// Where a shard stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShardState {
+    /// It answers for its range.
+    #[default]
+    Serving,
+    /// It comes into being beside the shard whose half it takes over.
+    Forming,
+    /// It still answers, and two others take its range over.
+    Splitting,
+    /// Others have its range; its files go soon.
+    Retired,
+}
+
+impl ShardState {
+    /// Its name in the API.
+    pub fn code(self) -> &'static str {
+        match self {
+            ShardState::Serving => "serving",
+            ShardState::Forming => "forming",
+            ShardState::Splitting => "splitting",
+            ShardState::Retired => "retired",
+        }
+    }
+}
+
+/// A copy of a shard on a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterReplica {
+    /// The [`ClusterNode::id`] of its node.
+    pub node: String,
+    /// Where it stands.
+    pub state: ReplicaState,
+    /// How long the newest document that it has not taken in has waited.
+    pub lag: Duration,
+    /// Position in the shard's log up to which it has taken in everything, for good.
+    pub mark: u64,
+    /// Pages that can be found in it.
+    pub pages: u64,
+}
+
+/// Where a replica stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicaState {
+    /// It catches up and is not asked yet.
+    #[default]
+    Joining,
+    /// It answers.
+    Serving,
+    /// Another takes its place.
+    Leaving,
+}
+
+impl ReplicaState {
+    /// Its name in the API.
+    pub fn code(self) -> &'static str {
+        match self {
+            ReplicaState::Joining => "joining",
+            ReplicaState::Serving => "serving",
+            ReplicaState::Leaving => "leaving",
+        }
+    }
+}
+
+/// A log between nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterLog {
+    /// Its name: `docs.3`, `links`.
+    pub name: String,
+    /// Messages in it.
+    pub messages: u64,
+    /// What they take.
+    pub bytes: u64,
+    /// What they may take; it refuses more.
+    pub bytes_max: u64,
+}
+
+impl ClusterLog {
+    /// How full it is, 0 to 1.
+    pub fn fill(&self) -> f64 {
+        self.bytes as f64 / self.bytes_max.max(1) as f64
+    }
+}
+
+/// A server that carries logs and tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FabricServer {
+    /// Its name.
+    pub name: String,
+    /// Its address, without credentials.
+    pub address: String,
+    /// Its version, where it is known.
+    pub version: String,
+    /// Whether it answers.
+    pub is_reached: bool,
+}
+
+/// Something that somebody should look at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterWarning {
+    /// What is the matter, in a sentence.
+    pub text: String,
+    /// What to do about it, in a sentence.
+    pub advice: String,
+}
+
+/// What an operator can ask of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterOrder {
+    /// Have the node with this [`ClusterNode::id`] give its work away and leave.
+    Drain(String),
+}
+
+/// A cluster in a handful of numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSummary {
+    /// The cluster's name.
+    pub name: String,
+    /// Nodes that have not left.
+    pub nodes: u64,
+    /// Of these, nodes that work.
+    pub nodes_up: u64,
+    /// Shards that have a range of their own.
+    pub shards: u64,
+    /// Of these, shards for which somebody answers.
+    pub shards_answered: u64,
+    /// Pages in these shards: while a shard is split, those of its halves are the same pages.
+    pub pages: u64,
+    /// How far the slowest serving replica is behind.
+    pub lag: Option<Duration>,
+    /// Things to look at.
+    pub warnings: u64,
+}
+
+impl ClusterStatus {
+    /// The cluster in a handful of numbers.
+    pub fn summary(&self) -> ClusterSummary {
+        let count = |state| self.nodes.iter().filter(|node| node.state == state).count() as u64;
+        let own = || {
+            self.shards.iter().filter(|it| matches!(it.state, ShardState::Serving | ShardState::Splitting))
+        };
+        ClusterSummary {
+            name: self.name.clone(),
+            nodes: self.nodes.len() as u64 - count(NodeState::Left),
+            nodes_up: count(NodeState::Up),
+            shards: own().count() as u64,
+            shards_answered: own().filter(|shard| shard.is_answered()).count() as u64,
+            pages: own().map(|shard| shard.pages).sum(),
+            lag: own().filter_map(ClusterShard::lag).max(),
+            warnings: self.warnings.len() as u64,
+        }
+    }
+
+    /// The node with this id.
+    pub fn node(&self, id: &str) -> Option<&ClusterNode> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    /// What people call the node with this id: its name, or the id itself where it is not known.
+    pub fn name_of<'a>(&'a self, id: &'a str) -> &'a str {
+        self.node(id).map(|node| &*node.name).filter(|name| !name.is_empty()).unwrap_or(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_summed_up_by_those_who_work() {
+        let node = |state| ClusterNode { state, ..ClusterNode::default() };
+        let replica = |state, secs| ClusterReplica {
+            state,
+            lag: Duration::from_secs(secs),
+            ..ClusterReplica::default()
+        };
+        let shard = |state, replicas: &[ClusterReplica]| ClusterShard {
+            state,
+            replicas: replicas.to_vec(),
+            pages: 10,
+            ..ClusterShard::default()
+        };
+        let status = ClusterStatus {
+            nodes: NodeState::ALL.map(node).to_vec(),
+            shards: vec![
+                shard(
+                    ShardState::Serving,
+                    &[replica(ReplicaState::Serving, 1), replica(ReplicaState::Joining, 90)],
+                ),
+                shard(ShardState::Splitting, &[replica(ReplicaState::Serving, 3)]),
+                shard(ShardState::Serving, &[replica(ReplicaState::Leaving, 50)]),
+                shard(ShardState::Forming, &[replica(ReplicaState::Serving, 70)]),
+                shard(ShardState::Retired, &[]),
+            ],
+            ..ClusterStatus::default()
+        };
+        let summary = status.summary();
+        assert_eq!((summary.nodes, summary.nodes_up), (4, 1));
+        assert_eq!((summary.shards, summary.shards_answered), (3, 2));
+        assert_eq!(summary.pages, 30);
+        assert_eq!(summary.lag, Some(Duration::from_secs(3)));
+        assert_eq!(ClusterStatus::default().summary().lag, None);
+    }
+
+    #[test]
+    fn a_log_without_a_limit_does_not_divide_by_nothing() {
+        assert!(ClusterLog { bytes: 5, ..ClusterLog::default() }.fill().is_finite());
+        assert_eq!(ClusterLog { bytes: 5, bytes_max: 20, ..ClusterLog::default() }.fill(), 0.25);
+    }
+}
