@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::fabric::Fabric;
 use crate::folder::{Folder, FolderLock};
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
+use crate::handles::index::LocalIndex;
 use crate::handles::queries::Queries;
 use crate::handles::ranks::Ranks;
 use crate::handles::still::StillCrawl;
@@ -62,7 +63,7 @@ impl Running {
         let config = Arc::new(config);
         let lock = folder.lock()?;
         let fabric = Fabric::local(&folder.tables())?;
-        let opened = crate::archive::open(&folder, &config, fabric.clone(), roles.index)?;
+        let mut opened = crate::archive::open(&folder, &config, fabric.clone(), roles.index)?;
         let (links, archive, mut notes) =
             (opened.links.clone(), opened.archive.reader(), opened.notes.clone());
         // Searching needs no room; crawling without room would only fall further behind.
@@ -72,6 +73,9 @@ impl Running {
         }
         if roles.crawl && !crawls {
             notes.push("search goes on, crawling does not begin".to_string());
+        }
+        if crawls {
+            notes.extend(opened.followers.compare_settings(&config, SystemClock.now())?);
         }
         let indexer = match roles.index {
             true => Some(Indexer::start(Sources {
@@ -101,7 +105,7 @@ impl Running {
         let (queries, ranks) = (Arc::new(Queries::default()), Arc::new(Ranks::default()));
         let control = Control::start(Watched {
             snapshot: snapshots(crawl.clone(), last_snapshot.clone()),
-            index: indexer.as_ref().map(Indexer::progress),
+            index: sizes(indexer.as_ref()),
             queries: queries.clone(),
             links: links.clone(),
             ranks: ranks.clone(),
@@ -111,8 +115,11 @@ impl Running {
         let engine = indexer.as_ref().filter(|_| roles.serve).map(|indexer| {
             Arc::new(LiveEngine {
                 config: config.clone(),
-                index: indexer.progress(),
-                ranks,
+                index: Arc::new(LocalIndex {
+                    progress: indexer.progress(),
+                    ranks,
+                    hits_per_host: config.serve.hits_per_host,
+                }),
                 queries,
                 samples: control.samples(),
                 rules,
@@ -123,6 +130,7 @@ impl Running {
                 clicks,
                 orders: orders(crawl.clone(), still.clone()),
                 crawl,
+                cluster: None,
                 started: SystemClock.now(),
                 last_snapshot: last_snapshot.clone(),
                 disk_path: folder.path().to_path_buf(),
@@ -145,29 +153,7 @@ impl Running {
     /// Listens for people; returns where.
     pub async fn listen(&self) -> Result<Option<Listening>> {
         let Some(engine) = &self.engine else { return Ok(None) };
-        let wanted = &self.config.serve.listen;
-        let listener = tokio::net::TcpListener::bind(wanted).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                anyhow::anyhow!(
-                    "something else listens on {wanted} already; choose another with --listen 127.0.0.1:PORT"
-                )
-            }
-            std::io::ErrorKind::PermissionDenied => {
-                anyhow::anyhow!("not allowed to listen on {wanted}; choose a port above 1023 with --listen")
-            }
-            _ => anyhow::anyhow!(
-                "cannot listen on {wanted} ({error}); choose an address with --listen ADDR:PORT"
-            ),
-        })?;
-        let address = listener.local_addr()?;
-        let token = admin_key::draw(self.folder.path(), &self.config)?;
-        let dashboard = admin_key::dashboard(address, &self.config, &token);
-        let settings = front::settings(&self.config, token, self.crawler.is_some());
-        tokio::spawn(farol_front::serve(listener, engine.clone(), settings));
-        if let Err(error) = self.folder.announce(address) {
-            tracing::warn!("other commands will not find this engine: {error:#}");
-        }
-        Ok(Some(Listening { address, dashboard }))
+        listen(engine, &self.folder, &self.config, self.crawler.is_some()).await.map(Some)
     }
 
     /// The crawl at this moment.
@@ -211,8 +197,51 @@ impl Running {
     }
 }
 
+/// Has an engine answer people; `crawls` says whether orders to the crawl make sense.
+pub async fn listen(
+    engine: &Arc<LiveEngine>,
+    folder: &Folder,
+    config: &Config,
+    crawls: bool,
+) -> Result<Listening> {
+    let wanted = &config.serve.listen;
+    let listener = tokio::net::TcpListener::bind(wanted).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            anyhow::anyhow!(
+                "something else listens on {wanted} already; choose another with --listen 127.0.0.1:PORT"
+            )
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            anyhow::anyhow!("not allowed to listen on {wanted}; choose a port above 1023 with --listen")
+        }
+        _ => {
+            anyhow::anyhow!("cannot listen on {wanted} ({error}); choose an address with --listen ADDR:PORT")
+        }
+    })?;
+    let address = listener.local_addr()?;
+    let token = admin_key::draw(folder.path(), config)?;
+    let dashboard = admin_key::dashboard(address, config, &token);
+    let settings = front::settings(config, token, crawls);
+    tokio::spawn(farol_front::serve(listener, engine.clone(), settings));
+    if let Err(error) = folder.announce(address) {
+        tracing::warn!("other commands will not find this engine: {error:#}");
+    }
+    Ok(Listening { address, dashboard })
+}
+
+/// How large the index is at any moment.
+fn sizes(indexer: Option<&Indexer>) -> Box<dyn Fn() -> (u64, u64) + Send> {
+    match indexer.map(Indexer::progress) {
+        Some(progress) => Box::new(move || {
+            let searcher = progress.searcher();
+            (searcher.documents(), searcher.bytes_on_disk())
+        }),
+        None => Box::new(|| (0, 0)),
+    }
+}
+
 /// Where questions and orders go.
-fn orders(crawl: Option<CrawlHandle>, still: Option<Arc<StillCrawl>>) -> Orders {
+pub fn orders(crawl: Option<CrawlHandle>, still: Option<Arc<StillCrawl>>) -> Orders {
     Arc::new(move |order| match (&crawl, &still) {
         (Some(crawl), _) => crawl.order(order),
         (None, Some(still)) => still.order(order),
@@ -221,7 +250,7 @@ fn orders(crawl: Option<CrawlHandle>, still: Option<Arc<StillCrawl>>) -> Orders 
 }
 
 /// The crawl at any moment: of a running one as it is, otherwise as it was left.
-fn snapshots(crawl: Option<CrawlHandle>, last: CrawlSnapshot) -> Box<dyn Fn() -> CrawlSnapshot + Send> {
+pub fn snapshots(crawl: Option<CrawlHandle>, last: CrawlSnapshot) -> Box<dyn Fn() -> CrawlSnapshot + Send> {
     match crawl {
         Some(crawl) => Box::new(move || crawl.snapshot()),
         None => Box::new(move || last.clone()),

@@ -7,6 +7,8 @@
 //!   running.json   where that process listens
 //!   admin.key      the admin token, where the settings name none
 //!   farol.toml     settings, if the operator keeps them here
+//!   node.id        who this is in a cluster, if it is a node of one
+//!   member.json    what a node must find again after a restart
 //!   pages/         WARC files: the log from which all the rest can be rebuilt
 //!   urls/          every known URL
 //!   links/         link graph and ranks
@@ -80,10 +82,11 @@ impl Folder {
         let mut entries = std::fs::read_dir(path).with_context(|| {
             format!("cannot read the folder {}; choose another with --data", path.display())
         })?;
-        // A config file may have been put there first; anything else belongs to somebody.
+        // Settings and certificates may have been put there first; anything else belongs to somebody.
         let foreign = entries.find_map(|entry| {
             let name = entry.ok()?.file_name();
-            (name != "farol.toml" && name != "lock" && name != "FAROL").then_some(name)
+            let known = ["farol.toml", "lock", "FAROL", "node.id", "ca.pem", "node.pem", "node.key"];
+            (!known.iter().any(|known| name == *known)).then_some(name)
         });
         if let Some(name) = foreign {
             bail!(
@@ -190,6 +193,11 @@ impl Folder {
 
     pub fn links(&self) -> PathBuf {
         self.path.join("links")
+    }
+
+    /// Links of a whole cluster, on the node that ranks.
+    pub fn rank(&self) -> PathBuf {
+        self.path.join("rank")
     }
 
     pub fn index(&self) -> PathBuf {

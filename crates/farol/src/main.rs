@@ -4,9 +4,12 @@
 //! meet through the fabric. What the roles decide lies in the crates beside this one.
 
 mod admin_key;
+mod anchor_text;
 mod archive;
+mod broker;
 mod cli;
 mod clicks;
+mod cluster;
 mod config;
 mod disk;
 mod engine;
@@ -16,10 +19,12 @@ mod handles;
 mod in_order;
 mod operator;
 mod page_set;
+mod plan;
 mod process;
 mod progress;
 mod roles;
 mod seed;
+mod wire;
 
 use clap::Parser;
 use farol_base::{Clock, SystemClock};
@@ -39,7 +44,9 @@ fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("farol: {error:#}");
-            ExitCode::FAILURE
+            // What only the operator can mend, before anything was begun.
+            let is_refusal = error.downcast_ref::<cluster::Refusal>().is_some();
+            if is_refusal { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use farol_base::status::RecentVisit;
 use farol_base::{CanonicalUrl, Timestamp};
 use farol_frontier::revisit::planner::Reason;
-use farol_frontier::trap::{Trap, TrapVerdict};
+use farol_frontier::trap::Trap;
 use farol_parse::robots::Verdict;
 use farol_store::urls::Record;
 
@@ -26,6 +26,8 @@ pub struct PageFacts {
     pub out_of_scope: Option<String>,
     /// What the host's robots.txt says; `None` where it was not read yet.
     pub robots: Option<Verdict>,
+    /// The line of it that forbids the page, with its number.
+    pub robots_line: Option<(usize, String)>,
     /// What it would be refused for, were it found now.
     pub trap: Option<Trap>,
     /// What is remembered of its host.
@@ -51,6 +53,7 @@ impl Followers {
             host_is_removed: self.scope.is_removed(&host),
             out_of_scope: self.out_of_scope(url),
             robots: self.hosts.robots_verdict(url)?,
+            robots_line: self.hosts.robots_line(url)?,
             trap: self.trap(url, now),
             host: self.hosts.row(&host).unwrap_or_default(),
             paused: self.operator.paused(),
@@ -71,16 +74,6 @@ impl Followers {
             ScopeVerdict::NotIncluded => {
                 Some("it fits none of the patterns to keep to (crawl.patterns)".to_string())
             }
-        }
-    }
-
-    fn trap(&mut self, url: &CanonicalUrl, now: Timestamp) -> Option<Trap> {
-        let host = url.host();
-        let urls = &self.urls;
-        let shape = self.shapes.of(&host, || urls.host_counts(&host).map_or(0, |counts| counts.known));
-        match self.traps.verdict(now, url, shape) {
-            TrapVerdict::Fine => None,
-            TrapVerdict::Refused(trap) => Some(trap),
         }
     }
 
@@ -134,8 +127,9 @@ mod tests {
         assert_eq!(seed.record.unwrap().state, State::Collected);
         let found = facts("http://a.org/more");
         assert!(!found.is_seed && found.reason.is_none() && found.robots.unwrap().is_allowed());
-        let rule = facts("http://a.org/x/y").robots;
-        assert_eq!(rule, Some(Verdict::Refused { rule: "Disallow: /x".to_string() }));
+        let forbidden = facts("http://a.org/x/y");
+        assert_eq!(forbidden.robots_line, Some((2, "Disallow: /x".to_string())));
+        assert_eq!(forbidden.robots, Some(Verdict::Refused { rule: "Disallow: /x".to_string() }));
         let elsewhere = facts("http://c.org/");
         assert!(elsewhere.out_of_scope.is_some() && elsewhere.record.is_none() && elsewhere.robots.is_none());
         assert_eq!(facts("https://www.a.org/more/").similar, [url("http://a.org/more")]);

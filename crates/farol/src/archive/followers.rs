@@ -3,7 +3,7 @@
 //! The archive is the log. What stands here is applied after it, in its order, both live and when the log is
 //! read again after a crash; applying something twice changes nothing.
 
-use super::change::change_of;
+use super::change::{change_of, links_of};
 use super::confirmed;
 use super::hosts::Hosts;
 use super::interpret::{Interpreted, Moved, PageOutcome};
@@ -20,8 +20,8 @@ use crate::operator::OperatorState;
 use anyhow::Result;
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, ContentHash, Host, PageId, PagePosition, SystemClock, Timestamp};
-use farol_frontier::trap::{Trap, TrapRules, TrapVerdict};
-use farol_links::{Links, OutLink};
+use farol_frontier::trap::{HostShape, NamedBy, PageGrowth, Trap, TrapRules, TrapVerdict};
+use farol_links::Links;
 use farol_parse::robots::Robots;
 use farol_store::pages::{Archive, ArchiveReader};
 use farol_store::urls::{Found, Record, State, UrlStore, Visit, VisitOutcome};
@@ -58,6 +58,8 @@ pub struct Followers {
     hops: HashMap<PageId, u8>,
     /// Whether somebody takes documents in.
     pub(super) indexing: bool,
+    /// Whether somebody takes links as well, for a graph that is larger than this process's own.
+    pub exports_links: bool,
 }
 
 /// A visit as the archive tells it.
@@ -126,6 +128,7 @@ impl Followers {
             redirects_max: config.crawl.redirects_max,
             hops: HashMap::new(),
             indexing,
+            exports_links: false,
         })
     }
 
@@ -220,7 +223,8 @@ impl Followers {
             let before = self.urls.get(visit.url)?;
             let hops = self.hops.remove(&visit.url.id()).unwrap_or(0);
             let links = interpreted.found.len();
-            let followed = self.find(interpreted.found)?;
+            let is_page = matches!(interpreted.outcome, PageOutcome::Page(_));
+            let (followed, growth) = self.find_on(is_page.then_some(visit.url), interpreted.found)?;
             let is_followed = hops < self.redirects_max;
             if let Some(moved) = &interpreted.moved {
                 self.seed_moved(visit, moved, is_followed)?;
@@ -241,6 +245,12 @@ impl Followers {
                 let said = before.as_ref().map(|record| record.content_hash);
                 let said = said.filter(|text| *text != ContentHash::default());
                 self.shapes.visited(visit.url, said, page.content_hash, known);
+                if said.is_none() {
+                    self.shapes.of(&visit.url.host(), known).grew(visit.url, growth);
+                    if let Some(words) = page.timeless {
+                        self.shapes.day(visit.url, words, known);
+                    }
+                }
             }
             if self.wants(visit.url) {
                 let record = self.visit_of(visit, &interpreted.outcome, before.as_ref());
@@ -254,10 +264,16 @@ impl Followers {
     }
 
     /// Notes addresses to visit: those in scope that do not look like a trap. Answers how many were in scope.
-    pub fn find(&mut self, mut found: Vec<Found>) -> Result<usize> {
+    pub fn find(&mut self, found: Vec<Found>) -> Result<usize> {
+        Ok(self.find_on(None, found)?.0)
+    }
+
+    /// The same for what was found on a page; says also how its part of the site grew by it.
+    fn find_on(&mut self, page: Option<&CanonicalUrl>, mut found: Vec<Found>) -> Result<(usize, PageGrowth)> {
         let mut judged = Judged::default();
+        let depth_max = if self.depth_max == 0 { self.traps.hops_max } else { self.depth_max };
         found.retain(|found| {
-            let is_near = self.depth_max == 0 || found.depth <= self.depth_max;
+            let is_near = found.depth <= depth_max;
             let is_inside = is_near && self.scope.contains_too(&found.url, &mut judged);
             if !is_inside {
                 tracing::debug!("left out: {} ({:?})", found.url, self.scope.verdict(&found.url));
@@ -270,14 +286,30 @@ impl Followers {
         }
         // Only what is new can lead into a trap; what is known has passed before.
         let mut fine = Vec::with_capacity(found.len());
-        let mut counted = HashSet::new();
+        let (mut counted, mut growth) = (HashSet::new(), PageGrowth::default());
+        let from = page.map(|page| (page, page.host(), self.shape(&page.host()).part_of(page)));
         for one in found {
-            if self.urls.knows(&one.url) || self.admits(&one.url, fine.len() as u64, &mut counted) {
+            let is_known = self.urls.knows(&one.url);
+            let mut named = NamedBy::Outside;
+            if let Some((page, host, part)) = &from
+                && page.host_str() == one.url.host_str()
+            {
+                let is_own = self.shape(host).part_of(&one.url) == *part;
+                named = if is_own { NamedBy::OwnPart } else { NamedBy::OtherPart };
+                growth.count(page, &one.url, named, is_known);
+            }
+            let named = self.shapes.named(&one.url, named);
+            if is_known || self.admits(&one.url, named, fine.len() as u64, &mut counted) {
                 fine.push(one);
             }
         }
         self.urls.found(&fine)?;
-        Ok(in_scope)
+        Ok((in_scope, growth))
+    }
+
+    fn shape(&mut self, host: &Host) -> &mut HostShape {
+        let urls = &self.urls;
+        self.shapes.of(host, || urls.host_counts(host).map_or(0, |counts| counts.known))
     }
 
     /// Whether the URL store is to note anything of this URL.
@@ -291,26 +323,44 @@ impl Followers {
     /// Whether a URL that seems to be new leads into no trap. Some of those are known all the same and were counted
     /// again, so before a host is called full its pages are `counted` anew, once in a batch, of which `admitted` are not
     /// in the URL store yet.
-    fn admits(&mut self, url: &CanonicalUrl, admitted: u64, counted: &mut HashSet<Host>) -> bool {
+    fn admits(
+        &mut self,
+        url: &CanonicalUrl,
+        named: NamedBy,
+        admitted: u64,
+        counted: &mut HashSet<Host>,
+    ) -> bool {
         let host = url.host();
         let urls = &self.urls;
         let shape = self.shapes.of(&host, || urls.host_counts(&host).map_or(0, |counts| counts.known));
-        let mut verdict = self.traps.verdict(self.now, url, shape);
+        let mut verdict = self.traps.verdict(self.now, url, named, shape);
         if verdict == TrapVerdict::Refused(Trap::HostFull) && !counted.contains(&host) {
             shape.pages_known = shape.pages_known.min(urls.known_at_most(&host) + admitted);
-            verdict = self.traps.verdict(self.now, url, shape);
+            verdict = self.traps.verdict(self.now, url, named, shape);
             counted.insert(host);
         }
         match verdict {
             TrapVerdict::Fine => {
                 shape.pages_known += 1;
-                shape.admitted(url);
+                shape.admitted(url, named);
                 true
             }
             TrapVerdict::Refused(trap) => {
                 tracing::debug!("left out: {url} ({})", trap.name());
                 false
             }
+        }
+    }
+
+    /// What a URL would be refused for, were it found now.
+    pub(super) fn trap(&mut self, url: &CanonicalUrl, now: Timestamp) -> Option<Trap> {
+        let named = self.shapes.named(url, NamedBy::OwnPart);
+        let urls = &self.urls;
+        let host = url.host();
+        let shape = self.shapes.of(&host, || urls.host_counts(&host).map_or(0, |counts| counts.known));
+        match self.traps.verdict(now, url, named, shape) {
+            TrapVerdict::Fine => None,
+            TrapVerdict::Refused(trap) => Some(trap),
         }
     }
 
@@ -373,22 +423,14 @@ impl Followers {
     }
 
     fn apply_links(&mut self, visit: &ArchivedVisit<'_>, interpreted: &mut Interpreted) -> Result<()> {
-        match &interpreted.outcome {
-            PageOutcome::Page(_) => {
-                let out: Vec<OutLink> = std::mem::take(&mut interpreted.links)
-                    .into_iter()
-                    .map(|link| OutLink {
-                        target: link.url.id(),
-                        target_host: link.url.host_hash(),
-                        anchor: link.anchor,
-                        nofollow: link.nofollow,
-                    })
-                    .collect();
-                let host = visit.url.host_hash();
-                self.linker.put(visit.url.id(), host, out, visit.position)
-            }
-            PageOutcome::Gone | PageOutcome::Redirect => self.linker.remove(visit.url.id()),
-            PageOutcome::NotModified | PageOutcome::List | PageOutcome::Robots(_) => Ok(()),
+        let Some(change) = links_of(visit.url, visit.position, interpreted) else { return Ok(()) };
+        if self.exports_links && self.indexing {
+            self.fabric.changes.send(change.clone())?;
+        }
+        match change {
+            Change::Links { page, host, links, at } => self.linker.put(page, host, links, at),
+            Change::LinksGone(page) => self.linker.remove(page),
+            _ => Ok(()),
         }
     }
 

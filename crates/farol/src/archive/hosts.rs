@@ -26,12 +26,15 @@ const RECENT_MAX: usize = 10;
 
 /// A host's row in the table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HostRow {
     pub robots_status: u16,
     pub robots_fetched_ms: u64,
     pub crawl_delay_ms: Option<u64>,
     pub not_before_ms: u64,
     pub failures: u32,
+    /// Until then its server asked us to wait.
+    pub asked_to_wait_ms: u64,
     pub bytes_fetched: u64,
     pub errors: HashMap<String, u64>,
     /// Where it was last connected to.
@@ -47,6 +50,11 @@ impl HostRow {
     /// Round-trip times to the host, as far as its connections tell.
     pub fn round_trips(&self) -> Samples {
         self.connects.iter().map(|(at, micros)| (Timestamp::from_millis(*at), *micros)).collect()
+    }
+
+    /// Whether its robots.txt is one that forbids everything because it could not be had.
+    pub fn robots_refuses(&self) -> bool {
+        self.robots_status >= 500
     }
 
     fn robots_valid_until(&self) -> Option<Timestamp> {
@@ -239,17 +247,39 @@ impl Hosts {
         }
     }
 
-    /// Forgets how often a host failed and how long it was put off because of that: it may be asked from this instant on.
-    /// Its robots.txt is asked for again where that kept us out.
+    /// Notes that a server asked us to wait.
+    pub fn asked_to_wait(&mut self, host: &Host, until: Timestamp) -> Result<()> {
+        self.load(host)?.row.asked_to_wait_ms = until.as_millis();
+        self.changed.entry(host.clone()).or_default();
+        Ok(())
+    }
+
+    /// Forgets how often a host failed and how long it was put off because of that: it may be asked from this instant on,
+    /// or from that to which its server asked us to wait. Its robots.txt is asked for again where that kept us out.
     pub fn wake(&mut self, host: &Host, from: Timestamp, forget_rules: bool) -> Result<()> {
         let row = &mut self.load(host)?.row;
-        row.not_before_ms = row.not_before_ms.min(from.as_millis());
+        row.not_before_ms = row.not_before_ms.min(from.as_millis().max(row.asked_to_wait_ms));
         row.failures = 0;
         if forget_rules {
             row.robots_fetched_ms = 0;
         }
         self.changed.entry(host.clone()).or_default();
         Ok(())
+    }
+
+    /// What is remembered of every host, as it was last written.
+    pub fn stored_rows(&self) -> Result<Vec<(Host, HostRow)>> {
+        let rows = self.tables.scan(Table::Hosts)?.into_iter();
+        let read = |(host, row): (String, Vec<u8>)| {
+            Some((Host::parse(&host).ok()?, serde_json::from_slice(&row).ok()?))
+        };
+        Ok(rows.filter_map(read).collect())
+    }
+
+    /// The line of a host's robots.txt that refuses a page, with its number from 1; `None` where none does.
+    pub fn robots_line(&self, url: &CanonicalUrl) -> Result<Option<(usize, String)>> {
+        let text = self.robots_text(&url.host())?.unwrap_or_default();
+        Ok(farol_parse::robots::refusing_line(&text, &self.agent, url.path_and_query()))
     }
 
     /// What a host in memory asks for between two requests.

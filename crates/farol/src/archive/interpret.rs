@@ -3,7 +3,9 @@
 //! Works from an archived exchange alone, so that a page read live and the same page read again from the
 //! archive after a crash come out the same. Does no I/O.
 
+use super::timeless;
 use farol_base::{CanonicalUrl, ContentHash, Document, Language, Link, PagePosition, Timestamp};
+use farol_frontier::trap::HostShape;
 use farol_parse::robots::Robots;
 use farol_parse::{Content, Kind, PageInput, Parsed, Wants};
 use farol_store::pages::Exchange;
@@ -39,6 +41,8 @@ pub struct PageContent {
     /// It asks that its links are not followed.
     pub nofollow: bool,
     pub content_hash: ContentHash,
+    /// The words of a page whose address speaks of time, without numbers and names of months and days.
+    pub timeless: Option<u64>,
     /// When the server says that it changed last.
     pub modified: Option<Timestamp>,
 }
@@ -140,13 +144,15 @@ impl Interpreter {
         let tags: Vec<_> = exchange.headers("x-robots-tag").collect();
         let tags: Vec<&str> = tags.iter().map(|tag| tag.as_ref()).collect();
         let body = unpacked(&exchange.body);
+        // Whether a calendar is an empty one is seen by its text.
+        let is_day = HostShape::calendar_of(&exchange.url).is_some();
         let content = farol_parse::read(&PageInput {
             url: &exchange.url,
             content_type: content_type.as_deref(),
             body: &body,
             robots_tags: &tags,
             agent: &self.agent,
-            wants: self.wants,
+            wants: if is_day { Wants::Everything } else { self.wants },
         });
         // What a list names counts as one link away from where the list stands.
         let next = depth.saturating_add(1);
@@ -206,6 +212,8 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         None
     };
     let content_hash = parsed.content_hash;
+    let is_day = HostShape::calendar_of(&exchange.url).is_some();
+    let timeless = is_day.then(|| timeless::fingerprint([&parsed.title, &parsed.body, &parsed.rest]));
     let links = std::mem::take(&mut parsed.links);
     let document = || Document {
         url: exchange.url.clone(),
@@ -233,6 +241,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
             document,
             nofollow: !follow,
             content_hash,
+            timeless,
             modified,
         })),
         links,

@@ -25,7 +25,9 @@ mod rules_cache;
 pub mod scope;
 mod seed_outcomes;
 pub mod seeds;
+mod settings_mark;
 mod shapes;
+mod timeless;
 
 pub use followers::{ArchivedVisit, FollowerSet, Followers};
 pub use interpret::Interpreter;

@@ -6,6 +6,7 @@ use crate::fabric::Change;
 use anyhow::Result;
 use farol_base::status::SeedState;
 use farol_base::{CanonicalUrl, Timestamp};
+use farol_frontier::trap::Trap;
 use farol_parse::robots::Verdict;
 use farol_store::urls::{Visit, VisitOutcome};
 
@@ -20,6 +21,8 @@ pub enum NotAsked {
     Excluded,
     /// The operator has removed it.
     Removed,
+    /// It belongs to a trap that was seen after the page was found.
+    Trap,
 }
 
 impl NotAsked {
@@ -30,6 +33,7 @@ impl NotAsked {
             NotAsked::OutOfScope => "out_of_scope",
             NotAsked::Excluded => "excluded",
             NotAsked::Removed => "removed",
+            NotAsked::Trap => "trap",
         }
     }
 }
@@ -50,6 +54,14 @@ impl Followers {
         Ok(refused.then_some(NotAsked::Robots))
     }
 
+    /// Whether a page that was never read belongs to a trap which was seen after the page was found. Seeds belong to none.
+    pub fn is_trapped(&mut self, url: &CanonicalUrl, now: Timestamp) -> Result<bool> {
+        if self.seeds.has(url) || !self.trap(url, now).is_some_and(Trap::reaches_back) {
+            return Ok(false);
+        }
+        Ok(self.urls.get(url)?.is_none_or(|record| record.position.is_none()))
+    }
+
     /// Records that a page was not asked for. It leaves the index, and is thought of again later.
     pub fn refused(
         &mut self,
@@ -61,7 +73,9 @@ impl Followers {
         let known = self.urls.get(url)?;
         let outcome = match why {
             NotAsked::Robots => VisitOutcome::Refused,
-            NotAsked::OutOfScope | NotAsked::Excluded | NotAsked::Removed => VisitOutcome::OutOfScope,
+            NotAsked::OutOfScope | NotAsked::Excluded | NotAsked::Removed | NotAsked::Trap => {
+                VisitOutcome::OutOfScope
+            }
         };
         let visit = self.missed(url, now, known.as_ref(), outcome);
         self.urls.visited(url, &Visit { due: again, ..visit })?;

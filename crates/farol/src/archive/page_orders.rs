@@ -12,6 +12,7 @@ use super::replay;
 use crate::page_set::PageSet;
 use anyhow::Result;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
+use farol_frontier::trap::NamedBy;
 use farol_store::pages::ArchiveReader;
 use farol_store::urls::{Found, Record, Walk};
 
@@ -87,7 +88,7 @@ impl Followers {
                     "crawl.patterns leaves {url} out; change the patterns to have it fetched"
                 )));
             }
-            Some(NotAsked::Robots) => {}
+            Some(NotAsked::Robots | NotAsked::Trap) => {}
             None if rule.is_none() => {
                 self.make_due(std::slice::from_ref(url), now)?;
                 return Ok(Ok(format!("{url} is fetched again as soon as its host may be asked.")));
@@ -145,6 +146,8 @@ impl Followers {
     fn make_due(&mut self, urls: &[CanonicalUrl], now: Timestamp) -> Result<()> {
         let mut found = Vec::with_capacity(urls.len());
         for url in urls {
+            // The operator's word counts more than what a trap looks like.
+            self.shapes.named(url, NamedBy::Outside);
             let depth = self.urls.get(url)?.map_or(0, |record| record.depth);
             found.push(Found { url: url.clone(), depth, hint: Some(now) });
         }
@@ -201,7 +204,7 @@ mod tests {
                 Change::Delete(url) => told.push(format!("delete {url}")),
                 Change::DeleteUnder(prefix) => told.push(format!("delete {prefix}*")),
                 Change::DeleteHost(host) => told.push(format!("delete {host}")),
-                Change::Upto(_) => {}
+                Change::Upto(_) | Change::Links { .. } | Change::LinksGone(_) => {}
             }
         }
         told

@@ -4,6 +4,7 @@ mod ask;
 mod broken_links;
 mod cache;
 mod check;
+mod cluster;
 mod config;
 mod demo;
 mod explain;
@@ -12,9 +13,11 @@ mod freshness;
 mod host_graph;
 mod import;
 mod input;
+mod node;
 mod pages;
 mod partition;
 mod pattern_flags;
+mod plan;
 mod run;
 mod search;
 mod seed_news;
@@ -88,6 +91,13 @@ pub enum Command {
     Export(export::Export),
     /// Plan which agent crawls which hosts
     Partition(partition::PartitionArgs),
+    /// Run one node of a cluster
+    Node(node::NodeArgs),
+    /// Make, watch and change a cluster of several machines
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
+    /// Work out how many machines a target takes
+    Plan(plan::SizingArgs),
     /// Verify a data folder
     Check(check::Check),
     /// Show the settings
@@ -120,6 +130,13 @@ pub struct Crawling {
     /// Address and port of the search page [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<String>,
+    #[command(flatten)]
+    pub flags: CrawlFlags,
+}
+
+/// What is crawled and how, as flags.
+#[derive(Args, Clone)]
+pub struct CrawlFlags {
     /// Stop fetching after this many pages
     #[arg(long, value_name = "N")]
     pub max_pages: Option<u64>,
@@ -166,12 +183,7 @@ impl Crawling {
     pub fn settings(&self) -> Result<Config> {
         let mut config = self.place.settings()?;
         config.serve.listen = self.listen.clone().unwrap_or(config.serve.listen);
-        config.crawl.max_pages = self.max_pages.unwrap_or(config.crawl.max_pages);
-        config.crawl.scope = self.scope.unwrap_or(config.crawl.scope);
-        config.crawl.patterns.extend(self.patterns.patterns());
-        config.crawl.delay_min = self.delay.unwrap_or(config.crawl.delay_min);
-        config.crawl.allow_private |= self.allow_private;
-        config.crawl.resolve.extend(self.resolve.iter().cloned());
+        self.flags.apply(&mut config);
         config.check()?;
         Ok(config)
     }
@@ -180,6 +192,18 @@ impl Crawling {
     pub fn seeds(&self, config: &Config) -> Result<Vec<CanonicalUrl>> {
         let texts = self.seeds.iter().chain(&config.crawl.seeds);
         texts.map(|text| crate::seed::read_seed(text).map_err(anyhow::Error::msg)).collect()
+    }
+}
+
+impl CrawlFlags {
+    /// Puts the flags on top of the settings.
+    pub fn apply(&self, config: &mut Config) {
+        config.crawl.max_pages = self.max_pages.unwrap_or(config.crawl.max_pages);
+        config.crawl.scope = self.scope.unwrap_or(config.crawl.scope);
+        config.crawl.patterns.extend(self.patterns.patterns());
+        config.crawl.delay_min = self.delay.unwrap_or(config.crawl.delay_min);
+        config.crawl.allow_private |= self.allow_private;
+        config.crawl.resolve.extend(self.resolve.iter().cloned());
     }
 }
 
@@ -202,6 +226,9 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Partition(args) => partition::run(&args),
+        Command::Node(args) => node::run(&args),
+        Command::Cluster(command) => cluster::run(&command),
+        Command::Plan(args) => plan::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions { shell } => {
@@ -274,7 +301,7 @@ mod tests {
         let flags =
             ["farol", "up", "a.org", "--exclude", "/cal/", "--include", "/docs/", "--exclude", "-/x/"];
         let Command::Up(args) = Cli::parse_from(flags).command else { panic!() };
-        let texts: Vec<String> = args.patterns.patterns().map(|pattern| pattern.to_string()).collect();
+        let texts: Vec<String> = args.flags.patterns.patterns().map(|pattern| pattern.to_string()).collect();
         assert_eq!(texts, ["+/docs/", "-/cal/", "-/x/"]);
         let wrong = Cli::try_parse_from(["farol", "up", "--exclude", "*.pdf"]).err().unwrap().to_string();
         assert!(wrong.contains("-/*.pdf$"), "{wrong}");

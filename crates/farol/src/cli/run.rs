@@ -160,6 +160,29 @@ async fn ended() {
     }
 }
 
+/// Watches for Ctrl-C and SIGTERM from now on; what it gives tells whether one has come. A second one ends the process.
+pub fn told_to_end() -> Result<impl Fn() -> bool> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("signals")
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let told = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let heard = told.clone();
+    runtime.spawn(async move {
+        ended().await;
+        heard.store(true, std::sync::atomic::Ordering::SeqCst);
+        ended().await;
+        std::process::exit(130);
+    });
+    // The runtime lives as long as somebody asks.
+    Ok(move || {
+        let _ = &runtime;
+        told.load(std::sync::atomic::Ordering::SeqCst)
+    })
+}
+
 /// Somebody who presses Ctrl-C twice does not want to wait; the next run mends what is unfinished.
 fn second_signal_ends_at_once(runtime: &tokio::runtime::Runtime) {
     runtime.spawn(async {

@@ -125,6 +125,20 @@ fn table(status: &Value) -> String {
             ),
         );
     }
+    if status.pointer("/cluster").is_some() {
+        line(
+            "cluster",
+            format!(
+                "{}: {} of {} up, {} of {} answered, {}",
+                text("/cluster/name"),
+                number("/cluster/nodes_up"),
+                counted(number("/cluster/nodes"), "node"),
+                number("/cluster/shards_answered"),
+                counted(number("/cluster/shards"), "shard"),
+                counted(number("/cluster/warnings"), "warning")
+            ),
+        );
+    }
     if status.pointer("/memory_bytes").is_some() {
         line("memory", size(number("/memory_bytes")));
     }

@@ -4,10 +4,12 @@
 //! flag on the command line wins over the file, the file over the default. An unknown key is an error that
 //! names the nearest known one.
 
+pub mod cluster;
 pub mod pattern;
 mod section;
 mod values;
 
+pub use cluster::Cluster;
 pub use section::{Explained, Section};
 pub use values::{ByteSize, Span};
 
@@ -224,6 +226,7 @@ pub struct Config {
     pub search: Search,
     pub serve: Serve,
     pub cache: Cache,
+    pub cluster: Cluster,
 }
 
 impl Config {
@@ -274,7 +277,7 @@ impl Config {
                 farol_front::TOKEN_BYTES_MIN
             );
         }
-        Ok(())
+        self.cluster.check()
     }
 
     /// The user agent as servers see it: with the about page where that can be reached, else with the contact.
@@ -289,7 +292,7 @@ impl Config {
 
     /// Every key with its documentation and default, as a TOML file that could be used as it is.
     pub fn explain() -> String {
-        let sections: [(&str, Explained); 7] = [
+        let sections: [(&str, Explained); 8] = [
             ("identity", Identity::explain()),
             ("crawl", Crawl::explain()),
             ("archive", Archive::explain()),
@@ -297,6 +300,7 @@ impl Config {
             ("search", Search::explain()),
             ("serve", Serve::explain()),
             ("cache", Cache::explain()),
+            ("cluster", Cluster::explain()),
         ];
         let mut text = String::from("# Farol's settings. Each line shows a key with its default.\n");
         for (name, section) in sections {
@@ -314,7 +318,7 @@ impl Config {
 }
 
 fn check_keys(table: &toml::Table) -> Result<()> {
-    let sections: [(&str, &[&str]); 7] = [
+    let sections: [(&str, &[&str]); 8] = [
         ("identity", Identity::KEYS),
         ("crawl", Crawl::KEYS),
         ("archive", Archive::KEYS),
@@ -322,6 +326,7 @@ fn check_keys(table: &toml::Table) -> Result<()> {
         ("search", Search::KEYS),
         ("serve", Serve::KEYS),
         ("cache", Cache::KEYS),
+        ("cluster", Cluster::KEYS),
     ];
     for (name, value) in table {
         let Some((_, keys)) = sections.iter().find(|(known, _)| known == name) else {

@@ -12,11 +12,12 @@
 //! Therefore taking a change in twice must change nothing, and does not: each one says what a page is now.
 
 use anyhow::Result;
-use farol_base::{CanonicalUrl, Document, Host, PagePosition};
+use farol_base::{CanonicalUrl, Document, Host, HostHash, PageId, PagePosition};
+use farol_links::OutLink;
 use std::time::Duration;
 
 /// What an indexer is told, in the order in which it happened.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Change {
     /// The page is now this; replaces what was known under its URL.
     Put(Box<Document>),
@@ -26,6 +27,10 @@ pub enum Change {
     DeleteHost(Host),
     /// All pages whose address begins with this one's are deleted.
     DeleteUnder(CanonicalUrl),
+    /// What a page links to, where somebody else than this process keeps the graph.
+    Links { page: PageId, host: HostHash, links: Vec<OutLink>, at: PagePosition },
+    /// The page links to nothing any more.
+    LinksGone(PageId),
     /// Everything up to this position of the archive has been sent.
     Upto(PagePosition),
 }

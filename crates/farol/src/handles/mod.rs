@@ -3,10 +3,14 @@
 //! Snapshots and counters to look at, and one channel on which a running crawl takes orders. They are made where the
 //! roles are put together, and handed to whom they concern: a role knows handles, never another role.
 
+pub mod cluster;
+pub mod cluster_status;
 pub mod crawl;
 pub mod index;
 pub mod order;
 pub mod queries;
 pub mod ranks;
+pub mod replicas;
 pub mod samples;
+pub mod sender;
 pub mod still;

@@ -1,7 +1,6 @@
 //! Keeps watch: samples for the dashboard, link ranks from time to time.
 
 use crate::handles::crawl::{CrawlSnapshot, Totals};
-use crate::handles::index::IndexProgress;
 use crate::handles::queries::Queries;
 use crate::handles::ranks::Ranks;
 use crate::handles::samples::{STEP, Samples};
@@ -21,7 +20,8 @@ const RANK_IDLE_FACTOR: u32 = 50;
 /// What the watch looks at.
 pub struct Watched {
     pub snapshot: Box<dyn Fn() -> CrawlSnapshot + Send>,
-    pub index: Option<Arc<IndexProgress>>,
+    /// Pages that can be found, and the bytes that they take.
+    pub index: Box<dyn Fn() -> (u64, u64) + Send>,
     pub queries: Arc<Queries>,
     pub links: Arc<Mutex<Links>>,
     pub ranks: Arc<Ranks>,
@@ -103,14 +103,14 @@ impl ControlWorker {
         let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / STEP.as_secs_f64();
         let (classes, classes_before) = (snapshot.totals.by_class(), before.0.by_class());
         let (p50, p99) = self.watched.queries.percentiles();
-        let searcher = self.watched.index.as_ref().map(|index| index.searcher());
+        let (index_documents, index_bytes) = (self.watched.index)();
         let sample = Sample {
             at: SystemClock.now(),
             pages_per_second: rate(snapshot.totals.pages, before.0.pages),
             outcomes_per_second: std::array::from_fn(|i| rate(classes[i], classes_before[i])),
             queue: snapshot.queue,
-            index_documents: searcher.as_ref().map_or(0, |searcher| searcher.documents()),
-            index_bytes: searcher.as_ref().map_or(0, |searcher| searcher.bytes_on_disk()),
+            index_documents,
+            index_bytes,
             queries_per_second: rate(queries, before.1),
             query_p50: p50,
             query_p99: p99,

@@ -3,6 +3,7 @@
 //! The shard remembers how far it has taken in the archive. When it starts behind (after a crash, or because
 //! the index was deleted), or when writing fails, it reads on from there by itself.
 
+use crate::anchor_text::anchor_text;
 use crate::archive::Interpreter;
 use crate::archive::change::{change_of, deletion_of};
 use crate::archive::replay::is_damage;
@@ -12,7 +13,7 @@ use crate::in_order::{Permit, ReadAhead, Workers};
 use crate::operator::OperatorState;
 use anyhow::{Context, Result};
 use farol_base::sync::Mutex;
-use farol_base::{CanonicalUrl, Document, PageId, PagePosition};
+use farol_base::{CanonicalUrl, Document, PagePosition};
 use farol_index::{Shard, ShardOptions};
 use farol_links::Links;
 use farol_store::pages::{ArchiveReader, Exchange};
@@ -24,42 +25,6 @@ use std::time::{Duration, Instant};
 
 /// Pages whose anchor texts are renewed in one go, when there is nothing else to do.
 const ANCHORS_PER_TURN: usize = 200;
-/// Anchor text of one page that is indexed.
-const ANCHOR_BYTES_MAX: usize = 4096;
-/// Anchor texts that say where a link stands, not what it leads to.
-const NAVIGATION: &[&str] = &[
-    "next",
-    "prev",
-    "previous",
-    "up",
-    "home",
-    "top",
-    "back",
-    "contents",
-    "here",
-    "more",
-    "click here",
-    "read more",
-    "siguiente",
-    "anterior",
-    "subir",
-    "inicio",
-    "arriba",
-    "volver",
-    "aquí",
-    "más",
-    "leer más",
-    "próximo",
-    "próxima",
-    "seguinte",
-    "acima",
-    "início",
-    "voltar",
-    "topo",
-    "aqui",
-    "mais",
-    "leia mais",
-];
 /// Changes between two commits at most, while catching up.
 const CATCH_UP_BATCH: u64 = 20_000;
 /// Pages that are read beside the thread that indexes them, while catching up.
@@ -106,6 +71,7 @@ impl Indexer {
             upto: PagePosition::default(),
             committed_upto: PagePosition::default(),
             fresh: 0,
+            put_since: false,
             received: 0,
         };
         let thread = std::thread::Builder::new().name("indexer".to_string()).spawn(move || {
@@ -156,6 +122,8 @@ struct IndexWorker {
     committed_upto: PagePosition,
     /// Changes since the last commit.
     fresh: u64,
+    /// A page was put since the last commit: whoever searches does not find it yet.
+    put_since: bool,
     /// The last change taken from the queue; 0 before the first.
     received: u64,
 }
@@ -197,13 +165,16 @@ impl IndexWorker {
     fn take(&mut self, change: Change) -> Result<()> {
         match change {
             Change::Put(mut document) => {
-                document.anchors = self.anchors(document.url.id())?;
-                self.shard()?.put(&document)?;
+                document.anchors = anchor_text(&self.sources.links.lock(), document.url.id())?;
+                self.put(*document)?;
+                self.put_since = true;
                 self.progress.pages.fetch_add(1, Ordering::Relaxed);
             }
             Change::Delete(url) => self.shard()?.delete(&url),
             Change::DeleteHost(host) => self.shard()?.delete_host(&host),
             Change::DeleteUnder(prefix) => self.delete_under(&prefix)?,
+            // The graph is this process's own.
+            Change::Links { .. } | Change::LinksGone(_) => return Ok(()),
             Change::Upto(position) => {
                 self.upto = self.upto.max(position);
                 // A position alone is not worth a commit.
@@ -214,11 +185,21 @@ impl IndexWorker {
         Ok(())
     }
 
+    /// Puts a page into the index; one that shows no language has that of its neighbours.
+    fn put(&mut self, mut document: Document) -> Result<()> {
+        let shard = self.shard()?;
+        if document.language.is_none() {
+            document.language = shard.searcher().language_near(&document.url)?;
+        }
+        Ok(shard.put(&document)?)
+    }
+
     fn commit(&mut self) -> Result<()> {
         let upto = self.upto;
         self.shard()?.commit(upto)?;
         self.committed_upto = upto;
         self.fresh = 0;
+        self.put_since = false;
         self.sources.fabric.changes.ack(self.received);
         Ok(())
     }
@@ -237,7 +218,7 @@ impl IndexWorker {
 
     /// Reads from the archive what the shard has not taken in.
     fn catch_up(&mut self) -> Result<()> {
-        let from = self.shard()?.watermark();
+        let from = self.shard()?.watermark()?;
         self.upto = self.upto.max(from);
         self.committed_upto = from;
         let operator = OperatorState::open(self.sources.fabric.tables.clone())?;
@@ -302,6 +283,9 @@ impl IndexWorker {
 
     /// Indexes pages again whose incoming links have changed.
     fn renew_anchors(&mut self) -> Result<()> {
+        if self.put_since {
+            return Ok(()); // A page that is not found yet would be taken for one that is not there.
+        }
         let dirty = self.sources.links.lock().take_dirty(ANCHORS_PER_TURN);
         if dirty.is_empty() {
             return Ok(());
@@ -309,34 +293,13 @@ impl IndexWorker {
         let searcher = self.shard()?.searcher();
         for page in dirty {
             let Some(document) = searcher.find_by_id(page)? else { continue };
-            let anchors = self.anchors(page)?;
+            let anchors = anchor_text(&self.sources.links.lock(), page)?;
             if anchors != document.anchors {
-                self.shard()?.put(&Document { anchors, ..document })?;
+                self.put(Document { anchors, ..document })?;
                 self.fresh += 1;
             }
         }
         Ok(())
-    }
-
-    /// The anchor texts of a page, the most frequent first, one per line.
-    fn anchors(&self, page: PageId) -> Result<String> {
-        let mut text = String::new();
-        for (anchor, count) in self.sources.links.lock().anchors(page)? {
-            if NAVIGATION.contains(&anchor.to_lowercase().as_str()) {
-                continue;
-            }
-            // What many pages call it says more than what one does, but not as many times more.
-            for _ in 0..=count.max(1).ilog2().min(3) {
-                if text.len() + anchor.len() > ANCHOR_BYTES_MAX {
-                    return Ok(text);
-                }
-                if !text.is_empty() {
-                    text.push('\n');
-                }
-                text.push_str(&anchor);
-            }
-        }
-        Ok(text)
     }
 
     /// Says why indexing waits, in the log only when the reason is new.
@@ -369,6 +332,7 @@ impl IndexWorker {
                 self.progress.set_searcher(shard.searcher());
                 self.shard = Some(shard);
                 self.fresh = 0;
+                self.put_since = false;
                 self.catch_up()
             });
             match mended {

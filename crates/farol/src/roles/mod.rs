@@ -5,14 +5,20 @@
 
 pub mod control;
 pub mod crawler;
+pub mod desk;
 pub mod front;
 pub mod indexer;
+pub mod member;
+pub mod ranker;
+pub mod replica;
+pub mod sender;
 
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
 
-    const ROLES: [&str; 4] = ["control", "crawler", "front", "indexer"];
+    const ROLES: [&str; 9] =
+        ["control", "crawler", "desk", "front", "indexer", "member", "ranker", "replica", "sender"];
 
     fn sources(path: &Path, found: &mut Vec<PathBuf>) {
         if path.is_dir() {
@@ -58,7 +64,9 @@ mod tests {
 
     #[test]
     fn what_roles_share_knows_no_role() {
-        for shared in ["archive", "fabric", "handles", "clicks.rs", "operator.rs", "seed.rs", "disk.rs"] {
+        for shared in
+            ["archive", "broker", "fabric", "handles", "clicks.rs", "operator.rs", "seed.rs", "disk.rs"]
+        {
             for (path, text) in texts(&source().join(shared)) {
                 assert!(!text.contains("roles::"), "{} knows a role", path.display());
                 let shows = shared != "handles" && text.contains("farol_front::");

@@ -32,6 +32,7 @@ contracts! {
     tables from "../../../../fuzz/contracts/tables.rs",
     url from "../../../../fuzz/contracts/url.rs",
     warc from "../../../../fuzz/contracts/warc.rs",
+    wire from "../../../../fuzz/contracts/wire.rs",
 }
 
 #[test]

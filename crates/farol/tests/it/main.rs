@@ -2,6 +2,10 @@
 
 mod browser;
 mod cache;
+mod cluster;
+mod cluster_fixture;
+mod cluster_ops;
+mod cluster_ranks;
 mod commands;
 mod connections;
 mod corpora;

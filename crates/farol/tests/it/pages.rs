@@ -84,7 +84,7 @@ fn every_page_is_explained_running_and_stopped_and_broken_links_are_listed() {
         );
         let answer = "It is not there: its server answered 404.";
         check(data, "http://site.test/gone", false, &[answer, "http://site.test/  \"old page\"", "visited"]);
-        check(data, "http://site.test/private/x", false, &["forbids it", "Disallow: /private"]);
+        check(data, "http://site.test/private/x", false, &["forbids it", "robots.txt:2: Disallow: /private"]);
         check(data, "http://site.test/noindex", false, &["noindex"]);
         check(data, "http://site.test/copy", false, &["names another address", "http://site.test/a"]);
         check(

@@ -2,7 +2,8 @@
 
 use crate::fixture::{Data, Farol, get};
 use crate::site::{Site, SiteReply};
-use std::net::TcpListener;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 fn html(body: &str) -> SiteReply {
     SiteReply::html(format!("<title>A page</title><p>Words of a page, as they are.</p>{body}"))
@@ -43,6 +44,9 @@ const TROUBLE: &[(&str, &str)] = &[
     ("http://excluded.test/", "The pattern -excluded.test/ leaves it out"),
     ("http://loop.test/0", "More than 8 redirects follow one another"),
     ("http://127.0.0.1:22/", "Port 22 is kept for another protocol"),
+    ("http://ssh.test/", "What answers there does not speak HTTP ("),
+    ("http://nowhere.test/", "It cannot be reached (255.255.255.255:80: "),
+    ("http://copy.away.test/", "It calls http://original.away.test/ its original, which is out of scope"),
 ];
 
 fn troubled(host: &str, path: &str) -> SiteReply {
@@ -67,6 +71,7 @@ fn troubled(host: &str, path: &str) -> SiteReply {
             let next = path.trim_start_matches('/').parse::<u32>().unwrap_or(0) + 1;
             redirect(302, &format!("/{next}"))
         }
+        ("copy.away.test", "/") => html("<link rel=canonical href=http://original.away.test/>"),
         ("good.test", "/") => html("<a href=/more>more</a>"),
         ("good.test", "/more") => html("<a href=/>back</a>"),
         _ => SiteReply::missing(),
@@ -79,17 +84,21 @@ fn why_a_seed_gives_nothing_is_said_in_the_terminal_in_status_and_on_the_dashboa
     // Nobody listens at the one, nobody answers at the other.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let slow = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ssh = greets_like_ssh();
     let data = Data::new();
     data.configure("[crawl]\nfirst_byte_timeout = '300ms'\n[index]\ncommit_every = '200ms'\n");
     let own = format!("http://127.0.0.1:{}/", site.port());
     let mut arguments =
         vec!["crawl".to_string(), "--index".into(), "--delay".into(), "0".into(), "--exclude".into()];
     arguments.extend(["excluded.test/".to_string(), "http://good.test/".into(), own.clone()]);
+    // Nothing is sent there: TCP knows no broadcast.
+    arguments.extend(["--resolve".to_string(), "nowhere.test=255.255.255.255:80".to_string()]);
     let mut resolve = |host: &str, port: u16| {
         arguments.extend(["--resolve".to_string(), format!("{host}=127.0.0.1:{port}")]);
     };
     resolve("closed.test", closed.port());
     resolve("slow.test", slow.local_addr().unwrap().port());
+    resolve("ssh.test", ssh.port());
     resolve("*.test", site.port());
     arguments.extend(TROUBLE.iter().map(|(seed, _)| seed.to_string()));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -121,6 +130,94 @@ fn why_a_seed_gives_nothing_is_said_in_the_terminal_in_status_and_on_the_dashboa
         "{portuguese}"
     );
     farol.interrupt();
+}
+
+/// A server that speaks another protocol.
+fn greets_like_ssh() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().take(20).flatten() {
+            let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\n");
+        }
+    });
+    address
+}
+
+/// A name server that has trouble, whatever it is asked.
+fn failing_name_server() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut packet = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut packet) {
+            // An answer, recursion available, SERVFAIL.
+            (packet[2], packet[3]) = (packet[2] | 0x80, 0x82);
+            let _ = socket.send_to(&packet[..length], from);
+        }
+    });
+    address
+}
+
+#[test]
+fn a_seed_without_name_servers_and_one_that_leads_to_a_removed_site_are_explained() {
+    let site = Site::start(|host, path| match (host, path) {
+        (_, "/robots.txt") => SiteReply::missing(),
+        ("leads.test", "/") => redirect(301, "http://gone.test/"),
+        _ => html("<a href=/>back</a>"),
+    });
+    let data = Data::new();
+    data.configure(&format!("[crawl]\nnameservers = ['{}']\n", failing_name_server()));
+    let mut arguments = site.flags(&["*.test"]);
+    arguments.push("http://gone.test/".to_string());
+    let mut farol = Farol::start(&data, "up", &arguments);
+    farol.wait_for("its page", |status| status["crawl"]["pages_fetched"].as_u64() > Some(0));
+    let gone = serde_json::json!({ "host": "http://gone.test" });
+    assert_eq!(farol.order("remove-host", &gone).status, 200);
+    for seed in ["http://leads.test/", "http://names.example/"] {
+        assert_eq!(farol.order("seeds", &serde_json::json!({ "url": seed })).status, 200);
+    }
+    farol.wait_for("both seeds", |status| status["seeds"]["troubled"].as_u64() == Some(2));
+    farol.interrupt();
+    let told = data.run_well(&["status"]);
+    for want in [
+        "http://leads.test/: It leads to http://gone.test, which was removed",
+        "http://names.example/: No name server could say its address (",
+    ] {
+        assert!(told.contains(want), "{want}\n{told}");
+    }
+}
+
+#[test]
+fn a_changed_setting_wakes_a_site_at_once_and_a_missing_flag_is_pointed_out() {
+    let site = Site::start(troubled);
+    let data = Data::new();
+    let own = format!("http://127.0.0.1:{}/", site.port());
+    let crawled = |more: &[&str]| {
+        let arguments = [&["crawl", "--delay", "0"][..], more].concat();
+        let output = data.run(&arguments);
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let fetched = || site.asked().values().sum::<u64>();
+    let (_, said) = crawled(&[&own]);
+    assert!(said.contains("is a private one"), "{said}");
+    // Where nothing was changed the site rests on, and the crawl ends without waiting for it.
+    let (_, said) = crawled(&[]);
+    assert!(said.contains("is a private one"), "{said}");
+    assert_eq!(fetched(), 0);
+    data.configure("[crawl]\nallow_private = true\n");
+    crawled(&[]);
+    assert!(fetched() > 0, "it is asked as soon as it may be");
+    data.configure("");
+    let (_, said) = crawled(&[]);
+    assert!(said.contains("name --allow-private again"), "{said}");
+    let (_, said) = crawled(&["--resolve", "a.test=127.0.0.1:9"]);
+    assert!(!said.contains("name --"), "{said}");
+    let (_, said) = crawled(&[]);
+    assert!(
+        said.contains("the addresses of a.test") && said.contains("--resolve a.test=127.0.0.1:9"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::under_way::UnderWay;
 use super::visit::{VisitPlan, Visited, Visitor};
 use crate::archive::Followers;
 use crate::archive::not_asked::NotAsked;
+use crate::archive::page_orders::PageOrder;
 use crate::config::Config;
 use crate::disk::{is_full, until_room};
 use crate::handles::crawl::{CrawlSnapshot, Totals, set_full, set_open};
@@ -40,6 +41,8 @@ const DISPATCH_MAX: Duration = Duration::from_millis(50);
 pub const HOSTS_PER_TURN: usize = 256;
 /// Sleep at most this long, so that orders and clocks are looked at.
 const NAP_MAX: Duration = Duration::from_millis(500);
+/// A crawl that ends when it is done does not wait so long for a host that never gave a page.
+const LONG_PAUSE: Duration = Duration::from_secs(3600);
 /// Sleep this long while the URL store merges.
 const NAP_WHILE_MERGING: Duration = Duration::from_millis(5);
 /// How often the snapshot is renewed.
@@ -243,7 +246,11 @@ impl Core {
             |host: &Host| self.followers.urls.host_counts(host).map_or(0, |counts| counts.collected);
         self.frontier.hosts().all(|view| match view.state {
             HostState::Unreachable | HostState::Refused => true,
-            HostState::Resting => view.memory.failures > 0 && collected(&view.host) == 0,
+            HostState::Resting => {
+                // Of a host that was refused in an earlier run only its long pause is left.
+                let given_up = view.memory.failures > 0 || view.memory.not_before > now + LONG_PAUSE;
+                given_up && collected(&view.host) == 0
+            }
             _ => false,
         })
     }
@@ -264,7 +271,11 @@ impl Core {
         let mut previous = None;
         if let Task::Page(page) = lease.task() {
             let page = page.clone();
-            if let Some(why) = self.followers.not_asked(&page.url)? {
+            let mut not_asked = self.followers.not_asked(&page.url)?;
+            if not_asked.is_none() && self.followers.is_trapped(&page.url, now)? {
+                not_asked = Some(NotAsked::Trap);
+            }
+            if let Some(why) = not_asked {
                 self.count_error(why.code());
                 tracing::debug!("not asked for: {} ({})", page.url, why.code());
                 self.followers.seed_not_asked(&page.url, why, now)?;
@@ -304,6 +315,9 @@ impl Core {
                 self.followers.flush(self.archive.end())
             }
             Order::Pages(order, reply) => {
+                if let PageOrder::Refetch(pages) = &order {
+                    self.stop_backing_off(&pages.host())?;
+                }
                 let (archive, interpreter) = (self.archive.reader(), &self.visitor.interpreter);
                 let done = self.followers.order_pages(&order, SystemClock.now(), &archive, interpreter)?;
                 // Whoever ordered may have gone meanwhile.

@@ -18,6 +18,11 @@ impl Core {
         let Visited { id, brought, took } = visited;
         let Some(lease) = self.under_way.end(id) else { return Ok(()) };
         if let Ok(answer) = &brought
+            && let Some(pause) = answer.retry_after
+        {
+            self.followers.hosts.asked_to_wait(lease.host(), SystemClock.now() + pause)?;
+        }
+        if let Ok(answer) = &brought
             && let Some((address, connect)) = answer.connected
         {
             self.followers.hosts.connected(lease.host(), address, connect, answer.fetched)?;

@@ -155,6 +155,19 @@ impl Core {
         Ok(())
     }
 
+    /// Lets a host that is left alone after failures be asked again at once, but for its usual rest and what its server
+    /// asked for.
+    pub fn stop_backing_off(&mut self, host: &Host) -> Result<()> {
+        let now = SystemClock.now();
+        if let Some(view) = self.frontier.host(host) {
+            self.followers.hosts.remember(host, &view.memory);
+        }
+        let Some(row) = self.followers.hosts.row(host).filter(|row| row.failures > 0) else { return Ok(()) };
+        let rested = now + self.frontier.delay_of(&row.memory(0));
+        self.followers.hosts.wake(host, rested, row.robots_refuses())?;
+        self.come_again(host)
+    }
+
     pub fn give_back(&mut self, pages: Vec<Scheduled>) -> Result<()> {
         let urls: Vec<CanonicalUrl> = pages.into_iter().map(|page| page.url).collect();
         Ok(self.followers.urls.release(&urls)?)

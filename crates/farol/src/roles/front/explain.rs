@@ -29,10 +29,9 @@ impl LiveEngine {
         let PageAnswer { facts, host } =
             self.ask(|reply| Inspect::Page { url: url.clone(), reply }).ok_or(EngineError::Busy)?;
         let unavailable = |error: String| EngineError::Unavailable(error);
-        let searcher = self.index.searcher();
-        let document = searcher.document(url).map_err(|error| unavailable(error.to_string()))?;
+        let document = self.index.document(url).map_err(unavailable)?;
         let twins = match &document {
-            Some(document) => searcher.twins(document, TWINS_MAX),
+            Some(document) => self.index.twins(document, TWINS_MAX),
             None => Ok(Vec::new()),
         };
         let record = facts.record.clone().unwrap_or_default();
@@ -62,7 +61,7 @@ impl LiveEngine {
             is_indexed: document.is_some(),
             title: document.as_ref().map(|document| document.title.clone()).unwrap_or_default(),
             language: document.and_then(|document| document.language),
-            twins: twins.map_err(|error| unavailable(error.to_string()))?,
+            twins: twins.map_err(unavailable)?,
             similar: facts.similar,
             linked_from: links.remove(&url.id()).unwrap_or_default(),
             log,
@@ -213,7 +212,9 @@ fn verdict(
         return because(VerdictKind::OutOfScope, why.clone());
     }
     if let Some(Verdict::Refused { rule }) = &facts.robots {
-        return because(VerdictKind::Robots, rule.clone());
+        // As compilers write it, which needs no language.
+        let line = facts.robots_line.as_ref().map(|(number, line)| format!("robots.txt:{number}: {line}"));
+        return because(VerdictKind::Robots, line.unwrap_or_else(|| rule.clone()));
     }
     let Some(record) = &facts.record else {
         return match facts.trap {
@@ -238,7 +239,10 @@ fn verdict(
             let to = copy.and_then(|(interpreted, _)| interpreted.moved.as_ref());
             because(VerdictKind::Redirect, to.map_or(String::new(), |moved| moved.to.url.to_string()))
         }
-        State::Refused | State::OutOfScope => plainly(VerdictKind::AllowedAgain),
+        State::Refused | State::OutOfScope => match facts.trap.filter(|trap| trap.reaches_back()) {
+            Some(trap) => because(VerdictKind::Trap, trap.name().to_string()),
+            None => plainly(VerdictKind::AllowedAgain),
+        },
         State::Collected => match copy {
             Some((interpreted, copy)) => of_copy(interpreted, copy),
             None => plainly(VerdictKind::NotYet),

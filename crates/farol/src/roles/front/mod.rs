@@ -11,11 +11,11 @@ use crate::archive::Interpreter;
 use crate::archive::page_orders::PageOrder;
 use crate::clicks::ClickCounts;
 use crate::config::Config;
+use crate::handles::cluster::ClusterFace;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
-use crate::handles::index::IndexProgress;
+use crate::handles::index::IndexAccess;
 use crate::handles::order::{HostAnswer, HostLine, Inspect, Order};
 use crate::handles::queries::Queries;
-use crate::handles::ranks::Ranks;
 use crate::handles::samples::Samples;
 use crate::page_set::PageSet;
 use crate::seed::read_seed;
@@ -23,8 +23,9 @@ use farol_base::query::{Answer, Request};
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
-    BrokenList, Command, CrawlStatus, DiskStatus, Engine, EngineError, History, HostDetail, HostList,
-    HostRow, IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status, StoredCopy,
+    BrokenList, ClusterOrder, ClusterStatus, Command, CrawlStatus, DiskStatus, Engine, EngineError, History,
+    HostDetail, HostList, HostRow, IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status,
+    StoredCopy,
 };
 use farol_links::Links;
 use farol_parse::robots::{Robots, Verdict};
@@ -44,8 +45,7 @@ const ASK_MAX: Duration = Duration::from_secs(3);
 /// The engine that runs in this process, as the pages ask it.
 pub struct LiveEngine {
     pub config: Arc<Config>,
-    pub index: Arc<IndexProgress>,
-    pub ranks: Arc<Ranks>,
+    pub index: Arc<dyn IndexAccess>,
     pub queries: Arc<Queries>,
     pub samples: Samples,
     pub rules: RuleFiles,
@@ -57,6 +57,8 @@ pub struct LiveEngine {
     pub clicks: Arc<ClickCounts>,
     /// `None` where no crawl runs in this process.
     pub crawl: Option<CrawlHandle>,
+    /// The cluster that this process is a member of, if it is.
+    pub cluster: Option<ClusterFace>,
     /// Takes questions and orders, whether a crawl runs or not.
     pub orders: Orders,
     pub started: Timestamp,
@@ -123,19 +125,17 @@ impl LiveEngine {
 impl Engine for LiveEngine {
     fn search(&self, request: &Request) -> Result<Answer, EngineError> {
         let begun = Instant::now();
-        let searcher = self.index.searcher().with_hits_per_host(self.config.serve.hits_per_host);
-        // Read before the ranks themselves: an answer is then never taken for newer than it is.
-        let ranks = self.ranks.version();
-        let (rules, version) = self.rules.now();
+        let rules = self.rules.now();
+        // An answer by other rules is another answer.
+        let with_rules = |state: u64| farol_base::random::mix(state ^ rules.version);
         let ask = || {
-            let answer = searcher.search_by(request, &rules, &self.ranks.now());
-            let answer = answer
+            let answer = self.index.search(request, &rules);
+            let (answer, made_from) = answer
                 .map_err(|error| EngineError::Unavailable(format!("the index cannot answer: {error}")))?;
-            let made_from = state_of(answer.generation, ranks, version);
-            Ok((answer, made_from))
+            Ok((answer, with_rules(made_from)))
         };
         let answer = match &self.cache {
-            Some(cache) => cache.answer(request, state_of(searcher.generation(), ranks, version), ask),
+            Some(cache) => cache.answer(request, with_rules(self.index.state()), ask),
             None => ask().map(|(answer, _)| answer),
         };
         self.queries.took(begun.elapsed());
@@ -143,13 +143,13 @@ impl Engine for LiveEngine {
     }
 
     fn suggest(&self, prefix: &str, count: usize) -> Vec<String> {
-        self.index.searcher().suggest(prefix, count)
+        self.index.suggest(prefix, count)
     }
 
     fn clicked(&self, url: &CanonicalUrl) {
         // Only what can be found can be opened.
         if self.config.serve.clicks
-            && let Ok(Some(_)) = self.index.searcher().document(url)
+            && let Ok(Some(_)) = self.index.document(url)
             && let Err(error) = self.clicks.note(url.id(), SystemClock.now())
         {
             tracing::warn!(%error, "clicks could not be written");
@@ -160,10 +160,13 @@ impl Engine for LiveEngine {
         let trouble =
             |error: String| EngineError::Unavailable(format!("the stored copy cannot be read: {error}"));
         // Only what can be found can be shown: pages that were removed stay in the archive, unseen.
-        let document = self.index.searcher().document(url).map_err(|error| trouble(error.to_string()))?;
+        let document = self.index.document(url).map_err(trouble)?;
         let Some(document) = document else { return Ok(None) };
-        let exchange = self.archive.read(document.position).map_err(|error| trouble(error.to_string()))?;
-        Ok(Some(copy_of(&exchange, &self.config.crawl.agent)))
+        let exchange = match &self.cluster {
+            Some(cluster) => (cluster.copy)(url, document.position).map_err(trouble)?,
+            None => Some(self.archive.read(document.position).map_err(|error| trouble(error.to_string()))?),
+        };
+        Ok(exchange.map(|exchange| copy_of(&exchange, &self.config.crawl.agent)))
     }
 
     fn status(&self) -> Status {
@@ -171,14 +174,13 @@ impl Engine for LiveEngine {
         let now = SystemClock.now();
         let uptime = now.since(self.started);
         let newest = self.samples.newest();
-        let searcher = self.index.searcher();
+        let index = self.index.summary();
         let (p50, p99) = self.queries.percentiles();
         let since = snapshot.totals.pages.saturating_sub(self.last_snapshot.totals.pages) as f64;
-        let trouble = self.index.trouble.lock().clone();
         Status {
             version: env!("CARGO_PKG_VERSION").to_string(),
             state: snapshot.state,
-            message: [snapshot.message, trouble]
+            message: [snapshot.message, index.trouble]
                 .into_iter()
                 .filter(|text| !text.is_empty())
                 .collect::<Vec<_>>()
@@ -205,14 +207,14 @@ impl Engine for LiveEngine {
             },
             seeds: snapshot.seeds,
             index: IndexStatus {
-                generation: searcher.generation(),
-                documents: searcher.documents(),
-                pages_indexed: self.index.pages.load(std::sync::atomic::Ordering::Relaxed),
-                languages: searcher.languages(),
+                generation: index.generation,
+                documents: index.documents,
+                pages_indexed: index.pages,
+                languages: index.languages,
             },
             disk: DiskStatus {
                 archive_bytes: snapshot.archive_bytes,
-                index_bytes: searcher.bytes_on_disk(),
+                index_bytes: index.bytes,
                 urls_bytes: snapshot.urls_bytes,
                 links_bytes: snapshot.links_bytes,
                 free_bytes: crate::disk::free_bytes(&self.disk_path),
@@ -253,7 +255,7 @@ impl Engine for LiveEngine {
             },
             (true, status) => format!("there is no robots.txt (status {status}), so everything is allowed"),
         };
-        let pages_indexed = self.index.searcher().pages_of_host(host).unwrap_or(0);
+        let pages_indexed = self.index.pages_of_host(host);
         Some(HostDetail {
             host: host.clone(),
             state: row.state,
@@ -266,7 +268,7 @@ impl Engine for LiveEngine {
             next_visit: row.next_visit,
             pages_known: line.counts.known,
             pages_fetched: line.counts.collected,
-            pages_indexed: pages_indexed as u64,
+            pages_indexed,
             queue: row.queue,
             bytes_fetched: known.bytes_fetched,
             freshness: row.freshness,
@@ -321,12 +323,21 @@ impl Engine for LiveEngine {
         self.crawl()?.order(order).map_err(|error| EngineError::Unavailable(error.to_string()))?;
         Ok(done)
     }
-}
 
-/// One number for what answers are made from: the index's state, the ranks' and the rules'.
-fn state_of(generation: u64, ranks: u64, rules: u64) -> u64 {
-    let mix = farol_base::random::mix;
-    mix(mix(generation) ^ rules) ^ ranks
+    fn cluster(&self) -> Option<ClusterStatus> {
+        self.cluster.as_ref().map(|cluster| (cluster.status)())
+    }
+
+    fn metrics_text(&self) -> String {
+        self.cluster.as_ref().map_or_else(String::new, |cluster| (cluster.metrics)())
+    }
+
+    fn cluster_order(&self, order: ClusterOrder) -> Result<String, EngineError> {
+        match &self.cluster {
+            Some(cluster) => (cluster.order)(order),
+            None => Err(EngineError::Unavailable("this process is not a member of a cluster".to_string())),
+        }
+    }
 }
 
 fn row(line: &HostLine) -> HostRow {

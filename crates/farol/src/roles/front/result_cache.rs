@@ -198,6 +198,11 @@ impl ResultCache {
             Ok((answer, generation)) => {
                 let kept = CachedAnswer { answer: Arc::new(answer), asked: asked.into() };
                 flight.told = Some(Ok(kept.clone()));
+                // What some part of the index did not answer may be whole the next time.
+                if kept.answer.shards.is_some_and(|shards| shards.is_partial()) {
+                    drop(flight);
+                    return Ok(Arc::unwrap_or_clone(kept.answer));
+                }
                 let weight = weight(key, &kept);
                 let entry = Entry {
                     hash: key.hash(),

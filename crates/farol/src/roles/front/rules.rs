@@ -4,6 +4,7 @@
 //! and the rules from before stay in force.
 
 use crate::config;
+use crate::handles::index::RulesInForce;
 use anyhow::{Context, Result};
 use farol_base::sync::Mutex;
 use farol_index::{Pins, SearchRules, Synonyms};
@@ -22,9 +23,7 @@ pub struct RuleFiles {
 }
 
 struct RuleState {
-    rules: Arc<SearchRules>,
-    /// Grows when the rules change: an answer by other rules is another answer.
-    version: u64,
+    in_force: RulesInForce,
     looked: Instant,
     changed: [Option<SystemTime>; 2],
 }
@@ -36,8 +35,7 @@ impl RuleFiles {
             synonyms: PathBuf::from(&settings.synonyms),
             pins: PathBuf::from(&settings.pins),
             state: Mutex::new(RuleState {
-                rules: Arc::default(),
-                version: 0,
+                in_force: RulesInForce::default(),
                 looked: Instant::now(),
                 changed: [None; 2],
             }),
@@ -45,13 +43,13 @@ impl RuleFiles {
         let changed = files.changed();
         let rules = files.read()?;
         let mut state = files.state.lock();
-        (state.rules, state.changed) = (Arc::new(rules), changed);
+        (state.in_force, state.changed) = (rules, changed);
         drop(state);
         Ok(files)
     }
 
-    /// The rules in force and their number.
-    pub fn now(&self) -> (Arc<SearchRules>, u64) {
+    /// The rules in force.
+    pub fn now(&self) -> RulesInForce {
         let mut state = self.state.lock();
         if state.looked.elapsed() >= LOOK_EVERY {
             state.looked = Instant::now();
@@ -60,21 +58,20 @@ impl RuleFiles {
                 state.changed = changed;
                 match self.read() {
                     Ok(rules) => {
-                        state.rules = Arc::new(rules);
-                        state.version += 1;
+                        state.in_force = RulesInForce { version: state.in_force.version + 1, ..rules };
                     }
                     Err(error) => tracing::warn!("{error:#}; the rules from before stay in force"),
                 }
             }
         }
-        (state.rules.clone(), state.version)
+        state.in_force.clone()
     }
 
     fn changed(&self) -> [Option<SystemTime>; 2] {
         [&self.synonyms, &self.pins].map(|path| path.metadata().ok()?.modified().ok())
     }
 
-    fn read(&self) -> Result<SearchRules> {
+    fn read(&self) -> Result<RulesInForce> {
         let text = |path: &PathBuf, key: &str| {
             if path.as_os_str().is_empty() {
                 return Ok(String::new());
@@ -82,12 +79,14 @@ impl RuleFiles {
             std::fs::read_to_string(path)
                 .with_context(|| format!("cannot read {}, which search.{key} names", path.display()))
         };
-        Ok(SearchRules {
-            synonyms: Synonyms::parse(&text(&self.synonyms, "synonyms")?)
+        let texts = (text(&self.synonyms, "synonyms")?, text(&self.pins, "pins")?);
+        let rules = SearchRules {
+            synonyms: Synonyms::parse(&texts.0)
                 .with_context(|| format!("in the file of synonyms {}", self.synonyms.display()))?,
-            pins: Pins::parse(&text(&self.pins, "pins")?)
+            pins: Pins::parse(&texts.1)
                 .with_context(|| format!("in the file of pinned results {}", self.pins.display()))?,
-        })
+        };
+        Ok(RulesInForce { rules: Arc::new(rules), texts: Arc::new(texts), version: 0 })
     }
 }
 
@@ -124,11 +123,11 @@ mod tests {
             let mut state = files.state.lock();
             state.looked = state.looked.checked_sub(LOOK_EVERY).unwrap();
         };
-        assert_eq!(files.now().1, 0);
+        let now = || (files.now().rules.synonyms.clone(), files.now().version);
+        assert_eq!(now().1, 0);
         look_again("a, c\n", 100);
-        let (rules, version) = files.now();
-        assert_eq!((rules.synonyms.clone(), version), (Synonyms::parse("a, c").unwrap(), 1));
+        assert_eq!(now(), (Synonyms::parse("a, c").unwrap(), 1));
         look_again("wrong\n", 50);
-        assert_eq!((files.now().0.synonyms.clone(), files.now().1), (rules.synonyms.clone(), 1));
+        assert_eq!(now(), (Synonyms::parse("a, c").unwrap(), 1));
     }
 }

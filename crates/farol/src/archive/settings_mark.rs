@@ -1,0 +1,196 @@
+//! What the settings of the last run said of who may be asked, and how: where this run says something else, what was in
+//! vain under the old settings is tried at once.
+//!
+//! Does not undo what a server asked for: a host that told us to wait is left alone until then.
+
+use super::followers::Followers;
+use crate::config::Config;
+use crate::disk::is_full;
+use crate::fabric::Table;
+use anyhow::Result;
+use farol_base::fingerprint::hash64;
+use farol_base::{CanonicalUrl, Host, Timestamp};
+use farol_store::urls::{Found, State, Walk};
+use serde::{Deserialize, Serialize};
+
+/// Among the marks: the settings of the last run.
+const MARK: &str = "settings";
+
+/// Addresses that are noted in one go: 4,096 × some 200 bytes = 0.8 MB.
+const BATCH: usize = 4_096;
+
+/// Pages of one change of settings that are tried at once; others come when they are due. 65,536 × some 200 bytes = 13 MB.
+const PAGES_MAX: usize = 65_536;
+
+/// The settings that decide which sites can be crawled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct SettingsMark {
+    allow_private: bool,
+    resolve: Vec<String>,
+    /// A fingerprint of the others.
+    others: u64,
+}
+
+impl SettingsMark {
+    fn of(config: &Config) -> SettingsMark {
+        let (crawl, identity) = (&config.crawl, &config.identity);
+        let names = (&crawl.agent, &identity.operator, &identity.contact, &identity.public_url);
+        let reach = (&crawl.nameservers, &crawl.accept_language, crawl.http2, crawl.redirects_max);
+        let times = (crawl.connect_timeout, crawl.first_byte_timeout, crawl.total_timeout);
+        let bounds = (crawl.scope, &crawl.patterns, crawl.max_depth);
+        SettingsMark {
+            allow_private: crawl.allow_private,
+            resolve: crawl.resolve.clone(),
+            others: hash64(format!("{names:?} {reach:?} {times:?} {bounds:?}").as_bytes()),
+        }
+    }
+
+    /// What the last run was told by flags, perhaps, and this one is not: a sentence each.
+    fn missed_by(&self, now: &SettingsMark) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.allow_private && !now.allow_private {
+            notes.push(
+                "the last run was let to private addresses and this one is not: to go on with sites there, name \
+                 --allow-private again, or set allow_private = true under [crawl] in farol.toml"
+                    .to_string(),
+            );
+        }
+        let missing: Vec<&str> =
+            self.resolve.iter().filter(|one| !now.resolve.contains(one)).map(String::as_str).collect();
+        if let Some(first) = missing.first() {
+            notes.push(format!(
+                "the last run was told the addresses of {} and this one is not: to go on with sites there, name \
+                 --resolve {first} again, or set resolve under [crawl] in farol.toml",
+                missing.iter().map(|one| one.split('=').next().unwrap_or_default()).collect::<Vec<_>>().join(", "),
+            ));
+        }
+        notes
+    }
+}
+
+impl Followers {
+    /// Compares the settings with those of the last run, for a process that crawls. Where they differ, seeds in trouble,
+    /// hosts that are left alone after failures and pages that could not be had are tried at once. Answers what to tell.
+    pub fn compare_settings(&mut self, config: &Config, now: Timestamp) -> Result<Vec<String>> {
+        let mark = SettingsMark::of(config);
+        let tables = self.fabric.tables.clone();
+        let bytes = tables.get(Table::Marks, MARK)?;
+        let before: Option<SettingsMark> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if before.as_ref() == Some(&mark) {
+            return Ok(Vec::new());
+        }
+        let written = match &before {
+            Some(_) => self.try_all_again(now),
+            None => Ok(()),
+        };
+        let written = written.and_then(|()| tables.put(&[(Table::Marks, MARK, &serde_json::to_vec(&mark)?)]));
+        match written {
+            // The next start compares again.
+            Err(error) if is_full(&error) => {}
+            written => written?,
+        }
+        Ok(before.map_or(Vec::new(), |before| before.missed_by(&mark)))
+    }
+
+    fn try_all_again(&mut self, now: Timestamp) -> Result<()> {
+        for (host, row) in self.hosts.stored_rows()? {
+            if row.failures > 0 || row.robots_refuses() {
+                self.hosts.wake(&host, now, row.robots_refuses())?;
+            }
+        }
+        for seed in self.operator().seeds().to_vec() {
+            self.wake_seed(&seed, now)?;
+        }
+        self.urls.compact_all()?;
+        let mut again: Vec<Found> = Vec::new();
+        self.urls.walk(Walk::All, &mut |host: &Host, path, record| {
+            let in_vain = matches!(record.state, State::Failed | State::Refused | State::OutOfScope);
+            if in_vain
+                && again.len() < PAGES_MAX
+                && let Ok(url) = host.url(path)
+            {
+                again.push(Found { url, depth: record.depth, hint: Some(now) });
+            }
+        })?;
+        // A removed page is thought of no more, whatever the settings say.
+        again.retain(|found| !self.is_removed(&found.url));
+        again.chunks(BATCH).try_for_each(|batch| Ok(self.urls.found(batch)?))
+    }
+
+    fn is_removed(&self, url: &CanonicalUrl) -> bool {
+        self.operator.removal_of(url).is_some() || self.scope.is_removed(&url.host())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::not_asked::NotAsked;
+    use crate::archive::replay::tests::{crawled, opened, url};
+    use crate::folder::Folder;
+    use farol_frontier::HostMemory;
+    use std::time::Duration;
+
+    #[test]
+    fn changed_settings_wake_what_failed_and_others_wake_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+        crawled(&folder);
+        let mut opened = opened(&folder);
+        let followers = &mut opened.followers;
+        let now = Timestamp::from_secs(1_700_001_000);
+        let later = now + Duration::from_secs(24 * 3600);
+        let (a, b) = (url("http://a.org/").host(), url("http://b.org/").host());
+        let refused = url("http://a.org/more");
+        let put_off = |followers: &mut Followers| {
+            for host in [&a, &b] {
+                followers.hosts.enter(host, 2).unwrap();
+                let memory = HostMemory { not_before: later, failures: 3, ..HostMemory::default() };
+                followers.hosts.remember(host, &memory);
+            }
+            followers.hosts.asked_to_wait(&b, later).unwrap();
+            let before = Timestamp::from_secs(1_700_000_900);
+            followers.refused(&refused, NotAsked::Excluded, before, later).unwrap();
+            followers.confirm(&opened.archive).unwrap();
+        };
+        let wakes = |followers: &mut Followers| {
+            followers.urls.compact_all().unwrap();
+            let due = followers.urls.get(&refused).unwrap().unwrap().due;
+            let row = |host| followers.hosts.row(host).unwrap();
+            (due, [&a, &b].map(|host| (row(host).not_before_ms, row(host).failures)))
+        };
+        let mut config = Config::default();
+        // What an older version left has no settings to compare with.
+        put_off(followers);
+        assert_eq!(followers.compare_settings(&config, now).unwrap(), Vec::<String>::new());
+        let asleep = (later, [(later.as_millis(), 3), (later.as_millis(), 3)]);
+        assert_eq!(wakes(followers), asleep);
+        config.crawl.max_pages = 7;
+        config.crawl.delay_min = crate::config::Span::secs(3);
+        followers.compare_settings(&config, now).unwrap();
+        assert_eq!(wakes(followers), asleep, "these decide nothing of who may be asked");
+        // b.org has asked us itself to wait.
+        let awake = (now, [(now.as_millis(), 0), (later.as_millis(), 0)]);
+        let changes: [fn(&mut Config); 5] = [
+            |config| config.crawl.allow_private = true,
+            |config| config.crawl.resolve = vec!["a.org=127.0.0.1".into(), "*.b.org=127.0.0.1:8".into()],
+            |config| config.crawl.patterns = vec!["-/x/".parse().unwrap()],
+            |config| config.crawl.agent = "other".into(),
+            |config| config.identity.contact = "me@example.org".into(),
+        ];
+        for change in changes {
+            put_off(followers);
+            change(&mut config);
+            assert_eq!(followers.compare_settings(&config, now).unwrap(), Vec::<String>::new());
+            assert_eq!(wakes(followers), awake);
+        }
+        config.crawl.allow_private = false;
+        config.crawl.resolve.truncate(1);
+        let notes = followers.compare_settings(&config, now).unwrap();
+        assert!(notes[0].contains("name --allow-private again"), "{notes:?}");
+        assert!(
+            notes[1].contains("addresses of *.b.org") && notes[1].contains("--resolve *.b.org=127.0.0.1:8")
+        );
+        assert_eq!(followers.compare_settings(&config, now).unwrap(), Vec::<String>::new(), "told once");
+    }
+}

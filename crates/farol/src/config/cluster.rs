@@ -1,0 +1,87 @@
+//! Settings of a node of a cluster.
+
+use super::section::{self, Explained, Section, section};
+use super::values::{ByteSize, Span};
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+
+section! {
+    /// A cluster of several machines, for `farol node` and `farol cluster`; `farol up` does without.
+    Cluster {
+        /// Name of the cluster: several may share the same NATS servers.
+        name: String = "farol".to_string(),
+        /// NATS servers, such as `nats://user:password@10.0.0.1:4222,10.0.0.2:4222`.
+        join: String = String::new(),
+        /// File with `USER:PASSWORD` for the NATS servers, or of a NATS account (`.creds`), so that no password stands in
+        /// a command line.
+        credentials: String = String::new(),
+        /// Certificate of the cluster's authority, as `farol cluster certs` makes it. Required beyond loopback.
+        tls_ca: String = String::new(),
+        /// This node's certificate.
+        tls_cert: String = String::new(),
+        /// This node's key.
+        tls_key: String = String::new(),
+        /// Address and port where other nodes reach this one.
+        listen_rpc: String = "127.0.0.1:7800".to_string(),
+        /// Name of what fails together, such as a rack or a site: replicas of a shard go to different ones.
+        zone: String = String::new(),
+        /// Copies that NATS keeps of each log and table; 0 = three where there are three servers or more, else one.
+        copies: usize = 0,
+        /// Folder that all nodes share, for snapshots of shards and ranks; empty = `blobs` beside the data folder.
+        blobs: String = String::new(),
+        /// Bytes of one shard's log that NATS keeps at most; crawling waits while it is full.
+        log_max: ByteSize = ByteSize::mib(4096),
+        /// Time between two snapshots of a shard.
+        snapshot_every: Span = Span::secs(600),
+    }
+}
+
+impl Cluster {
+    /// Checks what types alone cannot.
+    pub fn check(&self) -> Result<()> {
+        if !is_name(&self.name) {
+            bail!("cluster.name is {:?}; use letters, digits and dashes, 32 at most", self.name);
+        }
+        if !matches!(self.copies, 0 | 1 | 3 | 5) {
+            bail!(
+                "cluster.copies is {}, choose 1, 3 or 5, or 0 to leave it to the servers' number",
+                self.copies
+            );
+        }
+        let files = [&self.tls_ca, &self.tls_cert, &self.tls_key];
+        let named = files.iter().filter(|file| !file.is_empty()).count();
+        if named != 0 && named != files.len() {
+            bail!(
+                "cluster.tls_ca, tls_cert and tls_key belong together: name all three, as `farol cluster certs` says"
+            );
+        }
+        if self.log_max.get() < 1 << 20 {
+            bail!("cluster.log_max is {}, less than a few batches; choose 64MiB or more", self.log_max);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text may be part of the names of streams and subjects.
+pub fn is_name(text: &str) -> bool {
+    (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+
+    #[test]
+    fn what_does_not_fit_together_is_told() {
+        let refused = |toml: &str, want: &str| {
+            let error = format!("{:#}", Config::parse(&format!("[cluster]\n{toml}")).expect_err(toml));
+            assert!(error.contains(want), "{toml:?} gave: {error}");
+        };
+        refused("name = 'a.b'", "letters");
+        refused("name = ''", "letters");
+        refused("copies = 2", "1, 3 or 5");
+        refused("tls_ca = 'ca.pem'", "all three");
+        refused("log_max = '1KiB'", "64MiB");
+        Config::parse("[cluster]\nname = 'books-2'\ncopies = 3\njoin = 'nats://a:4222'").unwrap();
+    }
+}

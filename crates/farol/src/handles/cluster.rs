@@ -1,0 +1,153 @@
+//! What a node knows of its cluster, and what it tells of itself.
+
+use crate::handles::sender::SendProgress;
+use farol_base::sync::{Mutex, RwLock};
+use farol_base::{CanonicalUrl, PagePosition};
+use farol_cluster::record::{
+    ClusterRecord, LeaderRecord, RankTable, RanksReport, ReplicaReport, StateRecord,
+};
+use farol_cluster::{ArchivePosition, NodeId, NodeNo, NodeRecord, NodeReport, Phase, ShardId, ShardMap};
+use farol_fabric::Topic;
+use farol_front::{ClusterOrder, ClusterStatus, EngineError};
+use farol_store::pages::Exchange;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// The cluster as this node last heard of it. Where the tables are out of reach it stays as it was: search goes on.
+#[derive(Clone, Debug)]
+pub struct ClusterView {
+    pub me: NodeId,
+    pub no: Option<NodeNo>,
+    pub phase: Phase,
+    pub cluster: Option<ClusterRecord>,
+    pub leader: Option<LeaderRecord>,
+    pub nodes: BTreeMap<NodeId, NodeRecord>,
+    /// When each was last heard of, by the own clock.
+    pub heard: BTreeMap<NodeId, Instant>,
+    pub shards: Option<Arc<ShardMap>>,
+    pub ranks: Option<RankTable>,
+    pub state: Option<StateRecord>,
+    /// Whether this node may act for the cluster: its lease is valid.
+    pub is_active: bool,
+    pub trouble: Option<String>,
+}
+
+impl ClusterView {
+    pub fn new(me: NodeId) -> ClusterView {
+        ClusterView {
+            me,
+            no: None,
+            phase: Phase::Starting,
+            cluster: None,
+            leader: None,
+            nodes: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            shards: None,
+            ranks: None,
+            state: None,
+            is_active: false,
+            trouble: None,
+        }
+    }
+}
+
+/// The newest [`ClusterView`], for everybody in the process.
+pub struct ClusterHandle {
+    view: RwLock<Arc<ClusterView>>,
+    drain: AtomicBool,
+}
+
+impl ClusterHandle {
+    pub fn new(me: NodeId) -> ClusterHandle {
+        ClusterHandle { view: RwLock::new(Arc::new(ClusterView::new(me))), drain: AtomicBool::new(false) }
+    }
+
+    pub fn view(&self) -> Arc<ClusterView> {
+        self.view.read().clone()
+    }
+
+    pub fn set(&self, view: ClusterView) {
+        *self.view.write() = Arc::new(view);
+    }
+
+    /// Has the node give its work away and leave.
+    pub fn drain(&self) {
+        self.drain.store(true, Ordering::SeqCst);
+    }
+
+    pub fn is_to_drain(&self) -> bool {
+        self.drain.load(Ordering::SeqCst)
+    }
+}
+
+/// Where stored copies of pages come from.
+pub type CopySource =
+    Box<dyn Fn(&CanonicalUrl, PagePosition) -> Result<Option<Exchange>, String> + Send + Sync>;
+
+/// What the pages show of the cluster, and the orders that they take.
+pub struct ClusterFace {
+    pub status: Box<dyn Fn() -> ClusterStatus + Send + Sync>,
+    pub order: Box<dyn Fn(ClusterOrder) -> Result<String, EngineError> + Send + Sync>,
+    /// Numbers of the calls to shards, in Prometheus' text format.
+    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+    /// A page as it was fetched, from the node that has it.
+    pub copy: CopySource,
+}
+
+/// Where roles write what the node tells of itself.
+#[derive(Default)]
+pub struct ReportBoard {
+    pub replicas: Mutex<BTreeMap<ShardId, ReplicaReport>>,
+    pub sender: Mutex<Option<Arc<SendProgress>>>,
+    pub ranks: Mutex<Option<RanksReport>>,
+    /// Version of the ranks that replicas answer by.
+    pub ranked_by: AtomicU64,
+    /// Troubles by who has them.
+    pub trouble: Mutex<BTreeMap<&'static str, String>>,
+    pub load: AtomicU64,
+    /// Something must be finished before the node may leave.
+    pub busy: AtomicBool,
+    pub disk_path: PathBuf,
+}
+
+impl ReportBoard {
+    /// Notes what is wrong with one part of the node; empty where all is well.
+    pub fn complain(&self, who: &'static str, sentence: &str) {
+        let mut trouble = self.trouble.lock();
+        if sentence.is_empty() {
+            trouble.remove(who);
+        } else if trouble.get(who).map(String::as_str) != Some(sentence) {
+            tracing::warn!("{sentence}");
+            trouble.insert(who, sentence.to_string());
+        }
+    }
+
+    pub fn report(&self) -> NodeReport {
+        let sender = self.sender.lock().clone();
+        let mut trouble: Vec<String> = self.trouble.lock().values().cloned().collect();
+        let mut sent = BTreeMap::new();
+        if let Some(sender) = &sender {
+            trouble.extend(Some(sender.trouble.lock().clone()).filter(|text| !text.is_empty()));
+            for (topic, at) in sender.sent.lock().iter() {
+                if let Topic::Docs(shard) = topic {
+                    let at = ArchivePosition { file: u64::from(at.file), offset: at.offset };
+                    sent.insert(ShardId(*shard), at);
+                }
+            }
+        }
+        NodeReport {
+            replicas: self.replicas.lock().clone(),
+            sent,
+            load: u32::try_from(self.load.load(Ordering::Relaxed)).unwrap_or(u32::MAX),
+            room: crate::disk::free_bytes(&self.disk_path).unwrap_or(0),
+            busy: self.busy.load(Ordering::SeqCst),
+            ranks: self.ranks.lock().clone(),
+            ranked_by: self.ranked_by.load(Ordering::SeqCst),
+            trouble,
+            ..NodeReport::default()
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! A cluster as people are shown it: what its nodes told, put together, and what needs a look.
+
+use crate::handles::cluster::ClusterView;
+use farol_cluster::record::{NodeRecord, ReplicaReport, Role};
+use farol_cluster::{NodeId, NodeState, ReplicaState, ShardEntry, ShardId, ShardMap, ShardState};
+use farol_fabric::FabricState;
+use farol_front::{
+    ClusterLeader, ClusterLog, ClusterNode, ClusterReplica, ClusterShard, ClusterStatus, ClusterWarning,
+    FabricServer,
+};
+use std::time::Duration;
+
+/// A log that is fuller than this needs a look.
+const FILL_MAX: f64 = 0.8;
+/// A replica that is further behind needs a look.
+const LAG_MAX: Duration = Duration::from_secs(60);
+/// With less room than this on its disk a node needs a look.
+const ROOM_MIN: u64 = 1 << 30;
+
+/// Puts together what is known.
+pub fn status_of(name: &str, view: &ClusterView, fabric: &FabricState) -> ClusterStatus {
+    let mut status = ClusterStatus {
+        name: name.to_string(),
+        me: view.me.to_string(),
+        leader: view
+            .leader
+            .as_ref()
+            .filter(|leader| !leader.resigned && leader.term > 0)
+            .map(|leader| ClusterLeader { node: leader.node.to_string(), term: leader.term }),
+        nodes: view.nodes.values().map(|record| node(record, view)).collect(),
+        shards: view.shards.as_deref().map_or_else(Vec::new, |map| shards(map, view)),
+        logs: fabric
+            .streams
+            .iter()
+            .map(|stream| ClusterLog {
+                name: log_name(name, &stream.name),
+                messages: stream.messages,
+                bytes: stream.bytes,
+                bytes_max: stream.bytes_max,
+            })
+            .collect(),
+        servers: fabric
+            .servers
+            .iter()
+            .map(|address| FabricServer {
+                name: String::new(),
+                address: address.clone(),
+                version: fabric.version.clone(),
+                is_reached: fabric.connected,
+            })
+            .collect(),
+        sync_always: fabric.sync_always,
+        warnings: Vec::new(),
+        maps: Vec::new(),
+    };
+    status.nodes.sort_by_key(|node| (node.no.is_none(), node.no));
+    let versions = [
+        ("shards", view.shards.as_ref().map(|map| map.version)),
+        ("ranks", view.ranks.as_ref().map(|ranks| ranks.version)),
+        ("state", view.state.as_ref().map(|state| state.version)),
+    ];
+    status.maps =
+        versions.into_iter().filter_map(|(name, version)| Some((name.to_string(), version?))).collect();
+    status.warnings = warnings(&status, view, fabric);
+    status
+}
+
+/// `docs.3` for `FAROL_books_DOCS_3`.
+fn log_name(cluster: &str, stream: &str) -> String {
+    let own = stream.strip_prefix("FAROL_").and_then(|rest| rest.strip_prefix(cluster));
+    own.map_or(stream, |rest| rest.trim_start_matches('_')).to_ascii_lowercase().replace('_', ".")
+}
+
+fn node(record: &NodeRecord, view: &ClusterView) -> ClusterNode {
+    ClusterNode {
+        id: record.id.to_string(),
+        no: record.no.map(|no| no.0),
+        name: record.name.clone(),
+        state: match record.state {
+            NodeState::Joining => farol_front::NodeState::Joining,
+            NodeState::Up => farol_front::NodeState::Up,
+            NodeState::Draining => farol_front::NodeState::Draining,
+            NodeState::Left => farol_front::NodeState::Left,
+            NodeState::Dead => farol_front::NodeState::Dead,
+        },
+        roles: record.roles.iter().map(|role| role_name(*role).to_string()).collect(),
+        zone: record.zone.clone(),
+        address: Some(record.rpc),
+        version: record.program.clone(),
+        wire: record.wire,
+        age: view.heard.get(&record.id).map_or(Duration::ZERO, |heard| heard.elapsed()),
+        load: f64::from(record.report.load) / 100.0,
+        free_bytes: Some(record.report.room).filter(|room| *room > 0),
+        trouble: record.report.trouble.clone(),
+    }
+}
+
+/// A role as people write it.
+pub fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Crawl => "crawl",
+        Role::Index => "index",
+        Role::Cache => "cache",
+        Role::Front => "front",
+        Role::Control => "control",
+        Role::Rank => "rank",
+        Role::Other => "other",
+    }
+}
+
+fn shards(map: &ShardMap, view: &ClusterView) -> Vec<ClusterShard> {
+    let mut shards: Vec<&ShardEntry> = map.shards.iter().collect();
+    shards.sort_by_key(|shard| (shard.from, shard.id));
+    shards.into_iter().map(|shard| shard_of(shard, view)).collect()
+}
+
+fn report(view: &ClusterView, node: NodeId, shard: ShardId) -> Option<&ReplicaReport> {
+    view.nodes.get(&node).filter(|record| !record.state.is_gone())?.report.replicas.get(&shard)
+}
+
+fn shard_of(entry: &ShardEntry, view: &ClusterView) -> ClusterShard {
+    let replicas: Vec<ClusterReplica> = entry
+        .replicas
+        .iter()
+        .map(|replica| {
+            let report = report(view, replica.node, entry.id);
+            ClusterReplica {
+                node: replica.node.to_string(),
+                state: match replica.state {
+                    ReplicaState::Joining => farol_front::ReplicaState::Joining,
+                    ReplicaState::Serving => farol_front::ReplicaState::Serving,
+                    ReplicaState::Leaving => farol_front::ReplicaState::Leaving,
+                },
+                lag: Duration::from_millis(report.and_then(|report| report.lag_ms).unwrap_or(0)),
+                mark: report.map_or(0, |report| report.mark.seq),
+                pages: report.map_or(0, |report| report.documents),
+            }
+        })
+        .collect();
+    ClusterShard {
+        id: entry.id.0,
+        share: ((entry.to - entry.from) as f64 + 1.0) / 2f64.powi(64),
+        state: match entry.state {
+            ShardState::Serving => farol_front::ShardState::Serving,
+            ShardState::Forming { .. } => farol_front::ShardState::Forming,
+            ShardState::Splitting { .. } => farol_front::ShardState::Splitting,
+            ShardState::Retired => farol_front::ShardState::Retired,
+        },
+        pages: replicas.iter().map(|replica| replica.pages).max().unwrap_or(0),
+        replicas,
+        keeper: entry.keeper.map(|keeper| keeper.to_string()),
+        snapshot_age: None,
+    }
+}
+
+/// What somebody should look at, the gravest first.
+fn warnings(status: &ClusterStatus, view: &ClusterView, fabric: &FabricState) -> Vec<ClusterWarning> {
+    let mut found = Vec::new();
+    let mut warn =
+        |text: String, advice: &str| found.push(ClusterWarning { text, advice: advice.to_string() });
+    if let Some(trouble) = &fabric.trouble {
+        warn(trouble.clone(), "Search goes on; crawling and indexing wait until NATS is there again.");
+    }
+    let read = || status.shards.iter().filter(|shard| shard.state != farol_front::ShardState::Retired);
+    for shard in
+        read().filter(|shard| !shard.is_answered() && shard.state != farol_front::ShardState::Forming)
+    {
+        warn(
+            format!(
+                "Nobody answers for shard {}: {:.0}% of the pages are not found.",
+                shard.id,
+                shard.share * 100.0
+            ),
+            "Start its nodes again; where they are lost for good, `farol cluster remove NODE`.",
+        );
+    }
+    if status.leader.is_none() {
+        warn(
+            "Nobody leads: nothing is planned, and no node gets a new replica.".to_string(),
+            "A leader is found within 35 s where a node with the role control runs.",
+        );
+    }
+    let copies = view.shards.as_ref().map_or(0, |map| map.copies as usize);
+    for shard in read().filter(|shard| shard.is_answered()) {
+        let serving = shard
+            .replicas
+            .iter()
+            .filter(|replica| replica.state == farol_front::ReplicaState::Serving)
+            .count();
+        if serving < copies {
+            warn(
+                format!("Shard {} has {serving} of {copies} replicas that answer.", shard.id),
+                "Another is filled by itself where there is a node for it; otherwise start one more.",
+            );
+        }
+        for replica in shard.replicas.iter().filter(|replica| replica.lag > LAG_MAX) {
+            let (name, secs) = (status.name_of(&replica.node), replica.lag.as_secs());
+            warn(
+                format!("The replica of shard {} on {name} is {secs} s behind.", shard.id),
+                "Look at the node's disk and load.",
+            );
+        }
+    }
+    for node in &status.nodes {
+        match node.state {
+            farol_front::NodeState::Dead => warn(
+                format!("{} has not been heard of and was taken for dead.", node.name),
+                "Start it again, or have its replicas given up with `farol cluster remove NODE`.",
+            ),
+            farol_front::NodeState::Left => {}
+            _ => {
+                let trouble = node.trouble.iter().map(|trouble| format!("{}: {trouble}", node.name));
+                trouble.for_each(|text| warn(text, "Look at the node's log."));
+                if node.free_bytes.is_some_and(|free| free < ROOM_MIN) {
+                    let free = crate::progress::size(node.free_bytes.unwrap_or(0));
+                    warn(
+                        format!("{} has {free} left on its disk.", node.name),
+                        "Make room, or add a node and `farol cluster rebalance`.",
+                    );
+                }
+            }
+        }
+    }
+    let crawling =
+        view.nodes.values().filter(|node| node.state == NodeState::Up && node.roles.contains(&Role::Crawl));
+    let crawling: Vec<&str> = crawling.map(|node| &*node.name).collect();
+    if crawling.len() > 1 {
+        warn(
+            format!(
+                "{} nodes have the role crawl ({}); the one with the least number crawls.",
+                crawling.len(),
+                crawling.join(", ")
+            ),
+            "Start the others with --roles index,front,control.",
+        );
+    }
+    for log in status.logs.iter().filter(|log| log.bytes_max > 0 && log.fill() > FILL_MAX) {
+        warn(
+            format!("The log {} is {:.0}% full.", log.name, log.fill() * 100.0),
+            "Crawling waits when it is full; it empties when all replicas have read it and one has a snapshot.",
+        );
+    }
+    if status.sync_always == Some(false) {
+        warn(
+            "NATS acknowledges before it has written to disk: a power cut may lose messages, which are then sent again."
+                .to_string(),
+            "Set sync_interval: always, as `farol cluster nats-config` prints it.",
+        );
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_cluster::ReplicaEntry;
+
+    fn record(id: u64, name: &str, state: NodeState) -> NodeRecord {
+        let mut record = NodeRecord::new(NodeId(id), name, "127.0.0.1:1".parse().unwrap());
+        record.state = state;
+        record.no = Some(farol_cluster::NodeNo(id as u16));
+        record
+    }
+
+    fn view(records: &[NodeRecord], map: ShardMap) -> ClusterView {
+        let mut view = ClusterView::new(NodeId(0));
+        view.nodes = records.iter().map(|record| (record.id, record.clone())).collect();
+        view.shards = Some(std::sync::Arc::new(map));
+        view
+    }
+
+    #[test]
+    fn what_needs_a_look_is_said_with_what_to_do() {
+        let mut map = ShardMap::new(2, 2);
+        let replica = |node, state| ReplicaEntry { node: NodeId(node), state };
+        map.shards[0].replicas = vec![replica(1, ReplicaState::Serving), replica(2, ReplicaState::Joining)];
+        map.shards[1].replicas = vec![replica(2, ReplicaState::Joining)];
+        let mut one = record(1, "one", NodeState::Up);
+        one.report
+            .replicas
+            .insert(ShardId(0), ReplicaReport { documents: 7, lag_ms: Some(90_000), ..Default::default() });
+        let view = view(&[one, record(2, "two", NodeState::Dead)], map);
+        let fabric = FabricState { sync_always: Some(false), ..FabricState::default() };
+        let status = status_of("books", &view, &fabric);
+        let texts: Vec<&str> = status.warnings.iter().map(|warning| &*warning.text).collect();
+        assert!(texts[0].contains("Nobody answers for shard 1: 50%"), "{texts:?}");
+        for want in
+            ["Nobody leads", "has 1 of 2 replicas", "90 s behind", "taken for dead", "written to disk"]
+        {
+            assert!(texts.iter().any(|text| text.contains(want)), "{want}: {texts:?}");
+        }
+        assert!(status.warnings.iter().all(|warning| !warning.advice.is_empty()));
+        assert_eq!((status.shards[0].pages, status.nodes.len()), (7, 2));
+    }
+
+    #[test]
+    fn a_cluster_in_order_has_no_warnings() {
+        let mut map = ShardMap::new(1, 1);
+        map.shards[0].replicas = vec![ReplicaEntry { node: NodeId(1), state: ReplicaState::Serving }];
+        let mut view = view(&[record(1, "one", NodeState::Up)], map);
+        let leader = r#"{"v":1,"node":"0000000000000","incarnation":1,"nonce":1,"term":5}"#;
+        view.leader = Some(serde_json::from_str(leader).unwrap());
+        let status = status_of("books", &view, &FabricState { connected: true, ..FabricState::default() });
+        assert_eq!(status.warnings, []);
+        assert_eq!(status.leader.map(|leader| leader.term), Some(5));
+    }
+
+    #[test]
+    fn logs_are_called_by_their_topic() {
+        assert_eq!(log_name("books", "FAROL_books_DOCS_3"), "docs.3");
+        assert_eq!(log_name("books", "KV_farol_books"), "kv.farol.books");
+    }
+}

@@ -1,0 +1,139 @@
+//! Answers the calls of other nodes: questions to the replicas that are here ([`index`]), pages of the archive, logs to be
+//! sent again, and how the node is.
+//!
+//! A node begins to answer before it knows what it will do: a verb for which nothing is there yet is refused with a
+//! sentence, and the caller asks another.
+
+mod backup;
+mod index;
+#[cfg(test)]
+mod tests;
+
+pub use backup::{BackupDesk, TOLD};
+pub use index::IndexDesk;
+
+use crate::handles::cluster::{ClusterHandle, ReportBoard};
+use crate::handles::sender::SendProgress;
+use crate::wire::v1::node::{CopyRequest, Health, Resend, WireCopy};
+use crate::wire::v1::verb;
+use crate::wire::values::{read_position, read_url};
+use bytes::Bytes;
+use farol_base::trace::Trace;
+use farol_cluster::Phase;
+use farol_fabric::Topic;
+use farol_rpc::{BoxFuture, CallContext, Handler, RpcError, decode, encode};
+use farol_store::pages::ArchiveReader;
+use std::sync::{Arc, OnceLock};
+
+/// What a node answers.
+pub struct Desk {
+    cluster: Arc<ClusterHandle>,
+    board: Arc<ReportBoard>,
+    index: IndexDesk,
+    archive: OnceLock<ArchiveReader>,
+    sender: OnceLock<Arc<SendProgress>>,
+    backup: OnceLock<Arc<BackupDesk>>,
+}
+
+impl Desk {
+    pub fn new(cluster: Arc<ClusterHandle>, board: Arc<ReportBoard>, index: IndexDesk) -> Desk {
+        Desk {
+            cluster,
+            board,
+            index,
+            archive: OnceLock::new(),
+            sender: OnceLock::new(),
+            backup: OnceLock::new(),
+        }
+    }
+
+    /// From now on pages of this archive are given out.
+    pub fn open_archive(&self, archive: ArchiveReader) {
+        let _ = self.archive.set(archive);
+    }
+
+    /// From now on this sender is asked to send again.
+    pub fn open_sender(&self, sender: Arc<SendProgress>) {
+        let _ = self.sender.set(sender);
+    }
+
+    /// From now on this folder can be backed up.
+    pub fn open_backup(&self, backup: BackupDesk) {
+        let _ = self.backup.set(Arc::new(backup));
+    }
+
+    fn health(&self) -> Health {
+        let view = self.cluster.view();
+        let report = self.board.report();
+        Health {
+            program: env!("CARGO_PKG_VERSION").to_string(),
+            number: view.no.map(|no| no.0),
+            draining: self.cluster.is_to_drain() || matches!(view.phase, Phase::Draining | Phase::Left),
+            map: view.shards.as_ref().map_or(0, |map| map.version),
+            shards: self.index.shards(),
+            trouble: report.trouble.into_iter().chain(view.trouble.clone()).collect(),
+        }
+    }
+
+    fn resend(&self, request: &Resend) -> Result<(), RpcError> {
+        let sender = self.sender.get();
+        let sender = sender
+            .ok_or_else(|| RpcError::Refused("this node sends nothing: it does not crawl".to_string()))?;
+        let topic = Topic::parse(&request.topic).map_err(|error| RpcError::Refused(error.to_string()))?;
+        sender.ask_again(topic, read_position(request.from));
+        Ok(())
+    }
+
+    async fn copy(&self, body: &[u8], context: CallContext) -> Result<Bytes, RpcError> {
+        let request: CopyRequest = decode(body)?;
+        let Some(archive) = self.archive.get().cloned() else { return Ok(encode(&None::<WireCopy>)?) };
+        context.blocking(move |_| Ok(encode(&copy(&archive, &request)?)?)).await
+    }
+}
+
+/// The page, where this archive has it at that position.
+fn copy(archive: &ArchiveReader, request: &CopyRequest) -> Result<Option<WireCopy>, RpcError> {
+    use farol_store::Error;
+    let url = read_url(&request.url).map_err(|error| RpcError::Refused(error.to_string()))?;
+    match archive.read(read_position(request.position)) {
+        Ok(exchange) => Ok((exchange.url == url).then(|| WireCopy::from(&exchange))),
+        // Another agent's position, mostly.
+        Err(Error::NoPage { .. }) => Ok(None),
+        Err(error) => Err(RpcError::Failed(error.to_string())),
+    }
+}
+
+impl Handler for Desk {
+    fn call<'a>(
+        &'a self,
+        verb: &'a str,
+        body: Bytes,
+        context: CallContext,
+    ) -> BoxFuture<'a, Result<Bytes, RpcError>> {
+        let trace = context.trace.as_deref().and_then(Trace::parse);
+        tracing::debug!(trace = trace.map(Trace::id), verb, caller = context.peer.node, "a call");
+        if index::VERBS.contains(&verb) {
+            return self.index.call(verb, body, context);
+        }
+        if backup::VERBS.contains(&verb) {
+            let (verb, desk) = (verb.to_string(), self.backup.get().cloned());
+            return Box::pin(context.blocking(move |_| backup::answer(desk.as_deref(), &verb, &body)));
+        }
+        Box::pin(async move {
+            match verb {
+                verb::HEALTH => {
+                    decode::<()>(&body)?;
+                    Ok(encode(&self.health())?)
+                }
+                verb::DRAIN => {
+                    decode::<()>(&body)?;
+                    self.cluster.drain();
+                    Ok(encode(&())?)
+                }
+                verb::RESEND => Ok(encode(&self.resend(&decode(&body)?)?)?),
+                verb::COPY => self.copy(&body, context).await,
+                _ => Err(RpcError::UnknownVerb(verb.to_string())),
+            }
+        })
+    }
+}

@@ -1,0 +1,5 @@
+//! Three nodes on loopback with two shards on two of them each, and a broker before them.
+
+mod calls;
+mod failures;
+mod world;
