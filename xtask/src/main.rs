@@ -4,8 +4,10 @@ mod check;
 mod debian_docs;
 mod dependencies;
 mod extraction;
+mod faults;
 mod fuzz;
 mod install;
+mod install_nats;
 mod json;
 mod run;
 mod tidy;
@@ -26,7 +28,8 @@ const USAGE: &str = "cargo xtask COMMAND
   unreached   list functions of product crates that the binary does not contain
   debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)
   extraction  measure the text that is made of pages (--help for its options)
-  trial       ask written questions about other documentation (--help for its options)";
+  trial       ask written questions about other documentation (--help for its options)
+  faults      break a cluster of real processes while people ask (--help for its options)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         ["debian-docs", ref rest @ ..] => debian_docs::prove(rest),
         ["extraction", ref rest @ ..] => extraction::measure(rest),
         ["trial", ref rest @ ..] => trial::run(rest),
+        ["faults", ref rest @ ..] => faults::run(rest),
         _ => Err(USAGE.to_string()),
     };
     match result {
@@ -82,6 +86,9 @@ fn test(browser: Browser) -> Result<(), String> {
         "cargo",
         &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
     )?;
+    // A link that leads nowhere is an error. Beside the lints, whose metadata it shares: what is cheap fails first.
+    let pages = ["RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--workspace", "--no-deps", "--quiet"];
+    run::step("pages of the documentation", "env", &pages)?;
     let (mut nextest, mut plain) = (
         vec!["nextest", "run", "--workspace", "--no-fail-fast"],
         vec!["test", "--workspace", "--no-fail-fast", "--all-targets"],
@@ -97,8 +104,5 @@ fn test(browser: Browser) -> Result<(), String> {
         let name = format!("example {example} of {package}");
         run::step(&name, "cargo", &["run", "--quiet", "-p", package, "--example", example])?;
     }
-    run::step("examples in the documentation", "cargo", &["test", "--workspace", "--doc", "--quiet"])?;
-    // A link that leads nowhere is an error: half a minute, where the rest is built.
-    let pages = ["RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--workspace", "--no-deps", "--quiet"];
-    run::step("pages of the documentation", "env", &pages)
+    run::step("examples in the documentation", "cargo", &["test", "--workspace", "--doc", "--quiet"])
 }

@@ -11,7 +11,7 @@
 
 pub mod ask;
 pub mod crawl;
-mod http;
+pub mod http;
 mod judge;
 pub mod log;
 pub mod machine;

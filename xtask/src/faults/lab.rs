@@ -1,0 +1,424 @@
+//! A whole cluster of real processes: three NATS servers, a made-up Web, one crawler, index nodes, two fronts.
+//!
+//! Each process has a loopback address of its own, out of a block that this program's number chooses, so that two runs
+//! do not meet. `farol cluster up` is not used: it starts what has ended again by itself, and here the dead stay dead
+//! for as long as a scenario says. Where nodes are to be cut off each has a network namespace, an address beyond loopback
+//! and a certificate.
+
+use super::Options;
+use super::net::{self, Net};
+use super::process::Process;
+use super::status::Status;
+use crate::debian_docs::http;
+use crate::run;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// What opens the pages that are the operator's; the cluster is thrown away afterwards.
+const KEY: &str = "a-key-for-a-run-on-loopback";
+const PASSWORD: &str = "a-password-for-a-run-on-loopback";
+
+pub const INDEX_NODES: usize = 4;
+pub const FRONTS: usize = 2;
+pub const SHARDS: usize = 4;
+pub const REPLICAS: usize = 2;
+const SERVERS: usize = 3;
+
+/// Nothing in a cluster that is well takes longer.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+/// A crawl that brought nothing new for so long is over.
+const REST: Duration = Duration::from_secs(10);
+/// Who gives orders: a folder like a node's.
+const OPERATOR: &str = "operator";
+/// Where nodes answer each other, and people.
+const PORTS: (u16, u16) = (7800, 8080);
+
+/// Per shard its replicas: the node, its pages and a number for all that they are.
+pub type Digests = BTreeMap<u32, Vec<(String, u64, String)>>;
+
+pub struct Lab {
+    pub dir: PathBuf,
+    farol: PathBuf,
+    pub servers: Vec<Process>,
+    /// Nodes by name: `index-1` …, `front-1` …, `crawl-1`.
+    pub nodes: BTreeMap<String, Process>,
+    block: u32,
+    // Ended last.
+    web: Process,
+    /// Beyond loopback; taken away after all that ran in it.
+    net: Option<Net>,
+}
+
+impl Lab {
+    /// Starts everything, with an empty index; the crawl begins at once.
+    pub fn start(options: &Options, pages: u64, is_cut: bool) -> Result<Lab, String> {
+        let dir = std::path::absolute(&options.dir).map_err(|error| format!("{error}"))?;
+        if dir.exists() {
+            std::fs::remove_dir_all(&dir)
+                .map_err(|error| format!("cannot empty {}: {error}", dir.display()))?;
+        }
+        std::fs::create_dir_all(dir.join("blobs"))
+            .map_err(|error| format!("cannot make {}: {error}", dir.display()))?;
+        let block = 100 + std::process::id() % 100;
+        let (nothing, farol) = (Process::new("web", &options.sim, Vec::new(), &dir), options.farol.clone());
+        let farol = std::path::absolute(farol).map_err(|error| format!("{error}"))?;
+        let mut lab =
+            Lab { dir, farol, servers: Vec::new(), nodes: BTreeMap::new(), block, web: nothing, net: None };
+        if is_cut {
+            lab.make_net()?;
+        }
+        let (crawl_flags, seed) = lab.serve_web(&options.sim, pages)?;
+        lab.start_servers()?;
+        lab.make_cluster()?;
+        for nth in 1..=INDEX_NODES {
+            lab.add_node(&format!("index-{nth}"), "index,control", nth, &[])?;
+        }
+        for nth in 1..=FRONTS {
+            lab.add_node(&format!("front-{nth}"), "front", 10 + nth, &[])?;
+        }
+        lab.add_node("crawl-1", "crawl", 20, &[crawl_flags, vec![seed]].concat())?;
+        Ok(lab)
+    }
+
+    /// The machines, by name and the end of the address.
+    fn machines() -> impl Iterator<Item = (String, u8)> {
+        let index = (1..=INDEX_NODES).map(|nth| (format!("index-{nth}"), nth as u8));
+        let fronts = (1..=FRONTS).map(|nth| (format!("front-{nth}"), 10 + nth as u8));
+        let servers = (1..=SERVERS).map(|nth| (format!("nats-{nth}"), 30 + nth as u8));
+        index.chain(fronts).chain([("crawl-1".to_string(), 20)]).chain(servers)
+    }
+
+    /// A namespace and a certificate for each machine, and one for orders.
+    fn make_net(&mut self) -> Result<(), String> {
+        let mut net = Net::start()?;
+        let mut words: Vec<String> = ["cluster", "certs", "--authority"].map(String::from).to_vec();
+        words.push(self.data("authority").display().to_string());
+        for (name, last) in Lab::machines() {
+            net.add(&name, last)?;
+            words.extend(match name.starts_with("nats") {
+                true => ["--server".to_string(), net::address(last).to_string()],
+                false => ["--node".to_string(), self.data(&name).display().to_string()],
+            });
+        }
+        words.extend(["--node".to_string(), self.data(OPERATOR).display().to_string()]);
+        self.net = Some(net);
+        self.farol(&words.iter().map(String::as_str).collect::<Vec<_>>()).map(drop)
+    }
+
+    /// Pulls the cable of a machine, or plugs it in again.
+    pub fn plug(&self, name: &str, is_in: bool) -> Result<(), String> {
+        let machine = Lab::machines().find(|(machine, _)| machine == name && self.net.is_some());
+        let (_, last) = machine.ok_or(format!("{name} has no cable"))?;
+        Net::plug(last, is_in)
+    }
+
+    /// Words before a program that runs at a machine.
+    fn words_at(&self, name: &str) -> Vec<String> {
+        if self.net.is_some() { Net::words_at(name) } else { Vec::new() }
+    }
+
+    fn start_servers(&mut self) -> Result<(), String> {
+        let program = nats_server()?;
+        let addresses: Vec<String> = (1..=SERVERS).map(|nth| self.address(30 + nth)).collect();
+        for nth in 1..=SERVERS {
+            let store = self.dir.join(format!("nats-{nth}"));
+            let (this, store) = (nth.to_string(), store.display().to_string());
+            let servers = addresses.join(",");
+            let arguments =
+                ["cluster", "nats-config", "--servers", &servers, "--this", &this, "--password", PASSWORD];
+            let tls = self.data("authority").join(&addresses[nth - 1]).display().to_string();
+            let tls: &[&str] = if self.net.is_some() { &["--tls", &tls] } else { &[] };
+            let mut text =
+                self.farol(&[&arguments[..], &["--store", &store, "--store-max", "8GiB"], tls].concat())?;
+            if self.net.is_some() {
+                // For who watches from the bridge, without a certificate; nodes insist on theirs.
+                text.push_str("allow_non_tls: true\n");
+            }
+            // The monitors of three servers on one machine would meet at one port.
+            let text: String = text
+                .lines()
+                .filter(|line| !line.starts_with("http:"))
+                .map(|line| format!("{line}\n"))
+                .collect();
+            let file = self.dir.join(format!("nats-{nth}.conf"));
+            std::fs::write(&file, text)
+                .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+            let arguments = vec!["-c".to_string(), file.display().to_string()];
+            let name = format!("nats-{nth}");
+            let mut server = Process::new(&name, &program, arguments, &self.dir).by(self.words_at(&name));
+            server.start()?;
+            self.servers.push(server);
+        }
+        Ok(())
+    }
+
+    /// Writes the settings of a node; where they are.
+    fn write_settings(&self, name: &str) -> Result<PathBuf, String> {
+        let mut text = format!(
+            "[index]\ncommit_every = '500ms'\nmemory = '32MiB'\n[cache]\nmemory = '0B'\n\
+             [crawl]\nallow_private = true\n[serve]\nrate_per_minute = 100000000\nadmin_token = '{KEY}'\n\
+             [cluster]\njoin = '{}'\nblobs = '{}'\ncopies = 3\nlog_max = '256MiB'\nsnapshot_every = '1m'\n",
+            self.join(),
+            self.dir.join("blobs").display()
+        );
+        if self.net.is_some() {
+            let file = |file: &str| self.data(name).join(file).display().to_string();
+            let (ca, cert, key) = (file("ca.pem"), file("node.pem"), file("node.key"));
+            text.push_str(&format!("tls_ca = '{ca}'\ntls_cert = '{cert}'\ntls_key = '{key}'\n"));
+        }
+        let settings = self.dir.join(format!("{name}.toml"));
+        std::fs::write(&settings, text).map_err(|error| format!("cannot write settings: {error}"))?;
+        Ok(settings)
+    }
+
+    /// Starts the Web; the flags that lead a crawler there, and a seed.
+    fn serve_web(&mut self, sim: &Path, pages: u64) -> Result<(Vec<String>, String), String> {
+        // On loopback of the crawler's machine where there are several.
+        let listen = format!("127.{}.0.40:0", self.block);
+        let pages = pages.to_string();
+        let words =
+            ["web", "--tame", "--hosts", "20", "--pages", &pages, "--threads", "1", "--listen", &listen];
+        let web = Process::new("web", sim, words.map(String::from).to_vec(), &self.dir);
+        self.web = web.by(self.words_at("crawl-1"));
+        self.web.start()?;
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(30) {
+            // farol crawl http://…/ --scope domain --resolve '*.domain=…'
+            let said = self.web.said();
+            let line = said.lines().find_map(|line| line.trim().strip_prefix("farol crawl "));
+            let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+            if let [seed, .., resolve] = words[..]
+                && said.contains("Ctrl-C")
+            {
+                let resolve = resolve.trim_matches('\'');
+                let flags = ["--scope", "domain", "--delay", "0", "--resolve", resolve].map(String::from);
+                return Ok((flags.to_vec(), seed.to_string()));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Err(format!("the made-up Web does not start: {}", self.web.said()))
+    }
+
+    /// Makes the cluster as soon as the servers have found each other.
+    fn make_cluster(&self) -> Result<(), String> {
+        let (shards, replicas) = (SHARDS.to_string(), REPLICAS.to_string());
+        let begun = Instant::now();
+        loop {
+            match self.order(&["init", "--shards", &shards, "--replicas", &replicas]) {
+                Ok(_) => return Ok(()),
+                Err(error) if begun.elapsed() > PATIENCE => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(500)),
+            }
+        }
+    }
+
+    fn add_node(&mut self, name: &str, roles: &str, last: usize, more: &[String]) -> Result<(), String> {
+        let (address, settings) = (self.address(last), self.write_settings(name)?.display().to_string());
+        let (rpc, people) = (format!("{address}:{}", PORTS.0), format!("{address}:{}", PORTS.1));
+        let data = self.data(name).display().to_string();
+        let arguments = ["node", "--config", &settings, "--data", &data, "--name", name, "--roles", roles];
+        let addresses = ["--listen", &people, "--listen-rpc", &rpc, "--drain", "0", "--while-stdin"];
+        let words = arguments.into_iter().chain(addresses).map(String::from).chain(more.iter().cloned());
+        let mut node = Process::new(name, &self.farol, words.collect(), &self.dir).by(self.words_at(name));
+        node.start()?;
+        self.nodes.insert(name.to_string(), node);
+        Ok(())
+    }
+
+    fn address(&self, last: usize) -> String {
+        match self.net {
+            Some(_) => net::address(last as u8).to_string(),
+            None => format!("127.{}.0.{last}", self.block),
+        }
+    }
+
+    pub fn data(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Where NATS is, for nodes.
+    fn join(&self) -> String {
+        let servers: Vec<String> = self.server_addresses().iter().map(ToString::to_string).collect();
+        let scheme = if self.net.is_some() { "tls" } else { "nats" };
+        format!("{scheme}://farol:{PASSWORD}@{}", servers.join(","))
+    }
+
+    pub fn server_addresses(&self) -> Vec<SocketAddr> {
+        (1..=SERVERS).filter_map(|nth| format!("{}:4222", self.address(30 + nth)).parse().ok()).collect()
+    }
+
+    /// User and password of the servers.
+    pub fn nats_login() -> (&'static str, &'static str) {
+        ("farol", PASSWORD)
+    }
+
+    pub fn fronts(&self) -> Vec<SocketAddr> {
+        (1..=FRONTS)
+            .filter_map(|nth| format!("{}:{}", self.address(10 + nth), PORTS.1).parse().ok())
+            .collect()
+    }
+
+    pub fn node(&mut self, name: &str) -> Result<&mut Process, String> {
+        self.nodes.get_mut(name).ok_or(format!("there is no node {name}"))
+    }
+
+    pub fn index_nodes() -> Vec<String> {
+        (1..=INDEX_NODES).map(|nth| format!("index-{nth}")).collect()
+    }
+
+    /// Runs `farol cluster …` on this cluster; what it wrote.
+    pub fn order(&self, arguments: &[&str]) -> Result<String, String> {
+        let settings = self.write_settings(OPERATOR)?.display().to_string();
+        let data = self.data(OPERATOR).display().to_string();
+        self.farol(&[&["cluster"], arguments, &["--config", &settings, "--data", &data]].concat())
+    }
+
+    /// What each replica holds.
+    pub fn digests(&self) -> Result<Digests, String> {
+        let mut shards = Digests::new();
+        for name in Lab::index_nodes() {
+            let text = self.farol(&["cluster", "digest", &self.data(&name).display().to_string()])?;
+            for line in text.lines() {
+                let cells: Vec<&str> = line.split_whitespace().collect();
+                let [shard, pages, digest] = cells[..] else { return Err(format!("not a digest: {line}")) };
+                let number = |text: &str| text.parse::<u64>().map_err(|_| format!("not a digest: {line}"));
+                let row = (name.clone(), number(pages)?, digest.to_string());
+                shards.entry(number(shard)? as u32).or_default().push(row);
+            }
+        }
+        Ok(shards)
+    }
+
+    /// Addresses of pages that the crawler has archived.
+    pub fn archived(&self) -> Result<u64, String> {
+        let visits =
+            self.farol(&["export", "visits", "--data", &self.data("crawl-1").display().to_string()])?;
+        let mut urls = BTreeSet::new();
+        for line in visits.lines() {
+            // Time, status, bytes, file, offset and URL.
+            let cells: Vec<&str> = line.split('\t').collect();
+            if let [_, "200", .., url] = cells[..]
+                && !url.ends_with("/robots.txt")
+            {
+                urls.insert(url.to_string());
+            }
+        }
+        Ok(urls.len() as u64)
+    }
+
+    fn farol(&self, arguments: &[&str]) -> Result<String, String> {
+        let done = Command::new(&self.farol)
+            .args(arguments)
+            .env_remove("FAROL_DATA")
+            .env_remove("FAROL_JOIN")
+            .output();
+        let done = done.map_err(|error| format!("cannot run {}: {error}", self.farol.display()))?;
+        if !done.status.success() {
+            return Err(format!(
+                "farol {}: {}",
+                arguments.join(" "),
+                String::from_utf8_lossy(&done.stderr).trim()
+            ));
+        }
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    /// The cluster as the first front that answers sees it.
+    pub fn status(&self) -> Result<Status, String> {
+        let mut told = Err("there is no front".to_string());
+        for front in self.fronts() {
+            let asked = Instant::now();
+            told = http::get(front, "/api/v1/cluster", KEY).map(|json| Status { json, asked });
+            if told.is_ok() {
+                break;
+            }
+        }
+        told
+    }
+
+    /// Waits until the cluster is as it should be; seconds that it took.
+    pub fn wait_for(&mut self, what: &str, mut holds: impl FnMut(&Status) -> bool) -> Result<f64, String> {
+        let begun = Instant::now();
+        let mut last = String::new();
+        while begun.elapsed() < PATIENCE {
+            match self.status() {
+                Ok(status) if holds(&status) => return Ok(begun.elapsed().as_secs_f64()),
+                Ok(status) => last = status.told(),
+                Err(error) => last = error,
+            }
+            std::thread::sleep(Duration::from_millis(250));
+        }
+        Err(format!("waited {} s in vain for {what}: {last}", PATIENCE.as_secs()))
+    }
+
+    /// Waits until the crawl brings nothing new and everything is everywhere; pages in the index.
+    pub fn wait_for_crawl(&mut self) -> Result<u64, String> {
+        let (mut pages, mut changed, mut begun) = (0, Instant::now(), Instant::now());
+        let mut said = Instant::now();
+        self.wait_for("every node", |status| status.nodes_up() == INDEX_NODES + FRONTS + 1)?;
+        while changed.elapsed() < REST || pages == 0 {
+            std::thread::sleep(Duration::from_millis(500));
+            let Ok(status) = self.status() else { continue };
+            if status.pages() > pages {
+                (pages, changed, begun) = (status.pages(), Instant::now(), Instant::now());
+            }
+            if said.elapsed() > Duration::from_secs(15) {
+                said = Instant::now();
+                println!("{pages} pages");
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(format!(
+                    "the crawl stands still after {pages} pages; see {}",
+                    self.dir.display()
+                ));
+            }
+        }
+        self.wait_for("every page in every replica", |status| status.is_whole(REPLICAS, None))?;
+        self.status().map(|status| status.pages())
+    }
+
+    /// Words of the pages, one and two at a time.
+    pub fn questions(&self) -> Result<Vec<String>, String> {
+        let front = *self.fronts().first().ok_or("there is no front")?;
+        let json = http::get(front, "/api/v1/search?q=the&count=40", "")?;
+        let mut questions = Vec::new();
+        for hit in json.get("hits").list() {
+            let words =
+                hit.get("title").text().split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
+            let words: Vec<&str> = words.take(3).collect();
+            questions.extend(words.first().map(|word| word.to_string()));
+            questions.extend((words.len() > 1).then(|| words[..2].join(" ")));
+        }
+        questions.sort();
+        questions.dedup();
+        if questions.len() < 5 { Err(format!("too few questions: {questions:?}")) } else { Ok(questions) }
+    }
+
+    /// Ends all processes in order, as an operator would.
+    pub fn end(mut self) -> Result<(), String> {
+        let mut troubles = Vec::new();
+        let order = |name: &&String| !name.starts_with("crawl");
+        let mut names: Vec<&String> = self.nodes.keys().collect();
+        names.sort_by_key(order);
+        for name in names.into_iter().cloned().collect::<Vec<String>>() {
+            troubles.extend(self.node(&name)?.end(Duration::from_secs(60)).err());
+        }
+        for server in &mut self.servers {
+            // What it says of its own end is no matter of ours.
+            let _ = server.end(Duration::from_secs(20));
+        }
+        if troubles.is_empty() { Ok(()) } else { Err(troubles.join("; ")) }
+    }
+}
+
+/// The program that `cargo xtask install` brings, or another one.
+fn nats_server() -> Result<PathBuf, String> {
+    let named = std::env::var("FAROL_NATS_SERVER").map(PathBuf::from).ok();
+    let brought = PathBuf::from("target/nats/unpacked/usr/sbin/nats-server");
+    let known = named.into_iter().chain([brought, "/usr/sbin/nats-server".into()]);
+    let found = known.into_iter().find(|path| run::quietly(&path.display().to_string(), &["--version"]));
+    found.ok_or("nats-server is missing: `cargo xtask install` brings it".to_string())
+}
