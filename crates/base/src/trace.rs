@@ -18,6 +18,8 @@ thread_local! {
 pub struct Trace {
     id: u128,
     step: u64,
+    /// The step that this one is part of, where that is known.
+    parent: Option<u64>,
     flags: u8,
 }
 
@@ -25,7 +27,7 @@ impl Trace {
     /// A new question.
     pub fn new() -> Trace {
         let id = u128::from(random_key()) << 64 | u128::from(random_key() | 1);
-        Trace { id, step: random_key() | 1, flags: 0 }
+        Trace { id, step: random_key() | 1, parent: None, flags: 0 }
     }
 
     /// Reads a `traceparent`; `None` where it is none, or one of those that must not be taken up. Later versions are
@@ -50,17 +52,27 @@ impl Trace {
         }
         let id = u128::from_str_radix(id, 16).ok().filter(|id| *id != 0)?;
         let step = u64::from_str_radix(step, 16).ok().filter(|step| *step != 0)?;
-        Some(Trace { id, step, flags: u8::from_str_radix(flags, 16).ok()? })
+        Some(Trace { id, step, parent: None, flags: u8::from_str_radix(flags, 16).ok()? })
     }
 
     /// The same question, one step further.
     pub fn child(self) -> Trace {
-        Trace { step: random_key() | 1, ..self }
+        Trace { step: random_key() | 1, parent: Some(self.step), ..self }
     }
 
     /// What all steps of a question share, as it stands in log lines.
     pub fn id(self) -> String {
         format!("{:032x}", self.id)
+    }
+
+    /// This step, as collectors of traces write it.
+    pub fn step(self) -> String {
+        format!("{:016x}", self.step)
+    }
+
+    /// The step that this one is part of; nothing at the first.
+    pub fn parent(self) -> String {
+        self.parent.map(|step| format!("{step:016x}")).unwrap_or_default()
     }
 
     /// The question that this thread works on.
@@ -128,7 +140,9 @@ mod tests {
         assert_eq!(step.id(), question.id());
         assert_ne!(step, question);
         assert_ne!(Trace::new().id(), question.id());
-        assert_eq!(Trace::parse(&step.to_string()), Some(step));
+        assert_eq!((step.parent(), question.parent()), (question.step(), String::new()));
+        let read = Trace::parse(&step.to_string()).unwrap();
+        assert_eq!((read.id(), read.step()), (step.id(), step.step()));
     }
 
     #[test]

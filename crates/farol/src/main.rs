@@ -24,19 +24,26 @@ mod process;
 mod progress;
 mod roles;
 mod seed;
+mod telemetry;
 mod wire;
 
 use clap::Parser;
 use farol_base::{Clock, SystemClock};
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    log(cli.verbose);
+    if let Err(sentence) = log(cli.verbose) {
+        eprintln!("farol: {sentence}");
+        return ExitCode::from(2);
+    }
     process::allow_many_files();
     process::keep_private();
     match cli::run(cli) {
@@ -51,8 +58,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Warnings and errors go to standard error; more where asked for, by `-v` or FAROL_LOG.
-fn log(verbose: u8) {
+/// Warnings and errors go to standard error; more where asked for, by `-v` or FAROL_LOG. Steps of questions go to a
+/// collector of traces, where one is named.
+fn log(verbose: u8) -> Result<(), String> {
     let default = match verbose {
         0 => "farol=warn,farol_store=warn,farol_links=warn,farol_index=warn,farol_front=warn",
         1 => "warn,farol=info",
@@ -60,15 +68,17 @@ fn log(verbose: u8) {
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("FAROL_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal());
-    match verbose {
-        0 => log.init(),
-        _ => log.with_timer(HourMinuteSecond).init(),
-    }
+    let lines = match verbose {
+        0 => lines.boxed(),
+        _ => lines.with_timer(HourMinuteSecond).boxed(),
+    };
+    let steps = telemetry::exporter()?;
+    tracing_subscriber::registry().with(lines.with_filter(filter)).with(steps).init();
+    Ok(())
 }
 
 /// The time of day in UTC, for those who watch: the date they know.

@@ -82,6 +82,12 @@ fn cost(route: &str) -> f64 {
 /// Runs the handler in a task of its own, so that a panic ends there, and within the time limit.
 async fn serve(request: Request, next: Next) -> Response {
     let trace = trace::of(request.headers());
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    // Ended with the request, however that ends; what it is for, see `farol_base::trace`.
+    let _span = tracing::info_span!(
+        target: "farol::span", "request", kind = "server",
+        trace = trace.id(), step = trace.step(), parent = trace.parent(), path
+    );
     let mut task = tokio::spawn(trace::during(trace, next.run(request)));
     let failure = match tokio::time::timeout(REQUEST_TIME_MAX, &mut task).await {
         Ok(Ok(response)) => return response,

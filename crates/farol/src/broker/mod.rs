@@ -130,9 +130,17 @@ impl RemoteIndex {
                 let refused = |why: String| CallError::Refused(why);
                 let peer = peer.ok_or_else(|| refused(format!("node {} has no address", ask.replica.0)))?;
                 let body = body.map_err(|error| refused(format!("a question cannot be written: {error}")))?;
-                let step = trace.child().to_string();
-                let answer = client.call_bytes(&peer, verb, body, deadline, Some(&step)).await;
+                let step = trace.child();
+                // A call that is given up drops it, too.
+                let span = tracing::info_span!(
+                    target: "farol::span", "call", kind = "client",
+                    trace = step.id(), step = step.step(), parent = step.parent(),
+                    verb, shard = ask.shard.0, node = peer.node.as_str(),
+                    error = tracing::field::Empty
+                );
+                let answer = client.call_bytes(&peer, verb, body, deadline, Some(&step.to_string())).await;
                 let answer = answer.inspect_err(|error| {
+                    span.record("error", tracing::field::display(error));
                     tracing::debug!(trace = trace.id(), verb, shard = ask.shard.0, node = peer.node, %error, "a call failed");
                 })?;
                 farol_rpc::decode(&answer).map_err(|error| CallError::Damaged {

@@ -112,6 +112,34 @@ impl Handler for Desk {
     ) -> BoxFuture<'a, Result<Bytes, RpcError>> {
         let trace = context.trace.as_deref().and_then(Trace::parse);
         tracing::debug!(trace = trace.map(Trace::id), verb, caller = context.peer.node, "a call");
+        match trace.map(Trace::child) {
+            None => self.answer(verb, body, context),
+            Some(step) => {
+                // Ended with the answer, or where nobody waits for it any more.
+                let span = tracing::info_span!(
+                    target: "farol::span", "answer", kind = "server",
+                    trace = step.id(), step = step.step(), parent = step.parent(),
+                    verb, caller = context.peer.node, error = tracing::field::Empty
+                );
+                let answer = self.answer(verb, body, context);
+                Box::pin(async move {
+                    answer.await.inspect_err(|error| {
+                        span.record("error", tracing::field::display(error));
+                    })
+                })
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// Answers by the verb.
+    fn answer<'a>(
+        &'a self,
+        verb: &'a str,
+        body: Bytes,
+        context: CallContext,
+    ) -> BoxFuture<'a, Result<Bytes, RpcError>> {
         if index::VERBS.contains(&verb) {
             return self.index.call(verb, body, context);
         }
