@@ -118,8 +118,9 @@ impl Drop for Cluster {
     }
 }
 
-/// Ranks of links follow the pages: they wait for a node's record, are computed, stored, and loaded by every node.
-const REST: Duration = Duration::from_secs(10);
+/// Ranks of links follow the pages: they wait for a node's record, are computed, stored, and loaded by every node. After
+/// each computation they rest for fifty times as long as it took, which on a busy machine is a while.
+const REST: Duration = Duration::from_secs(20);
 
 /// What is seen once it has not changed for some time.
 #[track_caller]
