@@ -34,16 +34,22 @@ pub fn under_kills(bench: &mut Bench, _: &History) -> Result<Vec<Row>, String> {
             return Err(format!("the crawl does not end; {pages} pages after {kills} kills"));
         }
     }
-    let pages = lab.wait_for_crawl()?;
-    (bench.pages, bench.questions) = (pages, lab.questions()?);
-    let mut row = bench.under_load("after the crawl", Allowed::default(), |_, away| {
+    let mut row = finish(bench, "after the crawl")?;
+    row.notes.push(format!("{kills} kills within {:.0} s of crawling", begun.elapsed().as_secs_f64()));
+    Ok(vec![with_digests(&bench.lab, bench.pages, SHARDS, row)?])
+}
+
+/// Waits until all is crawled, asks for a while, and compares the index with the archive.
+pub fn finish(bench: &mut Bench, fault: &str) -> Result<Row, String> {
+    let pages = bench.lab.wait_for_crawl()?;
+    (bench.pages, bench.questions) = (pages, bench.lab.questions()?);
+    let mut row = bench.under_load(fault, Allowed::default(), |_, away| {
         std::thread::sleep(away);
         Ok(Healed::default())
     })?;
-    row.notes.push(format!("{kills} kills within {:.0} s of crawling", begun.elapsed().as_secs_f64()));
     let archived = bench.lab.archived()?;
     if archived != pages {
         row.broken.push(format!("{archived} pages were archived, {pages} are in the index"));
     }
-    Ok(vec![with_digests(&bench.lab, pages, SHARDS, row)?])
+    Ok(row)
 }

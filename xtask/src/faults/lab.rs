@@ -5,10 +5,10 @@
 //! for as long as a scenario says. Where nodes are to be cut off each has a network namespace, an address beyond loopback
 //! and a certificate.
 
-use super::Options;
 use super::net::{self, Net};
 use super::process::Process;
 use super::status::Status;
+use super::{Options, Stage};
 use crate::debian_docs::http;
 use crate::run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +33,8 @@ pub const PATIENCE: Duration = Duration::from_secs(180);
 const REST: Duration = Duration::from_secs(10);
 /// Who gives orders: a folder like a node's.
 const OPERATOR: &str = "operator";
+/// The last number of the address of a node that runs in a copy of a folder.
+const COPY: usize = 41;
 /// Where nodes answer each other, and people.
 const PORTS: (u16, u16) = (7800, 8080);
 
@@ -42,6 +44,8 @@ pub type Digests = BTreeMap<u32, Vec<(String, u64, String)>>;
 pub struct Lab {
     pub dir: PathBuf,
     farol: PathBuf,
+    /// What nodes are started as at first, where that is another version.
+    before: Option<PathBuf>,
     pub servers: Vec<Process>,
     /// Nodes by name: `index-1` …, `front-1` …, `crawl-1`.
     pub nodes: BTreeMap<String, Process>,
@@ -54,7 +58,7 @@ pub struct Lab {
 
 impl Lab {
     /// Starts everything, with an empty index; the crawl begins at once.
-    pub fn start(options: &Options, pages: u64, is_cut: bool) -> Result<Lab, String> {
+    pub fn start(options: &Options, pages: u64, stage: Stage) -> Result<Lab, String> {
         let dir = std::path::absolute(&options.dir).map_err(|error| format!("{error}"))?;
         if dir.exists() {
             std::fs::remove_dir_all(&dir)
@@ -65,9 +69,11 @@ impl Lab {
         let block = 100 + std::process::id() % 100;
         let (nothing, farol) = (Process::new("web", &options.sim, Vec::new(), &dir), options.farol.clone());
         let farol = std::path::absolute(farol).map_err(|error| format!("{error}"))?;
-        let mut lab =
-            Lab { dir, farol, servers: Vec::new(), nodes: BTreeMap::new(), block, web: nothing, net: None };
-        if is_cut {
+        let before = options.before.as_ref().filter(|_| stage == Stage::Before);
+        let before = before.map(std::path::absolute).transpose().map_err(|error| format!("{error}"))?;
+        let (servers, nodes) = (Vec::new(), BTreeMap::new());
+        let mut lab = Lab { dir, farol, before, servers, nodes, block, web: nothing, net: None };
+        if stage == Stage::Cut {
             lab.make_net()?;
         }
         let (crawl_flags, seed) = lab.serve_web(&options.sim, pages)?;
@@ -222,10 +228,45 @@ impl Lab {
         let arguments = ["node", "--config", &settings, "--data", &data, "--name", name, "--roles", roles];
         let addresses = ["--listen", &people, "--listen-rpc", &rpc, "--drain", "0", "--while-stdin"];
         let words = arguments.into_iter().chain(addresses).map(String::from).chain(more.iter().cloned());
-        let mut node = Process::new(name, &self.farol, words.collect(), &self.dir).by(self.words_at(name));
+        let program = self.before.as_ref().unwrap_or(&self.farol);
+        let mut node = Process::new(name, program, words.collect(), &self.dir).by(self.words_at(name));
         node.start()?;
         self.nodes.insert(name.to_string(), node);
         Ok(())
+    }
+
+    pub fn runs_another_version(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// Starts a node that has ended as the present version.
+    pub fn upgrade(&mut self, name: &str) -> Result<(), String> {
+        let farol = self.farol.clone();
+        let node = self.node(name)?;
+        node.become_program(&farol);
+        node.start()
+    }
+
+    /// Starts a node under the name of another one, in a copy of its folder.
+    pub fn start_copy(&mut self, name: &str, copy: &str) -> Result<(), String> {
+        let (address, settings) = (self.address(COPY), self.write_settings(name)?.display().to_string());
+        let (rpc, people) = (format!("{address}:{}", PORTS.0), format!("{address}:{}", PORTS.1));
+        let data = self.data(copy).display().to_string();
+        let words =
+            ["node", "--config", &settings, "--data", &data, "--name", name, "--roles", "index,control"];
+        let more = ["--listen", &people, "--listen-rpc", &rpc, "--drain", "0", "--while-stdin"];
+        let words = words.into_iter().chain(more).map(String::from).collect();
+        let mut node = Process::new(copy, &self.farol, words, &self.dir);
+        node.start()?;
+        self.nodes.insert(copy.to_string(), node);
+        Ok(())
+    }
+
+    /// Ends it; what it said.
+    pub fn end_copy(&mut self, copy: &str) -> String {
+        let Some(mut node) = self.nodes.remove(copy) else { return String::new() };
+        node.kill();
+        node.said()
     }
 
     fn address(&self, last: usize) -> String {

@@ -18,6 +18,7 @@ mod lab;
 mod load;
 mod net;
 mod process;
+mod rare;
 mod report;
 mod scenarios;
 mod status;
@@ -41,6 +42,7 @@ const USAGE: &str = "cargo xtask faults [OPTIONS]
   --pages N         pages of the made-up Web [default: 3000]
   --write           write docs/results/faults.md
   --farol FILE      the binary to try [default: target/release/farol]
+  --before FILE     the binary of the version before, for the scenario upgrade
   --sim FILE        the binary that serves the made-up Web [default: target/release/farol-sim]
   --dir DIR         where data and logs go; emptied first [default: target/faults]";
 
@@ -54,6 +56,8 @@ pub struct Options {
     pages: u64,
     write: bool,
     farol: PathBuf,
+    /// Another version of it.
+    before: Option<PathBuf>,
     sim: PathBuf,
     dir: PathBuf,
 }
@@ -67,23 +71,29 @@ impl Options {
             pages: 3000,
             write: false,
             farol: "target/release/farol".into(),
+            before: None,
             sim: "target/release/farol-sim".into(),
             dir: "target/faults".into(),
         };
+        let mut is_chosen = false;
         let mut rest = arguments.iter();
         while let Some(&name) = rest.next() {
             let mut value = || rest.next().copied().ok_or(format!("{name} needs a value\n\n{USAGE}"));
             match name {
-                "--only" => options.chosen = choose(value()?)?,
+                "--only" => (options.chosen, is_chosen) = (choose(value()?)?, true),
                 "--seconds" => options.away = Duration::from_secs(number(name, value()?)?),
                 "--rate" => options.per_second = number(name, value()?)? as f64,
                 "--pages" => options.pages = number(name, value()?)?,
                 "--write" => options.write = true,
+                "--before" => options.before = Some(value()?.into()),
                 "--farol" => options.farol = value()?.into(),
                 "--sim" => options.sim = value()?.into(),
                 "--dir" => options.dir = value()?.into(),
                 _ => return Err(USAGE.to_string()),
             }
+        }
+        if !is_chosen && options.before.is_none() {
+            options.chosen.retain(|scenario| Stage::of(scenario) != Stage::Before);
         }
         Ok(options)
     }
@@ -104,11 +114,13 @@ fn choose(names: &str) -> Result<Vec<&'static Scenario>, String> {
 
 /// The cluster that a scenario wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub enum Stage {
     /// On loopback, and all is crawled.
     Crawled,
     /// On loopback, and the crawl has just begun; nobody uses it afterwards.
     Crawling,
+    /// On loopback, all is crawled, and the nodes are of the version before.
+    Before,
     /// In namespaces, and all is crawled.
     Cut,
 }
@@ -116,7 +128,8 @@ enum Stage {
 impl Stage {
     fn of(scenario: &Scenario) -> Stage {
         match scenario.name {
-            "crawl-under-kills" => Stage::Crawling,
+            "crawl-under-kills" | "split-under-crawl" => Stage::Crawling,
+            "upgrade" => Stage::Before,
             name if name.starts_with("cut-") => Stage::Cut,
             _ => Stage::Crawled,
         }
@@ -142,7 +155,8 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     if net::is_inside() {
         net::wake_loopback()?;
     }
-    if let Some(missing) = [&options.farol, &options.sim].into_iter().find(|file| !file.exists()) {
+    let files = [&options.farol, &options.sim].into_iter().chain(&options.before);
+    if let Some(missing) = files.into_iter().find(|file| !file.exists()) {
         let path = missing.display();
         return Err(format!("{path} is missing: `cargo build --release -p farol -p farol-sim` makes it"));
     }
@@ -204,7 +218,7 @@ fn run_all(options: &Options, keep: impl Fn(&Done, u64) -> Result<(), String>) -
 /// Starts a cluster, and has it crawl all where that is wanted.
 fn set_up(options: &Options, stage: Stage) -> Result<(Stage, Bench, History), String> {
     run::announce("a new cluster");
-    let lab = Lab::start(options, options.pages, stage == Stage::Cut)?;
+    let lab = Lab::start(options, options.pages, stage)?;
     let history = History::start(lab.server_addresses(), Lab::nats_login());
     let mut bench =
         Bench { lab, questions: Vec::new(), pages: 0, per_second: options.per_second, away: options.away };
@@ -240,7 +254,8 @@ mod tests {
     #[test]
     fn only_nodes_that_are_cut_off_want_namespaces() {
         let of = |stage| SCENARIOS.iter().filter(|scenario| Stage::of(scenario) == stage).count();
-        assert_eq!((of(Stage::Cut), of(Stage::Crawling), of(Stage::Crawled)), (2, 1, SCENARIOS.len() - 3));
+        let rare = (of(Stage::Cut), of(Stage::Crawling), of(Stage::Before));
+        assert_eq!((rare, of(Stage::Crawled)), ((2, 2, 1), SCENARIOS.len() - 5));
     }
 
     #[test]
@@ -249,6 +264,9 @@ mod tests {
             Options::read(&["--only", "quiet,split", "--seconds", "5", "--rate", "20", "--write"]).unwrap();
         assert_eq!(options.chosen.iter().map(|one| one.name).collect::<Vec<_>>(), ["quiet", "split"]);
         assert_eq!((options.away, options.per_second, options.write), (Duration::from_secs(5), 20.0, true));
+        assert!(options.before.is_none());
+        let all = Options::read(&[]).unwrap();
+        assert!(all.chosen.iter().all(|one| one.name != "upgrade"), "needs another binary");
         for wrong in [&["--only", "none"][..], &["--rate", "0"], &["--dir"], &["--unknown"]] {
             assert!(Options::read(wrong).is_err(), "{wrong:?}");
         }

@@ -37,6 +37,11 @@ impl Process {
         self
     }
 
+    /// Another program is started in its place from now on, with the same words.
+    pub fn become_program(&mut self, program: &Path) {
+        self.program = program.to_path_buf();
+    }
+
     /// Starts it; what it says goes behind what it said before.
     pub fn start(&mut self) -> Result<(), String> {
         let cannot = |error: std::io::Error| format!("cannot start {}: {error}", self.name);

@@ -76,6 +76,24 @@ pub const SCENARIOS: &[Scenario] = &[
         run: move_replica,
     },
     Scenario {
+        name: "kill-all-nats",
+        what: "All NATS servers are killed at once, started again later: questions need none.",
+        bound: "0 failed, none in part, at most one late second",
+        run: super::rare::all_servers,
+    },
+    Scenario {
+        name: "no-blobs",
+        what: "The folder of snapshots is away for 75 s at least.",
+        bound: "0 failed, none in part, then equal digests",
+        run: super::rare::no_blobs,
+    },
+    Scenario {
+        name: "copied-folder",
+        what: "A copy of a running node's folder is started beside it.",
+        bound: "0 failed; the copy never takes the name while the node lives",
+        run: super::rare::copied_folder,
+    },
+    Scenario {
         name: "leader-20",
         what: "The node that leads is killed 20 times, and started again at once.",
         bound: "another term within 35 s each time, no lower term written after a greater one",
@@ -92,6 +110,18 @@ pub const SCENARIOS: &[Scenario] = &[
         what: "A new cluster crawls while its index nodes are killed in turn.",
         bound: "every page in every replica, equal digests",
         run: super::crawl::under_kills,
+    },
+    Scenario {
+        name: "split-under-crawl",
+        what: "A new cluster crawls while a shard is split and replicas are spread anew.",
+        bound: "every page in every replica once, equal digests, 0 failed",
+        run: super::rare::split_under_crawl,
+    },
+    Scenario {
+        name: "upgrade",
+        what: "Nodes of another version (`--before FILE`) are ended in turn, and started as the present one.",
+        bound: "0 failed, none in part, at most one late second each",
+        run: super::rare::upgrade,
     },
     Scenario {
         name: "cut-index",
