@@ -5,7 +5,7 @@
 //! next 7
 //! block 0 3 0000000000000000 file
 //! block 6 0 8000000000000000 file
-//! crc 1c291ca3
+//! crc 071f38f2
 //! ```
 //! Per bucket: number, generation, first hash, and whether it has a file yet; `rebuild` after that says that
 //! it was emptied and is not filled again yet. Buckets are in the order of their hashes.
