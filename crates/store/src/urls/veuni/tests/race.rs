@@ -538,7 +538,11 @@ fn exported(store: &mut dyn UrlStore, hosts: &[Host]) -> Result<Vec<KnownUrl>, E
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    // PROPTEST_CASES asks for more of them.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(300),
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn veuni_does_as_the_naive_store(ops in proptest::collection::vec(op(), 1..80)) {
         let mut race = Race::new();
