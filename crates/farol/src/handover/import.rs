@@ -1,8 +1,8 @@
 //! Takes parcels in, and says which hosts are whole.
 //!
 //! A part is merged into the URL store as soon as it comes; parts may come twice, in any order, and from several givers.
-//! The caller notes the number of the batch in the store ([`UrlStore::note`]), calls [`Importer::write`], flushes the
-//! store, and asks [`Importer::flushed`] which hosts are whole now.
+//! The caller notes the number of the batch in the store ([`UrlStore::note`]), calls [`ParcelImporter::write`], flushes the
+//! store, and asks [`ParcelImporter::flushed`] which hosts are whole now.
 //!
 //! INVARIANT: a host is whole only when every part of its parcel is in the store *for good*. Which parts came stands in
 //! the tables before the flush, each with the number of its batch; after a crash those count whose numbers the store
@@ -153,7 +153,7 @@ impl Coming {
 }
 
 /// Takes parcels in.
-pub struct Importer {
+pub struct ParcelImporter {
     tables: Arc<dyn Tables>,
     coming: HashMap<Host, Coming>,
     /// Hosts of which something has changed since the last write; and those that wait for the flush.
@@ -161,9 +161,9 @@ pub struct Importer {
     unflushed: BTreeSet<Host>,
 }
 
-impl Importer {
+impl ParcelImporter {
     /// Opens what came before. `numbers` are those that the URL store has.
-    pub fn open(tables: Arc<dyn Tables>, numbers: &BTreeMap<Source, u64>) -> Result<Importer> {
+    pub fn open(tables: Arc<dyn Tables>, numbers: &BTreeMap<Source, u64>) -> Result<ParcelImporter> {
         let mut coming = HashMap::new();
         for (key, value) in tables.scan(Table::Marks)? {
             let Some(host) = key.strip_prefix(MARK).and_then(|host| Host::parse(host).ok()) else { continue };
@@ -176,7 +176,7 @@ impl Importer {
             coming.insert(host, parcel);
         }
         let unflushed = coming.keys().cloned().collect();
-        Ok(Importer { tables, coming, changed: BTreeSet::new(), unflushed })
+        Ok(ParcelImporter { tables, coming, changed: BTreeSet::new(), unflushed })
     }
 
     /// Merges a part that came with this number of this sender.

@@ -4,7 +4,7 @@
 //! URLs ([`UrlStore::export`]) and walks it out on a thread of its own ([`export::hand_out`]), as parts of at most 256 KiB
 //! ([`crate::wire::parcel`]), the large ones through blobs, no faster than [`pace::Pace`]
 //! allows. Parts travel through the
-//! taker's log. The taker merges each into its URL store as it comes ([`import::Importer`]), notes the log's number in the
+//! taker's log. The taker merges each into its URL store as it comes ([`import::ParcelImporter`]), notes the log's number in the
 //! same batch, and hears, once everything of a parcel is durable, that the host is whole: after one politeness delay it
 //! may be asked, if the parcel brought the right. When the taker tells that number, the giver forgets the host.
 //!

@@ -3,7 +3,7 @@
 use super::*;
 use crate::archive::hosts::Hosts;
 use crate::fabric::{LocalTables, Table};
-use crate::handover::import::{Importer, ParcelBatch, WholeHost};
+use crate::handover::import::{ParcelBatch, ParcelImporter, WholeHost};
 use crate::handover::pace::Pace;
 use crate::handover::source_of;
 use crate::wire::parcel::unpack;
@@ -32,7 +32,7 @@ pub struct Agent {
     pub urls: Veuni,
     pub tables: Arc<LocalTables>,
     pub hosts: Hosts,
-    pub importer: Importer,
+    pub importer: ParcelImporter,
 }
 
 fn options() -> VeuniOptions {
@@ -49,7 +49,7 @@ impl Agent {
         let urls = Veuni::open(Arc::new(mem.clone()), options()).unwrap().0;
         let tables = Arc::new(LocalTables::open(&dir.path().join("tables")).unwrap());
         let hosts = Hosts::open(tables.clone(), "farol").unwrap();
-        let importer = Importer::open(tables.clone(), &urls.numbers()).unwrap();
+        let importer = ParcelImporter::open(tables.clone(), &urls.numbers()).unwrap();
         Agent { dir, mem, urls, tables, hosts, importer }
     }
 
