@@ -27,8 +27,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hosts whose parcels are on their way at a time: 200,000 × 200 bytes = 40 MB. More are merged all the same, and count
-/// when they are sent again.
+/// Hosts whose parcels are on their way at a time: 200,000 × 200 bytes = 40 MB. More are merged all the same, and are
+/// never called whole: they may be asked once their epoch is settled.
 const COMING_MAX: usize = 200_000;
 /// Before a host's name, among the marks.
 const MARK: &str = "parcel ";

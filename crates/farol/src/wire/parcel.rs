@@ -20,6 +20,8 @@ const VERSION: u8 = 1;
 pub const PART_BYTES_MAX: usize = 256 << 10;
 /// A part unpacks to no more: a robots.txt at its limit, and as many URLs as a writer puts beside it.
 pub const UNPACKED_BYTES_MAX: usize = 4 << 20;
+/// A frame wants no more memory than what it unpacks to: 2²² bytes.
+const WINDOW_LOG_MAX: u32 = UNPACKED_BYTES_MAX.ilog2();
 /// Parts of one parcel: with what a blob may hold, some billions of URLs.
 pub const PARTS_MAX: u32 = 1 << 20;
 /// Parts of a parcel from here on travel through a blob, in pieces of this size at most.
@@ -27,7 +29,8 @@ pub const BLOB_BYTES_MAX: usize = 8 << 20;
 /// A page that was visited later than this ahead of the receiver's clock was not visited.
 const AHEAD_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// Which parcel something belongs to. A host that is handed over again under the same epoch has a greater attempt.
+/// Which parcel something belongs to. A host that is handed over again under the same epoch, as after a restart of its
+/// giver, has a greater attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ParcelId {
     pub epoch: u64,
@@ -307,7 +310,9 @@ pub fn unpack(bytes: &[u8]) -> Result<Envelope, WireError> {
         return Err(WireError::Version { found: *version, known: VERSION });
     }
     let mut plain = Vec::new();
-    let reader = zstd::stream::read::Decoder::new(packed).map_err(|error| damaged(&error))?;
+    let mut reader = zstd::stream::read::Decoder::new(packed).map_err(|error| damaged(&error))?;
+    // A frame says itself how much memory it wants.
+    reader.window_log_max(WINDOW_LOG_MAX).map_err(|error| damaged(&error))?;
     let mut reader = reader.take(UNPACKED_BYTES_MAX as u64 + 1);
     reader.read_to_end(&mut plain).map_err(|error| damaged(&error))?;
     if plain.len() > UNPACKED_BYTES_MAX {
@@ -321,6 +326,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Envelope, WireError> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::io::Write;
 
     fn part() -> ParcelPart {
         let head = ParcelHead {
@@ -387,6 +393,15 @@ mod tests {
         let mut bomb = vec![VERSION];
         zstd::stream::copy_encode(std::io::repeat(0).take(80 << 20), &mut bomb, 1).unwrap();
         assert_eq!(unpack(&bomb), Err(WireError::TooLarge { max: UNPACKED_BYTES_MAX }));
+        // A frame that wants 128 MiB for a few bytes.
+        let mut wide = zstd::stream::Encoder::new(vec![VERSION], 1).unwrap();
+        wide.window_log(27).unwrap();
+        for _ in 0..2 {
+            wide.write_all(b"some bytes").unwrap();
+            wide.flush().unwrap();
+        }
+        let wide = unpack(&wide.finish().unwrap()).unwrap_err().to_string();
+        assert!(wide.contains("memory"), "{wide}");
         let blob = PartsInBlob {
             parcel: part().parcel,
             host: "http://h".into(),
