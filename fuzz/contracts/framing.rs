@@ -57,6 +57,14 @@ pub fn log<'a>(batches: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     out
 }
 
+/// As above, with last numbers of senders in the segment's header.
+pub fn log_with_numbers<'a>(numbers: &[u8], batches: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let old = log(batches);
+    let (len, zeros) = ((numbers.len() as u32).to_le_bytes(), [0; 12]);
+    let head = [b"FAROLLOG".as_slice(), &3u32.to_le_bytes(), &1u64.to_le_bytes(), &zeros, &len].concat();
+    [sealed(head), sealed(numbers.to_vec()), old[36..].to_vec()].concat()
+}
+
 /// A block of a URL store's file: lengths, checksum, compressed bytes.
 pub fn block(raw: &[u8]) -> Vec<u8> {
     let stored = zstd::bulk::compress(raw, 1).expect("memory takes everything");

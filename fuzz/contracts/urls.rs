@@ -4,7 +4,8 @@
 use farol_base::disk::Mem;
 use farol_base::{CanonicalUrl, ContentHash, Host, Timestamp};
 use farol_store::urls::veuni::{Veuni, VeuniOptions};
-use farol_store::urls::{Found, UrlStore, Visit, VisitOutcome, Walk};
+use farol_store::urls::{Found, KnownUrl, Source, UrlStore, Visit, VisitOutcome, Walk};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,24 @@ pub fn use_store(disk: &Mem) {
     }
     let _ = store.found(&[Found { url: url("http://h/a"), depth: 1, hint: None }]);
     let _ = store.flush();
+    let mut known = Vec::new();
+    if let Ok(export) = store.export(&hosts) {
+        let _ = export.walk(&mut |host, path, record| {
+            let url = host.url(path).ok();
+            known.extend(url.map(|url| KnownUrl { url, record: record.clone() }));
+            ControlFlow::Continue(())
+        });
+    }
+    let (_, _) = (store.import(&known), store.note(Source(1), 2));
+    let numbers = store.numbers();
+    if let Ok(Some(files)) = store.files() {
+        let copy = Mem::new();
+        // A list that names a file twice is nothing that can be copied.
+        let copied = files.copy_to(&copy).and_then(|()| Veuni::open(Arc::new(copy), options()));
+        if let Ok((copy, _)) = copied {
+            assert_eq!(copy.numbers(), numbers);
+        }
+    }
     for host in store.hosts_due(NOW, 4).unwrap_or_default() {
         for drawn in store.draw(&host, 4, NOW).map(|drawn| drawn.urls).unwrap_or_default() {
             let _ = store.visited(&drawn.url, &visit());

@@ -5,7 +5,7 @@
 
 #[allow(dead_code)]
 #[path = "../../crates/farol/src/wire/mod.rs"]
-mod protocol;
+pub mod protocol;
 
 use farol_base::query::{Hit, Query};
 use farol_base::{CanonicalUrl, Document};

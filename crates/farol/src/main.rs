@@ -16,6 +16,8 @@ mod engine;
 mod fabric;
 mod folder;
 mod handles;
+#[allow(dead_code, reason = "agents of a cluster call it")]
+mod handover;
 mod in_order;
 mod operator;
 mod page_set;

@@ -57,6 +57,36 @@ impl HostRow {
         self.robots_status >= 500
     }
 
+    /// Takes in what another agent remembered of the host: whatever is later, and of sums the greater. Doing it twice, or
+    /// in another order, changes nothing. Answers whether the other's robots.txt is the later one.
+    pub fn merge(&mut self, other: HostRow) -> bool {
+        let is_later = other.robots_fetched_ms > self.robots_fetched_ms;
+        if is_later {
+            self.robots_status = other.robots_status;
+            self.robots_fetched_ms = other.robots_fetched_ms;
+            self.crawl_delay_ms = other.crawl_delay_ms;
+        }
+        self.failures = match self.not_before_ms.cmp(&other.not_before_ms) {
+            std::cmp::Ordering::Less => other.failures,
+            std::cmp::Ordering::Equal => self.failures.max(other.failures),
+            std::cmp::Ordering::Greater => self.failures,
+        };
+        self.not_before_ms = self.not_before_ms.max(other.not_before_ms);
+        self.asked_to_wait_ms = self.asked_to_wait_ms.max(other.asked_to_wait_ms);
+        self.bytes_fetched = self.bytes_fetched.max(other.bytes_fetched);
+        for (error, count) in other.errors {
+            let known = self.errors.entry(error).or_default();
+            *known = count.max(*known);
+        }
+        // Times from another place say nothing of this one, but they are better than none until it has its own.
+        let last = |connects: &[(u64, u32)]| connects.last().copied();
+        if last(&other.connects) > last(&self.connects) {
+            (self.address, self.connects) = (other.address, other.connects);
+            self.connects.truncate(CONNECTS_MAX);
+        }
+        is_later
+    }
+
     fn robots_valid_until(&self) -> Option<Timestamp> {
         (self.robots_fetched_ms > 0).then(|| Timestamp::from_millis(self.robots_fetched_ms) + ROBOTS_VALID)
     }
@@ -139,6 +169,20 @@ impl Hosts {
         } else {
             self.loaded.remove(host);
         }
+    }
+
+    /// Takes in what another agent remembered of a host, with the robots.txt as it was sent.
+    pub fn take_over(&mut self, host: &Host, row: HostRow, robots: Option<Vec<u8>>) -> Result<()> {
+        if self.load(host)?.row.merge(row) {
+            self.rules.remove(host);
+            self.unchanged(host);
+            let body = robots.unwrap_or_default();
+            self.unwritten_bytes += body.len();
+            self.changed.insert(host.clone(), Some(body));
+        } else {
+            self.changed.entry(host.clone()).or_default();
+        }
+        if self.unwritten_bytes > UNWRITTEN_BYTES_MAX { self.write_files() } else { Ok(()) }
     }
 
     /// Forgets a host altogether.

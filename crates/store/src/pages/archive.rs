@@ -69,6 +69,8 @@ pub struct Archive {
     /// Sum of the lengths of all files but the last.
     bytes_before: u64,
     checkpoint: PagePosition,
+    /// What comes next begins the next file.
+    is_closed: bool,
     poisoned: bool,
 }
 
@@ -99,6 +101,7 @@ impl Archive {
             end,
             bytes_before,
             checkpoint: end,
+            is_closed: false,
             poisoned: false,
         };
         Ok((archive, Recovery { cut, end }))
@@ -115,7 +118,8 @@ impl Archive {
         }
         let Some(first) = batch.first() else { return Ok(Vec::new()) };
         let batch_bytes: u64 = batch.iter().map(|encoded| encoded.bytes.len() as u64).sum();
-        let rolls = self.end.offset > 0 && self.end.offset + batch_bytes > self.options.file_bytes_max;
+        let is_full = self.end.offset + batch_bytes > self.options.file_bytes_max;
+        let rolls = self.end.offset > 0 && (is_full || self.is_closed);
         let mut at = self.end;
         if rolls {
             // From here on opening will not look into this file any more.
@@ -138,10 +142,19 @@ impl Archive {
         }
         if rolls {
             self.bytes_before += self.end.offset;
+            self.is_closed = false;
         }
         self.end = PagePosition { file: at.file, offset: at.offset + bytes.len() as u64 };
         self.published.set(self.end);
         Ok(positions)
+    }
+
+    /// Closes the last file, so that it can be copied while the archive goes on: it would survive a power cut, and what
+    /// comes next begins another one. Answers where it ends. Opening again opens it too.
+    pub fn close_file(&mut self) -> Result<PagePosition, Error> {
+        self.sync()?;
+        self.is_closed = true;
+        Ok(self.end)
     }
 
     /// Where the next exchange goes; everything before is whole.

@@ -71,6 +71,23 @@ fn numbers(archive: &Archive) -> Vec<u64> {
 }
 
 #[test]
+fn a_closed_file_does_not_change_while_the_archive_goes_on() {
+    let mem = Mem::new();
+    let disk: Arc<dyn Disk> = Arc::new(mem.clone());
+    let (mut archive, _) = open(&disk, u64::MAX);
+    assert_eq!(archive.close_file().unwrap(), PagePosition::default(), "nothing to close");
+    archive.append(&encoded(0..3)).unwrap();
+    let closed = archive.close_file().unwrap();
+    assert_eq!((closed, archive.close_file().unwrap()), (archive.end(), closed));
+    let next = archive.append(&encoded(3..4)).unwrap()[0];
+    assert_eq!((next.file, disk.len(&file_name(0)).unwrap()), (closed.file + 1, Some(closed.offset)));
+    // The next one stays open.
+    assert_eq!(archive.append(&encoded(4..5)).unwrap()[0].file, next.file);
+    assert_eq!(numbers(&archive), [0, 1, 2, 3, 4]);
+    assert_eq!(numbers(&open(&disk, u64::MAX).0), [0, 1, 2, 3, 4]);
+}
+
+#[test]
 fn a_file_cut_anywhere_keeps_its_whole_exchanges() {
     let mem = Mem::new();
     let disk: Arc<dyn Disk> = Arc::new(mem.clone());

@@ -151,6 +151,14 @@ impl Dispatcher {
         let hash = url.host_hash();
         let version = engine.buckets()[engine.bucket_of(hash)].version();
         let is_leased = self.is_leased(&url.host());
+        // Another store had visited it meanwhile: it is not drawn before it is due again.
+        match drawn.known.due() {
+            Some(Timestamp::NEVER) => return,
+            Some(due) if due > engine.now => {
+                return self.due_queue.insert(host, path, drawn.known.into_record(), is_leased);
+            }
+            _ => {}
+        }
         let Some(from) = drawn.from else {
             return self.due_queue.insert(host, path, drawn.known.into_record(), is_leased);
         };

@@ -1,0 +1,176 @@
+//! A crawled folder is backed up while it goes on, lost, and handed out from what was uploaded.
+
+use super::*;
+use crate::archive::followers::FollowerSet;
+use crate::archive::replay::tests::{crawled, exchange, opened, url};
+use crate::archive::{Opened, replay};
+use crate::config::Config;
+use crate::folder::Folder;
+use crate::handover::export::ParcelSink;
+use crate::handover::export::tests::{Agent, Log, blobs, exported, unpaced};
+use crate::handover::undertake::{Estate, ParcelSinks};
+use crate::wire::parcel::ParcelId;
+use farol_base::{Host, Seeded};
+
+const AGENT: NodeNo = NodeNo(4);
+
+/// Fetches a page of `a.org` that has a link to another.
+fn fetch(opened: &mut Opened, number: u64) {
+    let Opened { archive, followers, interpreter, .. } = opened;
+    let body = format!("<title>Page {number}</title><a href=/p{}>More</a>", number + 1);
+    let exchange = exchange(&format!("http://a.org/p{number}"), &body);
+    let encoded = farol_store::pages::encode(&exchange, &mut Seeded::new(number), 1);
+    let position = archive.append(&[encoded]).unwrap()[0];
+    replay::apply(followers, interpreter, &exchange, position, FollowerSet::ALL).unwrap();
+    archive.sync().unwrap();
+    followers.flush(archive.end()).unwrap();
+}
+
+fn seeds() -> [farol_base::CanonicalUrl; 2] {
+    ["http://a.org/", "http://b.org/"].map(url)
+}
+
+fn hosts() -> [Host; 2] {
+    seeds().map(|seed| seed.host())
+}
+
+#[test]
+fn an_agent_that_is_gone_is_handed_out_from_its_backup_and_the_tail_of_its_archive() {
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = blobs(&dir);
+    let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+    crawled(&folder);
+    let mut agent = opened(&folder);
+    agent.followers.urls.note(Source(9), 77).unwrap();
+    (0..3).for_each(|number| fetch(&mut agent, number));
+    let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
+    // The crawl goes on while the backup is uploaded.
+    (3..6).for_each(|number| fetch(&mut agent, number));
+    agent.followers.urls.compact_all().unwrap();
+    let first = moment.upload(AGENT, &blobs, &folder.pages(), None).unwrap();
+    drop(moment);
+    assert_eq!((first.mark, first.end.file, &first.numbers[..]), (first.end, 0, &[(9, 77)][..]));
+    let pointer = BackupPointer::of(&first, None).unwrap();
+    assert_eq!(AgentManifest::read(&blobs, &pointer.manifest).unwrap(), first);
+
+    // A backup whose store is older than its archive: as where the upload of a store fails and that of pages goes on.
+    let before = first.mark;
+    let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
+    let second = moment.upload(AGENT, &blobs, &folder.pages(), Some(&first)).unwrap();
+    let all = exported(&mut *agent.followers.urls, &hosts());
+    drop((moment, agent));
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    let tail = AgentManifest { mark: before, urls: first.urls.clone(), ..second.clone() };
+    for (manifest, replayed) in [(&second, 0), (&tail, 3)] {
+        let at = dir.path().join(format!("estate-{replayed}"));
+        let mut estate = Estate::open(&blobs, manifest, &at, &Config::default(), &seeds()).unwrap();
+        assert_eq!(estate.replayed, replayed);
+        let (mut taker, mut log) = (Agent::new(), Log::default());
+        let parcel = ParcelId { epoch: 3, attempt: 1, from: 2 };
+        let sent = estate.hand_out(parcel, &|_| Some(NodeNo(1)), &mut unpaced(), &mut log).unwrap();
+        assert_eq!((sent.hosts, sent.urls), (2, all.len() as u64));
+        log.batches.iter().enumerate().for_each(|(at, batch)| taker.take(at as u64 + 1, batch, &blobs));
+        let whole = taker.flush();
+        assert_eq!(whole.len(), 2);
+        assert!(whole.iter().all(|whole| whole.right.is_none()), "an undertaker gives no rights");
+        let known = exported(&mut taker.urls, &hosts());
+        let visits = |urls: &[farol_store::urls::KnownUrl]| -> Vec<_> {
+            urls.iter()
+                .map(|known| {
+                    let record = &known.record;
+                    (known.url.clone(), record.state, record.visits, record.last_visit, record.content_hash)
+                })
+                .collect()
+        };
+        assert_eq!(visits(&known), visits(&all));
+        assert!(known.iter().all(|known| known.record.position.is_none()));
+    }
+}
+
+impl ParcelSinks for Log<'_> {
+    fn to(&mut self, _: NodeNo) -> Result<&mut dyn ParcelSink> {
+        Ok(self)
+    }
+}
+
+#[test]
+fn a_backup_uploads_what_is_new_and_deletes_what_two_manifests_no_longer_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = blobs(&dir);
+    let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+    crawled(&folder);
+    let mut agent = opened(&folder);
+    let (mut last, mut pointer): (Option<AgentManifest>, Option<BackupPointer>) = (None, None);
+    let names = || {
+        let mut names = blobs.list("urls/4/").unwrap();
+        names.extend(blobs.list("pages/4/").unwrap());
+        names
+    };
+    let mut kept_pages = 0;
+    for round in 0..6 {
+        fetch(&mut agent, round);
+        if round % 2 == 1 {
+            agent.followers.urls.compact_all().unwrap();
+        }
+        let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
+        let manifest = moment.upload(AGENT, &blobs, &folder.pages(), last.as_ref()).unwrap();
+        let next = BackupPointer::of(&manifest, pointer.as_ref()).unwrap();
+        assert_eq!(BackupPointer::of(&manifest, Some(&next)), None, "a pointer does not go back");
+        for blob in deletable(&names(), &manifest, last.as_ref()) {
+            blobs.delete(&blob).unwrap();
+        }
+        for manifest in last.iter().chain([&manifest]) {
+            let left = names();
+            assert!(manifest.blobs().all(|blob| left.iter().any(|name| name == blob)));
+            assert!(left.contains(&manifest.name()));
+        }
+        if let Some(last) = &last {
+            kept_pages += last.pages.iter().filter(|file| manifest.pages.contains(file)).count();
+        }
+        (last, pointer) = (Some(manifest), Some(next));
+    }
+    assert_eq!(kept_pages, 1 + 2 + 3 + 4 + 5, "each file of the archive is uploaded once");
+    // A blob of an upload under way is nobody's to delete.
+    let newest = last.unwrap();
+    let under_way = "urls/4/0000000099-blocks-0".to_string();
+    assert_eq!(deletable(std::slice::from_ref(&under_way), &newest, None), [""; 0]);
+    // A file of the archive that is here no more stays in the backup.
+    std::fs::remove_file(folder.pages().join(file_name(0))).unwrap();
+    fetch(&mut agent, 9);
+    let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
+    let manifest = moment.upload(AGENT, &blobs, &folder.pages(), Some(&newest)).unwrap();
+    assert_eq!(manifest.pages[0], newest.pages[0]);
+}
+
+#[test]
+fn a_blob_that_is_not_what_was_uploaded_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = blobs(&dir);
+    let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+    crawled(&folder);
+    let mut agent = opened(&folder);
+    fetch(&mut agent, 0);
+    let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
+    let manifest = moment.upload(AGENT, &blobs, &folder.pages(), None).unwrap();
+    let names: Vec<String> = manifest.blobs().map(str::to_string).collect();
+    for (number, name) in names.iter().enumerate() {
+        let good = blobs.get(name).unwrap();
+        let mut bad = good.clone();
+        bad[good.len() / 2] ^= 1;
+        for bad in [bad, good[..good.len() - 1].to_vec()] {
+            blobs.put(name, &bad).unwrap();
+            let at = dir.path().join(format!("estate-{number}-{}", bad.len()));
+            let error = Estate::open(&blobs, &manifest, &at, &Config::default(), &[]).err().unwrap();
+            assert!(format!("{error:#}").contains(name), "{error:#}");
+        }
+        blobs.put(name, &good).unwrap();
+    }
+}
+
+#[test]
+fn a_backup_is_due_by_time_or_by_size_and_not_without_news() {
+    let (second, mib) = (Duration::from_secs(1), 1 << 20);
+    assert!(!is_due(EVERY * 9, 7 * mib, 7 * mib));
+    assert!(!is_due(EVERY - second, 8 * mib, 7 * mib) && is_due(EVERY, 8 * mib, 7 * mib));
+    assert!(is_due(second, 71 * mib, 7 * mib) && !is_due(second, 70 * mib, 7 * mib));
+}
