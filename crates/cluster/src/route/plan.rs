@@ -56,8 +56,8 @@ pub fn plan(known: Option<&RouteRecord>, situation: &RouteSituation) -> Option<R
     if !record.settled && (situation.settles_at_once || record.newest.members.iter().all(has_released)) {
         (record.settled, record.before) = (true, Vec::new());
     }
-    record.bequests.retain(|bequest| !situation.buried.contains(&(bequest.no, bequest.incarnation)));
     if situation.may_change {
+        inherit(&mut record, situation);
         record = next_epoch(&record, situation).unwrap_or(record);
     }
     (record != *known).then_some(record)
@@ -79,11 +79,27 @@ fn first(situation: &RouteSituation) -> Option<RouteRecord> {
     })
 }
 
+/// What the dead have left, until it has arrived; who has left has handed all over, and who comes back brings it along.
+fn inherit(record: &mut RouteRecord, situation: &RouteSituation) {
+    let is_due = |no: &NodeNo, incarnation: u64| {
+        let agent = situation.agents.get(no).filter(|agent| agent.incarnation == incarnation);
+        agent.is_some_and(|agent| agent.state == NodeState::Dead && agent.has_backup)
+            && !situation.buried.contains(&(*no, incarnation))
+    };
+    record.bequests.retain(|bequest| is_due(&bequest.no, bequest.incarnation));
+    for (no, agent) in situation.agents.iter().filter(|(no, agent)| is_due(no, agent.incarnation)) {
+        if record.bequests.iter().all(|bequest| bequest.no != *no) {
+            // It may have died as an incarnation that was no member yet: what the one before had is in the backup.
+            let steps = record.steps().filter(|step| step.members.contains_key(no)).cloned().collect();
+            record.bequests.push(Bequest { no: *no, incarnation: agent.incarnation, steps });
+        }
+    }
+}
+
 fn next_epoch(record: &RouteRecord, situation: &RouteSituation) -> Option<RouteRecord> {
     let present = &record.newest.members;
     let mut members = BTreeMap::new();
     let (mut dropped, mut leaving) = (Vec::new(), Vec::new());
-    let mut bequests = record.bequests.clone();
     for (no, member) in present {
         let Some(agent) = situation.agents.get(no) else {
             // A new leader may not have heard it yet, and still it may be busy.
@@ -99,11 +115,6 @@ fn next_epoch(record: &RouteRecord, situation: &RouteSituation) -> Option<RouteR
             continue;
         }
         dropped.push(*no);
-        // Who has left has handed all over, and who has come back brings it along.
-        if agent.state == NodeState::Dead && agent.incarnation == member.incarnation && agent.has_backup {
-            let steps = record.steps().filter(|step| step.has(*no, member.incarnation)).cloned().collect();
-            bequests.push(Bequest { no: *no, incarnation: member.incarnation, steps });
-        }
     }
     let came = newcomers(&members, situation);
     let joined: Vec<NodeNo> = came.keys().copied().collect();
@@ -138,12 +149,10 @@ fn next_epoch(record: &RouteRecord, situation: &RouteSituation) -> Option<RouteR
         sentence("is gone", dropped.iter().filter(|no| !members.contains_key(no))),
         proposal.map(|proposal| proposal.why.clone()).unwrap_or_default(),
     ];
-    bequests.retain(|bequest| !members.contains_key(&bequest.no));
     Some(RouteRecord {
         settled: members.is_empty(),
         before: if members.is_empty() { Vec::new() } else { before },
         newest: RouteStep { epoch: Epoch(record.epoch().max(situation.told).0 + 1), members, table },
-        bequests,
         why: why.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; "),
         ..record.clone()
     })

@@ -101,6 +101,11 @@ impl Holder {
         self.lineage.epoch()
     }
 
+    /// Whether every member has released it.
+    pub fn is_settled(&self) -> bool {
+        self.lineage.is_settled()
+    }
+
     /// The newest epoch under which nothing that it has lost is under way any more; belongs into the node's report.
     pub fn released(&self) -> Epoch {
         self.released
@@ -248,8 +253,8 @@ impl Holder {
         }
     }
 
-    /// One of the hosts that its store has, and where it was asked last: once after each new epoch, and after luggage
-    /// has come.
+    /// One of the hosts that its store has, and where it was asked last: once after each new epoch, once after that was
+    /// settled, and after luggage has come.
     pub fn sweep(&mut self, host: &str, address: Option<IpAddr>) {
         let Some(newest) = self.lineage.newest() else { return };
         if let Some(address) = address {
@@ -346,9 +351,10 @@ impl Holder {
     /// Whether something may still come that a dead agent had for hosts at an address.
     fn waits(&self, address: IpAddr, now: Monotonic) -> bool {
         self.inheritances.iter().any(|one| {
-            let dead = AgentId { no: one.bequest.no, incarnation: one.bequest.incarnation };
-            now.since(one.since) < self.settings.inherit_max_ms
-                && one.tables.iter().any(|table| table.of_address(address) == Some(dead))
+            let had = |table: &EpochOwners| {
+                table.of_address(address).is_some_and(|owner| owner.no == one.bequest.no)
+            };
+            now.since(one.since) < self.settings.inherit_max_ms && one.tables.iter().any(had)
         })
     }
 }

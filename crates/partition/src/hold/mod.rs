@@ -24,8 +24,8 @@
 //! *A new epoch.* [`Holder::hear`] works out from the tables since the last settled one what was kept: what all of them
 //! give to this agent goes on without a pause. What is lost stops at once; requests under way end or are closed within
 //! ten seconds; then the rights go to the new owners as notes that count under this very epoch, and
-//! [`Holder::released`] grows. The shell walks over its hosts once ([`Holder::sweep`]), so that whatever it has no
-//! business with finds its way. When every member has released the epoch it is settled, and every right is where
+//! [`Holder::released`] grows. The shell walks over its hosts then, and again once
+//! the epoch is settled ([`Holder::sweep`]), so that whatever it has no business with finds its way. When every member has released the epoch it is settled, and every right is where
 //! the table says, whatever got lost.
 //!
 //! *A death.* The leader buries a silent agent, whose lease has surely ended, and publishes the next epoch. Homes grant anew
@@ -39,9 +39,11 @@
 //! One thread owns the [`Holder`] and tells it everything: the lease ([`Holder::lease`]) and the record after each turn of
 //! the member, files of tables it lacks ([`Holder::lacks`], [`Holder::learn`]), notes that arrive in order
 //! ([`Numbers`]; where [`Holder::heard`] says false, the log is not read on until the table has come), answers of DNS,
-//! requests begun and ended. After each it takes [`Holder::moves`] and carries them out: notes and luggage through a
+//! requests begun and ended. Logs are read only while the member is active: a node that has decided to leave must not take
+//! anything any more. After each it takes [`Holder::moves`] and carries them out: notes and luggage through a
 //! durable outbox, per destination in this order; luggage stays in the store until the receiver's told number has
-//! passed. It calls [`Holder::tick`] a few times a second and puts [`Holder::released`] into its report. A process that starts
+//! passed, and leaves only once a backup holds what was found on its pages: whoever gets it will not visit them again as
+//! new, and what was found would die with the giver. It calls [`Holder::tick`] a few times a second and puts [`Holder::released`] into its report. A process that starts
 //! anew, or was buried, begins with a new [`Holder`] and sweeps all its hosts once it is a member.
 //!
 //! Memory: about 150 bytes for each host whose home and asker are two agents, at both; nothing for others. The tables
@@ -60,7 +62,7 @@ pub use holder::{Holder, Ticket, Verdict};
 pub use lineage::Thing;
 pub use note::{AgentId, Arrival, Note, NoteBody, Numbers};
 pub use owners::{EpochOwners, NamedOwners};
-pub use places::Destination;
+pub use places::{Destination, Place};
 
 use farol_cluster::NodeNo;
 use std::net::IpAddr;

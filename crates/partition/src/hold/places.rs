@@ -107,9 +107,27 @@ impl Holder {
         let home = || self.lineage.newest()?.home(host).filter(|home| *home != self.me);
         match self.places.get(host) {
             Some(Place::Lent { to, ends: false, .. }) => Destination::To(to.no),
-            Some(_) => Destination::Here,
-            None => home().map_or(Destination::Here, |home| Destination::To(home.no)),
+            Some(Place::Borrowed { .. } | Place::Open { .. } | Place::Asked { .. }) => Destination::Here,
+            Some(Place::Lent { .. }) | None => {
+                home().map_or(Destination::Here, |home| Destination::To(home.no))
+            }
         }
+    }
+
+    /// Who gets what an undertaker brings of a host that was last asked at an address: its heir, before anybody has asked
+    /// for it.
+    pub fn heir(&self, host: &str, address: IpAddr) -> Destination {
+        let owner = self.lineage.newest().and_then(|newest| newest.of_address(address));
+        match (self.places.get(host), owner) {
+            (None, Some(owner)) if owner == self.me => Destination::Here,
+            (None, Some(owner)) => Destination::To(owner.no),
+            _ => self.route(host),
+        }
+    }
+
+    /// Where a host stands, as far as the tables do not tell; for people.
+    pub fn standing(&self, host: &str) -> Option<&Place> {
+        self.places.get(host)
     }
 
     /// The address at which a host is to be asked, where its home has named one.
@@ -178,11 +196,12 @@ impl Holder {
                 let grant = same_home.then_some(grant);
                 self.ask_home(host, Some(address), grant, !same_home);
             }
-            Place::Lent { to, address, since, grant, .. } => {
+            Place::Lent { to, address, since, grant, ends } => {
                 let same_home = self.lineage.holds_since(since, |table| table.home(host) == Some(self.me));
                 let theirs = self.lineage.holds_since(since, |table| table.of_address(address) == Some(to));
                 let is_there = newest.step().has(to.no, to.incarnation);
-                let ends = !same_home || !theirs;
+                // A grant that has ended once never revives: whoever had it may have dropped it at that.
+                let ends = ends || !same_home || !theirs;
                 if home != Some(self.me) {
                     // Whoever has the grant tells the new home. Until all have released this, the right is not here.
                     match self.lineage.is_settled() {
