@@ -20,6 +20,7 @@ mod error;
 pub mod exported;
 pub mod geo;
 pub mod graph;
+pub mod hold;
 pub mod objective;
 mod routing_plan;
 pub mod rtt;

@@ -44,6 +44,10 @@ enum Command {
     ///
     /// Exit code 1 means that a promise was broken, or that a rule that was switched off was not missed.
     Cluster(farol_sim::cluster::ClusterArgs),
+    /// Runs agents that own hosts, each cluster in one thread from one seed, with everything going wrong.
+    ///
+    /// Exit code 1 means that a promise was broken, or that a rule that was switched off was not missed.
+    Hold(farol_sim::hold::HoldArgs),
     /// Splits hosts between agents: model and simulator of [Exposto08 ch. 5], and more.
     Partition(farol_sim::partition::PartitionArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
@@ -130,6 +134,9 @@ fn main() -> ExitCode {
         }
         Command::Cache(args) => farol_sim::cache::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Cluster(args) => farol_sim::cluster::run(&args)
+            .map(|is_fine| if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            .map_err(Into::into),
+        Command::Hold(args) => farol_sim::hold::run(&args)
             .map(|is_fine| if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
             .map_err(Into::into),
         Command::Partition(args) => {
