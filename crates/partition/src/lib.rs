@@ -21,6 +21,7 @@ pub mod exported;
 pub mod geo;
 pub mod graph;
 pub mod objective;
+pub mod replan;
 mod routing_plan;
 pub mod rtt;
 pub mod space;
