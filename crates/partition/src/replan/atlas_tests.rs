@@ -1,3 +1,5 @@
+//! Reports that are true, wrong, hostile, doubled and merged.
+
 use super::*;
 use crate::replan::Bounds;
 use crate::table::{Exception, Unknown};

@@ -10,7 +10,8 @@ pub struct Bounds {
     pub hosts_max: usize,
     /// Of all hosts, those that one agent may have told of, as a multiple of an equal share.
     pub share_max: f64,
-    /// Links that are kept of a host: the strongest. 256 × 12 bytes = 3 KiB.
+    /// Links that are kept of a host: the strongest. 4,096 × 12 bytes = 48 KiB. Weak links are what is cut: where many
+    /// are left out, a plan promises more than it keeps.
     pub links_of_host_max: usize,
     /// Links of all hosts: 32 M × 12 bytes = 384 MB.
     pub links_max: usize,
@@ -33,7 +34,7 @@ impl Default for Bounds {
             agents_max: 256,
             hosts_max: 2_000_000,
             share_max: 4.0,
-            links_of_host_max: 256,
+            links_of_host_max: 4096,
             links_max: 32_000_000,
             report_hosts_max: 20_000,
             report_links_max: 500_000,

@@ -189,8 +189,8 @@ impl Price {
         let eases = gain.overload_before > case.overload_from
             && eased >= (gain.overload_before - 1.0) / 2.0
             && gain.exchange_saved() > -0.10;
-        // What is too much must go, and as much again may help to place it.
-        let may_move = self.moved_max.max(2.0 * (gain.overload_before - 1.0));
+        // What is too much must go: of two agents of which one has all, half of all pages.
+        let may_move = self.moved_max.max((gain.overload_before - 1.0) / 2.0);
         match eases {
             true if named <= may_move => Ok(Why::Eases),
             true => Err(Why::MovesTooMuch),

@@ -44,6 +44,20 @@ struct Before {
     all: Vec<u32>,
 }
 
+/// One way to split, and what is thought of it.
+struct Choice {
+    judged: Result<Why, Why>,
+    worth: f64,
+    gain: Gain,
+    part: Vec<u32>,
+}
+
+impl Choice {
+    fn beats(&self, other: &Choice) -> bool {
+        (self.judged.is_ok(), self.worth) > (other.judged.is_ok(), other.worth)
+    }
+}
+
 impl PlanJob {
     pub fn trigger(&self) -> &Trigger {
         &self.trigger
@@ -86,29 +100,37 @@ impl PlanJob {
         let rtt = RoundTrips::default();
         let wishes = [
             Wish { objective: &Links, preference: self.links },
-            Wish { objective: &rtt, preference: self.round_trips },
+            // What is known of a tenth of the pages counts a tenth.
+            Wish { objective: &rtt, preference: self.round_trips * self.compared() },
         ];
         let search = Multilevel { seed: self.seed, cycles: 1, ..Multilevel::default() };
         let planner = Planner { search, slack: self.price.slack, floors: true, ..Planner::default() };
         let asked = planner.ask(space, &wishes)?;
         let problem = Problem { fixed: Some(&fixed), ..asked.problem() };
-        let mut best: Option<(Result<Why, Why>, f64, Gain, Vec<u32>)> = None;
+        let mut best: Option<Choice> = None;
         for part in self.candidates(&problem, &asked, &before, search)? {
             let gain = self.gain(&before, &part);
             let judged = self.price.judge(&gain, &case);
             let worth = if case.agents_changed || case.first { gain.paid() } else { self.price.worth(&gain) };
-            let better = best
-                .as_ref()
-                .is_none_or(|(known, most, ..)| (judged.is_ok(), worth) > (known.is_ok(), *most));
-            if better {
-                best = Some((judged, worth, gain, part));
+            let choice = Choice { judged, worth, gain, part };
+            if best.as_ref().is_none_or(|best| choice.beats(best)) {
+                best = Some(choice);
             }
         }
         match best {
-            Some((Ok(why), _, gain, part)) => self.publish(&before, part, gain, why),
-            Some((Err(why), _, gain, _)) => Ok(Decision::Keep { gain, why }),
+            Some(Choice { judged: Ok(why), gain, part, .. }) => self.publish(&before, part, gain, why),
+            Some(Choice { judged: Err(why), gain, .. }) => Ok(Decision::Keep { gain, why }),
             None => Ok(Decision::Keep { gain: Gain::default(), why: Why::NothingKnown }),
         }
+    }
+
+    /// Share of pages of whose address the times of two agents or more are known.
+    fn compared(&self) -> f64 {
+        let space = &self.gathered.space;
+        let is_known = |s: usize| (0..space.parts()).filter(|j| space.rtt(s, *j).is_some()).count() >= 2;
+        let pages = |s: usize| space.servers[s].pages;
+        let known: u64 = (0..space.servers.len()).filter(|s| is_known(*s)).map(pages).sum();
+        known as f64 / (0..space.servers.len()).map(pages).sum::<u64>().max(1) as f64
     }
 
     fn before(&self) -> Before {

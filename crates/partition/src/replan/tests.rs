@@ -1,3 +1,5 @@
+//! The planner from the first table to rest: agents that come and go, rules, liars, successors.
+
 use super::*;
 use crate::Position;
 use crate::table::{Filter, Route, Router, host_key};
@@ -243,8 +245,10 @@ fn measured_exchanges_stand_beside_expected_ones() {
     assert_eq!(outcomes[0].exchange_measured(), None);
 }
 
+type Addresses = Vec<(IpAddr, Option<Position>)>;
+
 /// One host in the middle of nowhere for each of 40 addresses; three agents on a line.
-fn on_a_line(liar: bool) -> (Atlas, Vec<Agent>, Vec<(IpAddr, Option<Position>)>) {
+fn on_a_line(liar: bool) -> (Atlas, Vec<Agent>, Addresses) {
     let mut atlas = Atlas::new(Bounds::default());
     let place = [0.0, 20.0, 40.0, 30.0];
     let names: Vec<String> = ["a", "b", "c", "d"].map(String::from).to_vec();

@@ -56,7 +56,7 @@ fn members() -> BTreeMap<String, Member> {
 
 /// 360 hosts in nine communities of 40; every seventh is Brazilian.
 fn name_of(n: u32) -> String {
-    if n % 7 == 0 { format!("http://h{n}.com.br") } else { format!("http://h{n}.test") }
+    if n.is_multiple_of(7) { format!("http://h{n}.com.br") } else { format!("http://h{n}.test") }
 }
 
 fn facts(n: u32) -> HostFacts {
