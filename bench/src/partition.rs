@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use farol_partition::Graph;
-use farol_partition::split::{Balance, Loads, Multilevel, Problem};
-use farol_sim::partition::{Cities, read_graph};
+use farol_partition::split::{Balance, Loads, Multilevel, Problem, Start};
+use farol_sim::partition::{Cities, Shape, read_graph};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -12,13 +12,19 @@ pub struct Args {
     /// Graphs, in the formats of `farol-sim partition`; without any, made ones are split.
     #[arg(long)]
     graph: Vec<PathBuf>,
+    /// Shapes of made graphs, beside those of files.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    made: Vec<Shape>,
+    /// Vertices of a made graph.
+    #[arg(long, default_value_t = 100_000)]
+    vertices: usize,
     /// Numbers of parts.
     #[arg(long, value_delimiter = ',', default_value = "2,4,8,16,32")]
     parts: Vec<usize>,
     /// Largest load over the fair one.
     #[arg(long, default_value_t = 0.03)]
     slack: f64,
-    /// Seeds; cuts and times are means over them.
+    /// Seeds; cuts and times are means over them, with the least and the greatest cut beside.
     #[arg(long, default_value_t = 5)]
     seeds: u64,
     /// Vertices weigh what their pages are, instead of 1.
@@ -43,12 +49,11 @@ pub fn run(args: &Args) -> Result<()> {
         let input = read_graph(path).with_context(|| format!("cannot read {}", path.display()))?;
         graphs.push((input.name, input.graph, input.pages));
     }
-    if graphs.is_empty() {
-        for (name, vertices, edges) in [("made, 100,000 vertices", 100_000, 1_000_000)] {
-            let graph = farol_sim::partition::grown_graph(vertices, edges, 1);
-            let pages = vec![1; graph.vertices()];
-            graphs.push((name.to_string(), graph, pages));
-        }
+    let shapes = if graphs.is_empty() && args.made.is_empty() { &Shape::ALL[..] } else { &args.made[..] };
+    for shape in shapes {
+        let graph = shape.make(args.vertices, 1);
+        let pages = vec![1; graph.vertices()];
+        graphs.push((shape.name().to_string(), graph, pages));
     }
     if let Some(folder) = &args.write {
         std::fs::create_dir_all(folder)?;
@@ -58,43 +63,12 @@ pub fn run(args: &Args) -> Result<()> {
         }
     }
     println!(
-        "| graph | vertices | edges | k | METIS cut | ours | ours / METIS | METIS overload | ours | METIS s | ours s | ours / METIS |"
+        "| graph | vertices | edges | k | method | cut | least–greatest | / the better METIS | overload | s | / METIS k-way's |"
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
+    println!("|---|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|");
     for (name, graph, pages) in &graphs {
         for k in &args.parts {
-            let loads = if args.pages { Loads::pages(pages.clone()) } else { Loads::equal(graph.vertices()) };
-            let balance = Balance::equal(&loads, *k, args.slack)?;
-            let mut metis = Sums::default();
-            for seed in 1..=args.seeds {
-                let clock = Instant::now();
-                let part = metis_kway(graph, &loads, *k, args.slack, seed)?;
-                metis.add(graph, &loads, *k, &part, clock.elapsed().as_secs_f64());
-            }
-            for effort in efforts(args)? {
-                let mut ours = Sums::default();
-                for seed in 1..=args.seeds {
-                    let clock = Instant::now();
-                    let split =
-                        Multilevel { seed, ..effort }.split(&Problem::new(graph, &loads, &balance))?;
-                    ours.add(graph, &loads, *k, &split.part, clock.elapsed().as_secs_f64());
-                }
-                let said =
-                    if args.effort.is_empty() { String::new() } else { format!(" {}", name_of(&effort)) };
-                println!(
-                    "| {name}{said} | {} | {} | {k} | {:.0} | {:.0} | {:.3} | {:.3} | {:.3} | {:.2} | {:.2} | {:.2} |",
-                    graph.vertices(),
-                    graph.edges(),
-                    metis.cut / args.seeds as f64,
-                    ours.cut / args.seeds as f64,
-                    ours.cut / metis.cut.max(1.0),
-                    metis.overload,
-                    ours.overload,
-                    metis.secs / args.seeds as f64,
-                    ours.secs / args.seeds as f64,
-                    ours.secs / metis.secs,
-                );
-            }
+            race(args, name, graph, pages, *k)?;
         }
     }
     if let (Some(cities), Some(pings)) = (&args.cities, &args.pings) {
@@ -105,44 +79,93 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What `--effort` says.
-fn efforts(args: &Args) -> Result<Vec<Multilevel>> {
+/// METIS twice and ours, one after the other.
+fn race(args: &Args, name: &str, graph: &Graph, pages: &[u64], k: usize) -> Result<()> {
+    let loads = if args.pages { Loads::pages(pages.to_vec()) } else { Loads::equal(graph.vertices()) };
+    let balance = Balance::equal(&loads, k, args.slack)?;
+    let run = |split: &dyn Fn(u64) -> Result<Vec<u32>>| -> Result<Sums> {
+        let mut sums = Sums::default();
+        for seed in 1..=args.seeds {
+            let clock = Instant::now();
+            let part = split(seed)?;
+            sums.add(graph, &loads, k, &part, clock.elapsed().as_secs_f64());
+        }
+        Ok(sums)
+    };
+    let borne = &loads;
+    let metis = |method| move |seed| metis(graph, borne, k, args.slack, seed, method);
+    let (kway, recursive) = (run(&metis(Method::Kway))?, run(&metis(Method::Recursive))?);
+    let (best, time) = (kway.cut().min(recursive.cut()).max(1.0), kway.secs());
+    let show = |method: &str, sums: &Sums| {
+        println!(
+            "| {name} | {} | {} | {k} | {method} | {:.0} | {:.0}–{:.0} | {:.3} | {:.3} | {:.3} | {:.2} |",
+            graph.vertices(),
+            graph.edges(),
+            sums.cut(),
+            sums.cuts.iter().copied().fold(f64::INFINITY, f64::min),
+            sums.cuts.iter().copied().fold(0.0, f64::max),
+            sums.cut() / best,
+            sums.overload,
+            sums.secs(),
+            sums.secs() / time
+        );
+    };
+    show("METIS k-way", &kway);
+    show("METIS recursive bisection", &recursive);
+    for (said, effort) in efforts(args)? {
+        let ours = |seed| Ok(Multilevel { seed, ..effort }.split(&Problem::new(graph, &loads, &balance))?.part);
+        show(&said, &run(&ours)?);
+    }
+    Ok(())
+}
+
+/// What `--effort` says; without it ours, and what each of its starts is worth alone.
+fn efforts(args: &Args) -> Result<Vec<(String, Multilevel)>> {
     if args.effort.is_empty() {
-        return Ok(vec![Multilevel::default()]);
+        let start = |start| Multilevel { start, ..Multilevel::default() };
+        return Ok(vec![
+            ("ours".to_string(), Multilevel::default()),
+            ("ours, all parts at once".to_string(), start(Start::Coarsest)),
+            ("ours, bisection alone".to_string(), start(Start::Bisection)),
+        ]);
     }
     let read = |text: &String| {
         let numbers: Vec<usize> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
         let [trials, grown, passes, patience, coarsest, cycles] = numbers[..] else {
             anyhow::bail!("--effort {text}: six numbers are wanted");
         };
-        Ok(Multilevel { trials, grown, passes, patience, coarsest, cycles, ..Multilevel::default() })
+        let effort =
+            Multilevel { trials, grown, passes, patience, coarsest, cycles, ..Multilevel::default() };
+        Ok((format!("ours {text}"), effort))
     };
     args.effort.iter().map(read).collect()
 }
 
-fn name_of(effort: &Multilevel) -> String {
-    let Multilevel { trials, grown, passes, patience, coarsest, cycles, .. } = effort;
-    format!("{trials},{grown},{passes},{patience},{coarsest},{cycles}")
-}
-
 #[derive(Default)]
 struct Sums {
-    cut: f64,
+    cuts: Vec<f64>,
     overload: f64,
     secs: f64,
 }
 
 impl Sums {
     fn add(&mut self, graph: &Graph, loads: &Loads, k: usize, part: &[u32], secs: f64) {
-        self.cut += graph.cut(part) as f64;
+        self.cuts.push(graph.cut(part) as f64);
         let parts = &loads.by_part(part, k)[0];
         let fair = loads.total(0) as f64 / k as f64;
         self.overload = self.overload.max(parts.iter().copied().max().unwrap_or(0) as f64 / fair);
         self.secs += secs;
     }
+
+    fn cut(&self) -> f64 {
+        self.cuts.iter().sum::<f64>() / self.cuts.len().max(1) as f64
+    }
+
+    fn secs(&self) -> f64 {
+        self.secs / self.cuts.len().max(1) as f64
+    }
 }
 
-/// METIS' k-way method with its defaults but for balance and seed.
 /// The text form of METIS: vertices from 1 on, each edge at both ends, with its weight.
 fn write(graph: &Graph, path: &std::path::Path) -> Result<()> {
     use std::io::Write;
@@ -157,21 +180,37 @@ fn write(graph: &Graph, path: &std::path::Path) -> Result<()> {
     Ok(out.flush()?)
 }
 
-pub fn metis_kway(graph: &Graph, loads: &Loads, k: usize, slack: f64, seed: u64) -> Result<Vec<u32>> {
+/// METIS' methods.
+#[derive(Clone, Copy, PartialEq)]
+enum Method {
+    Kway,
+    Recursive,
+}
+
+/// METIS with its defaults but for balance and seed. Recursive bisection takes its slack anew at each halving, so that
+/// each gets the root that makes all of them together the slack that is asked for.
+fn metis(graph: &Graph, loads: &Loads, k: usize, slack: f64, seed: u64, method: Method) -> Result<Vec<u32>> {
     let (offsets, arcs) = graph.rows();
     let xadj: Vec<i32> = offsets.iter().map(|offset| *offset as i32).collect();
     let adjncy: Vec<i32> = arcs.iter().map(|arc| arc.to as i32).collect();
     let weights: Vec<i32> = arcs.iter().map(|arc| arc.weight as i32).collect();
     let pages: Vec<i32> = (0..graph.vertices()).map(|v| loads.first(v).min(i32::MAX as u64) as i32).collect();
     let mut part = vec![0i32; graph.vertices()];
-    metis::Graph::new(1, k as i32, &xadj, &adjncy)
+    let slack = match method {
+        Method::Kway => slack,
+        Method::Recursive => (1.0 + slack).powf(1.0 / (k as f64).log2().ceil().max(1.0)) - 1.0,
+    };
+    let prepared = metis::Graph::new(1, k as i32, &xadj, &adjncy)
         .map_err(|error| anyhow::anyhow!("METIS refuses the graph: {error}"))?
         .set_vwgt(&pages)
         .set_adjwgt(&weights)
-        .set_option(metis::option::UFactor((slack * 1000.0).round() as i32))
-        .set_option(metis::option::Seed(seed as i32))
-        .part_kway(&mut part)
-        .map_err(|error| anyhow::anyhow!("METIS failed: {error}"))?;
+        .set_option(metis::option::UFactor(((slack * 1000.0).round() as i32).max(1)))
+        .set_option(metis::option::Seed(seed as i32));
+    match method {
+        Method::Kway => prepared.part_kway(&mut part),
+        Method::Recursive => prepared.part_recursive(&mut part),
+    }
+    .map_err(|error| anyhow::anyhow!("METIS failed: {error}"))?;
     Ok(part.into_iter().map(|part| part as u32).collect())
 }
 
@@ -185,7 +224,7 @@ fn both_objectives(args: &Args, graphs: &[(String, Graph, Vec<u64>)], cities: &C
         for k in &args.parts {
             let space = farol_sim::partition::placed_space(graph, pages, cities, *k, 1);
             let loads = Loads::pages(pages.clone());
-            let metis = metis_kway(graph, &loads, *k, args.slack, 1)?;
+            let metis = metis(graph, &loads, *k, args.slack, 1, Method::Kway)?;
             let matched = farol_sim::partition::matched(&space, &metis);
             let ours = farol_sim::partition::both(&space, args.slack, 1)?;
             let (metis, matched, ours) =

@@ -22,6 +22,14 @@ pub enum Error {
     Table(&'static str),
     #[error("the routing table has format {found}, this version reads format {known}")]
     Format { found: u32, known: u32 },
+    #[error("what the planner remembered is damaged: {0}")]
+    Memory(&'static str),
+    #[error(
+        "the rule that gives {0} cannot be kept; name a domain, a block, a country or a language, and an agent"
+    )]
+    Rule(String),
+    #[error("the LOC record is wrong: {0}")]
+    Loc(&'static str),
     #[error("there is no entity {0}")]
     NoEntity(String),
     #[error("there is an entity {0} already; choose another name")]

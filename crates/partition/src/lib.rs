@@ -22,6 +22,7 @@ pub mod geo;
 pub mod graph;
 pub mod hold;
 pub mod objective;
+pub mod replan;
 mod routing_plan;
 pub mod rtt;
 pub mod space;

@@ -1,5 +1,6 @@
 //! Where machines are, and how far apart.
 
+pub mod loc;
 mod table;
 
 pub(crate) use table::as_number;
@@ -43,6 +44,12 @@ impl Position {
     /// The least round-trip time in milliseconds that physics allows.
     pub fn rtt_least(self, other: Position) -> f64 {
         2.0 * self.distance_km(other) / FIBRE_KM_PER_MS
+    }
+
+    /// The round-trip time in milliseconds that is to be expected: a route is about a third longer than the straight
+    /// line, and has some milliseconds of routers.
+    pub fn rtt_guess(self, other: Position) -> f64 {
+        4.0 + 1.35 * self.rtt_least(other)
     }
 }
 

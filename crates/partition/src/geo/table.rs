@@ -9,7 +9,7 @@
 //! | country tables | first, last, country code; the place is the middle of the country, handed in |
 
 use super::Position;
-use crate::Error;
+use crate::{Block, Error};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -82,6 +82,29 @@ impl GeoTable {
     }
 }
 
+impl GeoTable {
+    /// Blocks that tile the ranges of a country, as few as can be, in rising order.
+    pub fn blocks_of(&self, country: [u8; 2]) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        let own = self.ranges.iter().filter(|(.., located)| located.country == country);
+        for (first, last, _) in own {
+            let mut at = *first;
+            loop {
+                // The widest block that begins here and ends within the range.
+                let aligned = at.trailing_zeros().min(127);
+                let fits = (last - at).checked_add(1).map_or(127, |count| count.ilog2());
+                let bits = aligned.min(fits);
+                blocks.extend(Block::from_bits(at, 128 - bits as u8));
+                match at.checked_add(1 << bits) {
+                    Some(next) if next <= *last => at = next,
+                    _ => break,
+                }
+            }
+        }
+        blocks
+    }
+}
+
 /// Any address as one number, IPv4 as IPv4-mapped IPv6.
 pub(crate) fn as_number(address: IpAddr) -> u128 {
     match address {
@@ -95,7 +118,7 @@ fn geolite(
     latitude: Option<usize>,
     longitude: Option<usize>,
 ) -> Option<(u128, u128, Located)> {
-    let block: crate::Block = fields.first()?.parse().ok()?;
+    let block: Block = fields.first()?.parse().ok()?;
     let number = |at: Option<usize>| fields.get(at?)?.parse::<f64>().ok();
     let position = number(latitude).zip(number(longitude)).and_then(|(lat, long)| Position::new(lat, long));
     let (first, last) = block.range();
@@ -202,5 +225,24 @@ mod tests {
             let error = GeoTable::read(&format!("1.0.0.0,1.0.0.1,PT\n{line}\n"), &countries()).unwrap_err();
             assert!(error.to_string().starts_with("line 2: "), "{line}: {error}");
         }
+    }
+
+    /// Races a look-up of every address.
+    #[test]
+    fn the_blocks_of_a_country_tile_its_ranges() {
+        let text = "10.0.0.3,10.0.0.9,PT\n10.0.0.16,10.0.1.255,PT\n10.0.2.0,10.0.2.0,ES\n::,::ff,PT\n";
+        let table = GeoTable::read(text, &countries()).unwrap();
+        let blocks = table.blocks_of(*b"PT");
+        for n in 0..800u32 {
+            let address = IpAddr::from((0x0A00_0000 + n).to_be_bytes());
+            let holding = blocks.iter().filter(|block| block.holds(address)).count();
+            let located = table.find(address).is_some_and(|located| located.country == *b"PT");
+            assert_eq!(holding, usize::from(located), "{address}");
+        }
+        let texts: Vec<String> = blocks.iter().map(Block::to_string).collect();
+        assert_eq!(texts[..5], ["::/120", "10.0.0.3/32", "10.0.0.4/30", "10.0.0.8/31", "10.0.0.16/28"]);
+        let all = GeoTable::read("0.0.0.0,255.255.255.255,PT\n", &countries()).unwrap();
+        assert_eq!(all.blocks_of(*b"PT").iter().map(Block::to_string).collect::<Vec<_>>(), ["0.0.0.0/0"]);
+        assert!(all.blocks_of(*b"ES").is_empty());
     }
 }

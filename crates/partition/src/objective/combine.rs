@@ -45,6 +45,8 @@ pub struct Planner {
     pub normalisation: Normalisation,
     /// How much more than its fair share of pages an agent may get.
     pub slack: f64,
+    /// Whether nobody may get less than its share by more than the slack either.
+    pub floors: bool,
     /// Whether dense servers are shared out too (C5).
     pub share_dense: bool,
 }
@@ -55,6 +57,7 @@ impl Default for Planner {
             search: Multilevel::default(),
             normalisation: Normalisation::default(),
             slack: 0.05,
+            floors: false,
             share_dense: true,
         }
     }
@@ -69,16 +72,43 @@ pub struct Plan {
     pub balance: Balance,
 }
 
+/// Several objectives in one problem.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub combined: Combined,
+    pub loads: Loads,
+    pub balance: Balance,
+}
+
+impl Asked {
+    pub fn problem(&self) -> Problem<'_> {
+        problem(&self.combined, &self.loads, &self.balance)
+    }
+
+    fn answered(self, split: Split) -> Plan {
+        Plan { split, combined: self.combined, loads: self.loads, balance: self.balance }
+    }
+}
+
 impl Planner {
     /// Splits a space between its agents.
     ///
     /// # Errors
     /// Where the space does not fit together.
     pub fn plan(&self, space: &Space, wishes: &[Wish<'_>]) -> Result<Plan, Error> {
+        let asked = self.ask(space, wishes)?;
+        let split = self.search.split(&asked.problem())?;
+        Ok(asked.answered(split))
+    }
+
+    /// What is to be split, for those who split it in more than one way.
+    ///
+    /// # Errors
+    /// As for [`Planner::plan`].
+    pub fn ask(&self, space: &Space, wishes: &[Wish<'_>]) -> Result<Asked, Error> {
         let (loads, balance) = self.loads(space)?;
         let combined = combine(space, wishes, &loads, &balance, self)?;
-        let split = self.search.split(&problem(&combined, &loads, &balance))?;
-        Ok(Plan { split, combined, loads, balance })
+        Ok(Asked { combined, loads, balance })
     }
 
     /// Splits a space again, with little moved from `before`; see [`Incremental::split`].
@@ -92,10 +122,9 @@ impl Planner {
         before: &[u32],
         incremental: &Incremental,
     ) -> Result<Plan, Error> {
-        let (loads, balance) = self.loads(space)?;
-        let combined = combine(space, wishes, &loads, &balance, self)?;
-        let split = incremental.split(&problem(&combined, &loads, &balance), before)?;
-        Ok(Plan { split, combined, loads, balance })
+        let asked = self.ask(space, wishes)?;
+        let split = incremental.split(&asked.problem(), before)?;
+        Ok(asked.answered(split))
     }
 
     fn loads(&self, space: &Space) -> Result<(Loads, Balance), Error> {
@@ -105,6 +134,7 @@ impl Planner {
             false => Loads::pages(space.servers.iter().map(|server| server.pages.max(1)).collect()),
         };
         let balance = space.balance(&loads, self.slack)?;
+        let balance = if self.floors { balance.with_floors(self.slack) } else { balance };
         Ok((loads, balance))
     }
 }

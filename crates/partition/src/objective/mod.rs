@@ -8,7 +8,7 @@ mod geography;
 mod links;
 mod round_trips;
 
-pub use combine::{Combined, Normalisation, Plan, Planner, Wish, combine};
+pub use combine::{Asked, Combined, Normalisation, Plan, Planner, Wish, combine};
 pub use geography::Geography;
 pub use links::Links;
 pub use round_trips::RoundTrips;

@@ -8,11 +8,10 @@ mod median;
 mod routes;
 
 pub use coordinates::{Coordinate, Coordinates};
-pub use median::median;
+pub use median::{PROBES, median};
 pub use routes::{Hop, Routes, Trace, read_traces};
 
 use farol_base::Timestamp;
-use median::PROBES;
 use std::collections::VecDeque;
 use std::time::Duration;
 

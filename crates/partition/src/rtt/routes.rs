@@ -11,6 +11,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::IpAddr;
 
+/// Machines of all routes together; a hop that would be one more ends its route.
+const MACHINES_MAX: usize = 1 << 20;
+/// Samples that are kept of a segment, the newest: 15 × 8 bytes.
+const SAMPLES_MAX: usize = 15;
+
 /// A hop of a traceroute: who answered, and the mean of its times in milliseconds; `None` where nobody did.
 pub type Hop = Option<(IpAddr, f64)>;
 
@@ -34,24 +39,36 @@ pub struct Routes {
 impl Routes {
     /// Adds a traceroute. Times that are not numbers, or negative, are as if the hop had not answered.
     pub fn add(&mut self, trace: &Trace) {
-        let mut before = (self.number(trace.source), 0.0);
+        let Some(source) = self.number(trace.source) else { return };
+        let mut before = (source, 0.0);
         for (address, time) in trace.hops.iter().flatten() {
             if !(time.is_finite() && *time >= 0.0) {
                 continue;
             }
-            let here = self.number(*address);
+            let Some(here) = self.number(*address) else { break };
             let ends = (here.min(before.0), here.max(before.0));
             if ends.0 != ends.1 {
-                self.segments.entry(ends).or_default().push((time - before.1).max(0.0));
+                let samples = self.segments.entry(ends).or_default();
+                if samples.len() == SAMPLES_MAX {
+                    samples.remove(0);
+                }
+                samples.push((time - before.1).max(0.0));
             }
             before = (here, *time);
         }
         self.near.clear();
     }
 
-    fn number(&mut self, address: IpAddr) -> u32 {
-        let next = self.numbers.len() as u32;
-        *self.numbers.entry(address).or_insert(next)
+    fn number(&mut self, address: IpAddr) -> Option<u32> {
+        let next = self.numbers.len();
+        match self.numbers.get(&address) {
+            Some(number) => Some(*number),
+            None if next >= MACHINES_MAX => None,
+            None => {
+                self.numbers.insert(address, next as u32);
+                Some(next as u32)
+            }
+        }
     }
 
     pub fn machines(&self) -> usize {

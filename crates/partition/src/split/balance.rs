@@ -78,6 +78,8 @@ pub struct Balance {
     /// By kind, then part.
     fair: Vec<f64>,
     limits: Vec<u64>,
+    /// Least load of pages of each part; 0 where any will do.
+    floors: Vec<u64>,
 }
 
 impl Balance {
@@ -108,7 +110,15 @@ impl Balance {
                 limits.push((share + more).floor().max(share.ceil()) as u64);
             }
         }
-        Ok(Balance { parts: capacities.len(), fair, limits })
+        Ok(Balance { parts: capacities.len(), fair, limits, floors: vec![0; capacities.len()] })
+    }
+
+    /// The same parts, none of which should get less than its share by more than `slack`, as far as whole vertices
+    /// allow.
+    pub fn with_floors(mut self, slack: f64) -> Balance {
+        let least = 1.0 - if slack.is_finite() { slack.clamp(0.0, 1.0) } else { 1.0 };
+        self.floors = self.fair().iter().map(|fair| (fair * least) as u64).collect();
+        self
     }
 
     /// Equal parts.
@@ -132,6 +142,11 @@ impl Balance {
         &self.limits
     }
 
+    /// Least load of pages of each part.
+    pub fn floors(&self) -> &[u64] {
+        &self.floors
+    }
+
     /// Fair share of pages of each part.
     pub fn fair(&self) -> &[f64] {
         &self.fair[..self.parts]
@@ -145,10 +160,12 @@ impl Balance {
         if self.fair().iter().all(|fair| *fair == 0.0) { 1.0 } else { shares.fold(0.0, f64::max) }
     }
 
-    /// The same parts with other limits of pages.
+    /// The same parts with other limits; what a part bears less it needs less.
     pub(crate) fn with_limits(&self, limits: Vec<u64>) -> Balance {
         debug_assert_eq!(limits.len(), self.limits.len());
-        Balance { limits, ..self.clone() }
+        let less = self.limits.iter().zip(&limits).map(|(before, now)| before.saturating_sub(*now));
+        let floors = self.floors.iter().zip(less).map(|(floor, less)| floor.saturating_sub(less)).collect();
+        Balance { limits, floors, ..self.clone() }
     }
 }
 
@@ -162,6 +179,10 @@ mod tests {
         let balance = Balance::new(&loads, &[3.0, 1.0], 0.1).unwrap();
         assert_eq!(balance.limits(), [82, 27]);
         assert_eq!(balance.fair(), [75.0, 25.0]);
+        assert_eq!(balance.floors(), [0, 0]);
+        let floored = balance.clone().with_floors(0.1);
+        assert_eq!((floored.floors(), floored.limits()), (&[67, 22][..], balance.limits()));
+        assert_eq!(floored.with_limits(vec![40, 27]).floors(), [25, 22]);
         assert!((balance.overload(&loads.by_part(&[0, 1, 0], 2)) - 1.2).abs() < 1e-9);
     }
 

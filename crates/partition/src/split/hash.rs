@@ -1,22 +1,12 @@
-//! The usual answer: a hash of a URL, a host name or an address, modulo the number of agents [Exposto08 §2.2.4].
+//! The usual answer: a hash of a URL or a host name, modulo the number of agents [Exposto08 §2.2.4].
 //!
 //! The hash is XXH3-64, published and the same everywhere (decision D-13).
 
 use farol_base::fingerprint::hash64;
-use std::net::IpAddr;
 
 /// The agent of a text: a whole URL, or a host name.
 pub fn of_text(text: &str, agents: usize) -> u32 {
     (hash64(text.as_bytes()) % agents.max(1) as u64) as u32
-}
-
-/// The agent of a server's address.
-pub fn of_address(address: IpAddr, agents: usize) -> u32 {
-    let hash = match address {
-        IpAddr::V4(four) => hash64(&four.octets()),
-        IpAddr::V6(six) => hash64(&six.octets()),
-    };
-    (hash % agents.max(1) as u64) as u32
 }
 
 #[cfg(test)]
@@ -31,9 +21,5 @@ mod tests {
         (0..8000).for_each(|n| counts[of_text(&format!("http://h{n}.test"), 8) as usize] += 1);
         assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
         assert_eq!(of_text("x", 0), 0);
-        assert_ne!(
-            of_address("192.0.2.1".parse().unwrap(), 1 << 30),
-            of_address("::1".parse().unwrap(), 1 << 30)
-        );
     }
 }

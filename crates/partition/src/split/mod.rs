@@ -21,7 +21,7 @@ mod refine;
 pub use balance::{Balance, Loads};
 pub use flat::Flat;
 pub use incremental::{Change, Incremental};
-pub use multilevel::Multilevel;
+pub use multilevel::{Multilevel, Start};
 
 use crate::{Error, Graph};
 

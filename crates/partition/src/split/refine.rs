@@ -55,6 +55,7 @@ pub(super) struct Refiner<'a> {
     level: &'a Level<'a>,
     k: usize,
     limits: &'a [u64],
+    floors: &'a [u64],
     part: &'a mut [u32],
     /// Weight towards each part, vertex by vertex.
     towards: Vec<u32>,
@@ -96,6 +97,7 @@ impl<'a> Refiner<'a> {
             level,
             k,
             limits: balance.limits(),
+            floors: balance.floors(),
             part,
             towards,
             loads,
@@ -271,6 +273,11 @@ impl<'a> Refiner<'a> {
                 }
             }
         }
+        // Nor may a part fall below what it should have.
+        let (load, weight) = (self.loads[from], self.level.loads.first(v as usize));
+        if load >= self.floors[from] && load < self.floors[from] + weight && weight > 0 {
+            return false;
+        }
         match (&self.budget, &self.level.home) {
             (Some(budget), Some(home)) if home[v as usize] as usize == from => {
                 budget.away + self.level.loads.first(v as usize) <= budget.most
@@ -403,6 +410,41 @@ impl<'a> Refiner<'a> {
                 }
             }
         }
+        for part in 0..self.k {
+            if self.loads[part] < self.floors[part] {
+                self.feed(part as u32);
+            }
+        }
+    }
+
+    /// Fills a part that has too little, with what costs least to take.
+    fn feed(&mut self, part: u32) {
+        let level = self.level;
+        for v in 0..self.part.len() as u32 {
+            if self.part[v as usize] != part && level.loads.first(v as usize) > 0 {
+                let key = self.key(v, 0, self.gain(v as usize, part));
+                self.heap.set(v, key);
+            }
+        }
+        while self.loads[part as usize] < self.floors[part as usize] {
+            let Some((key, v)) = self.heap.pop() else { break };
+            let now = self.key(v, 0, self.gain(v as usize, part));
+            if now < key {
+                self.heap.set(v, now);
+                continue;
+            }
+            if !self.fits(v, self.part[v as usize] as usize, part as usize) {
+                continue;
+            }
+            self.shift(v, part);
+            for arc in level.graph.arcs(v as usize) {
+                if self.heap.is_in(arc.to) {
+                    let key = self.key(arc.to, 0, self.gain(arc.to as usize, part));
+                    self.heap.set(arc.to, key);
+                }
+            }
+        }
+        self.heap.clear(|_| {});
     }
 
     fn relieve(&mut self, kind: usize, part: usize) {

@@ -28,7 +28,8 @@ pub type Owner = u32;
 pub enum Unknown {
     /// They wait for the next table.
     Hold,
-    /// They go where a hash of the address says, or of the host while that has none.
+    /// They go where a consistent hash of the address says, or of the host while that has none: an agent that comes
+    /// takes about its share from the others, and nothing moves between those.
     #[default]
     Hash,
 }

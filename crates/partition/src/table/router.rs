@@ -5,7 +5,7 @@
 
 use super::{Filter, Owner, RoutingTable, Unknown};
 use crate::geo::as_number;
-use crate::split::hash;
+use crate::split::consistent::{POINTS, Ring};
 use farol_base::CanonicalUrl;
 use farol_base::fingerprint::hash64;
 use std::collections::BTreeMap;
@@ -24,7 +24,8 @@ pub enum Route {
 pub struct Router {
     version: u64,
     unknown: Unknown,
-    destinations: usize,
+    /// For hosts that no entry names.
+    ring: Ring,
     /// First addresses of ranges, in rising order, and their owners; [`NOBODY`] in gaps.
     four: Vec<(u32, Owner)>,
     six: Vec<(u128, Owner)>,
@@ -71,7 +72,10 @@ impl Router {
         Router {
             version: table.version,
             unknown: table.unknown,
-            destinations: table.destinations.len(),
+            ring: match table.unknown {
+                Unknown::Hash => Ring::new(&table.destinations, POINTS),
+                Unknown::Hold => Ring::default(),
+            },
             four,
             six,
             four_at,
@@ -100,16 +104,20 @@ impl Router {
 
     /// The owner of a host, as in `https://example.org`.
     pub fn route_host(&self, host: &str, address: Option<IpAddr>) -> Route {
-        let found = self.by_host(host).or_else(|| self.by_address(address?));
-        match (found, self.unknown) {
-            (Some(owner), _) => Route::To(owner),
-            (None, Unknown::Hold) => Route::Hold,
-            (None, Unknown::Hash) if self.destinations == 0 => Route::Hold,
-            (None, Unknown::Hash) => Route::To(match address {
-                Some(address) => hash::of_address(address, self.destinations),
-                None => hash::of_text(host, self.destinations),
-            }),
+        if let Some(owner) = self.named(host, address) {
+            return Route::To(owner);
         }
+        let hashed = match (self.unknown, address) {
+            (Unknown::Hold, _) => None,
+            (Unknown::Hash, Some(address)) => self.ring.of_address(address),
+            (Unknown::Hash, None) => self.ring.of(host),
+        };
+        hashed.map_or(Route::Hold, Route::To)
+    }
+
+    /// The owner by an entry of the table; `None` where only a hash could tell.
+    pub fn named(&self, host: &str, address: Option<IpAddr>) -> Option<Owner> {
+        self.by_host(host).or_else(|| self.by_address(address?))
     }
 
     /// The owner by a filter of domains or an exception, whatever the address.

@@ -34,7 +34,7 @@ pub struct Entity {
     pub epoch: u64,
     /// Left or failed.
     pub gone: bool,
-    /// Milliseconds times load: the less, the better it answers for others.
+    /// Milliseconds of response times load in per cent: the less, the better it answers for others.
     pub burden: u32,
 }
 

@@ -26,6 +26,9 @@ pub enum Message {
 /// A message and the node it goes to.
 pub type Sent = (String, Message);
 
+/// Times by which a burden must have changed for others to hear of it.
+const BURDEN_STEP: f64 = 1.5;
+
 /// A node.
 #[derive(Clone, Debug)]
 pub struct Member {
@@ -144,6 +147,23 @@ impl Member {
                 .filter(|(_, message)| !matches!(message, Message::News { scope, .. } if *scope == name)),
         );
         sent
+    }
+
+    /// How well this node can answer for others: the response time that its neighbours see, and its load (1 is busy).
+    /// Small changes are kept to itself, so that representatives do not change all the time.
+    pub fn measured(&mut self, response_ms: u32, load: f64) -> Vec<Sent> {
+        let load = if load.is_finite() { load.clamp(0.01, 100.0) } else { 100.0 };
+        let burden = (f64::from(response_ms.max(1)) * load * 100.0).min(f64::from(u32::MAX)) as u32;
+        let own = self.own_mut();
+        let (least, most) = (burden.min(own.burden), burden.max(own.burden));
+        if f64::from(most) <= BURDEN_STEP * f64::from(least) {
+            return Vec::new();
+        }
+        own.burden = burden;
+        own.epoch += 1;
+        let mut changed = vec![self.me.clone()];
+        changed.extend(self.choose_representatives());
+        self.tell_all(changed)
     }
 
     /// This node leaves: call when its hand-overs are done.

@@ -2,11 +2,18 @@
 //!
 //! The life of an agent here: a machine defines a *node* (\[Exposto08\]'s SIR), an agent or a partitioner; a *group* (its
 //! SIRe) stands for agents of one network, or for other groups. The agent asks a member of a group to be added; it learns
-//! its ancestors and their children, and they learn of it ([`Member`]). Each level of the tree is split on its own ([`nested`]); tables of
-//! ancestors are condensed from those of their children, and a URL goes from representative to representative until it
-//! is at home ([`view`]). A [`Coordinator`] hands out leases and assignments; what changes hands is passed on as a
-//! token with all its pending URLs and visit history, in a [`Handover`] ([`Holder`]). When an agent leaves or fails its
-//! lease runs out, and only then somebody else may take over.
+//! its ancestors and their children, and they learn of it ([`Member`]). A group is itself an agent to the level above
+//! it: its partitioner ([`crate::replan::Replanner`]) splits among its direct children what the level above gave it, from
+//! what they told it, and tells the level above in its turn. A member asks its ancestors' tables from the top down, and a
+//! URL goes from representative to representative until it is at home ([`view::LevelTables`]). A [`Coordinator`] hands
+//! out leases and assignments; what changes hands is passed on as a token with all its pending URLs and visit history, in
+//! a [`Handover`] ([`Holder`]). When an agent leaves or fails its lease runs out, and only then somebody else may take
+//! over.
+//!
+//! For a transport: [`Member::join`], [`Member::take`], [`Member::leave`], [`Member::declare_failed`],
+//! [`Member::measured`] and [`Member::gossip`] answer with messages and the nodes that they go to ([`Sent`]); each node is
+//! reached at the machines that [`Member::addresses`] names. [`Message`] and [`Entity`] are plain data. Messages may be
+//! lost, doubled and late. Tables of groups go down the tree the same way as news, and URLs by [`view::LevelTables::next`].
 //!
 //! INVARIANT: two members never may crawl the same thing at the same time, whatever is lost, doubled, late, or dead.
 //! INVARIANT: a member knows its ancestors and their children, no more: l(c−1)+1 entities in a tree of l levels with c
@@ -18,7 +25,6 @@ mod coordinator;
 mod entity;
 mod holder;
 mod member;
-pub mod nested;
 pub mod view;
 
 pub use coordinator::{Assignment, Coordinator, Lease};
@@ -26,6 +32,8 @@ pub use entity::{Entity, Kind};
 pub use holder::{Handover, HandoverState, Holder, Key, Token};
 pub use member::{Member, Message, Sent};
 
+#[cfg(test)]
+mod level_tests;
 #[cfg(test)]
 mod member_tests;
 #[cfg(test)]

@@ -1,42 +1,22 @@
-//! Tables as each member sees them, and the way of a URL from member to member [Exposto08 §3.4.2].
+//! The way of a URL down the tree, with nothing but what a member knows [Exposto08 §3.4.2].
+//!
+//! Each group's partitioner makes a table of its direct children. A member holds the tables of its own ancestors, and
+//! asks them from the top: the first child that is not in its own line is where the URL goes, to one of the nodes that
+//! answer for it. As every member asks the same tables in the same order, all of them send a URL the same way, also one
+//! that no table names: at each level the hash is taken among that group's children.
+//!
+//! INVARIANT: with the same tables a URL is at home after at most as many hops as there are levels.
 
 use super::member::Member;
-use crate::table::{Route, Router, RoutingTable};
-use crate::{Error, Owner};
+use crate::RoutingTable;
+use crate::table::{Route, Router};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A member's own table, made of that of all nodes: its siblings by name, everything farther away by the ancestor's child
-/// it is in. `lines` has the ancestors of each node that the table names, nearest first.
-///
-/// # Errors
-/// Where the table names a node whose line is unknown, or that is not in the member's tree.
-pub fn table_of(
-    member: &Member,
-    all: &RoutingTable,
-    lines: &BTreeMap<String, Vec<String>>,
-) -> Result<RoutingTable, Error> {
-    let mut names: Vec<String> = Vec::new();
-    let mut to: Vec<Owner> = Vec::new();
-    for node in &all.destinations {
-        let line = lines.get(node).ok_or_else(|| Error::NoEntity(node.clone()))?;
-        let path: Vec<&String> = std::iter::once(node).chain(line).collect();
-        // The entity right below the nearest common ancestor.
-        let seen = member.ascendants().into_iter().find_map(|(_, children)| {
-            path.iter().find(|entity| children.contains(entity)).map(|entity| entity.to_string())
-        });
-        let seen = if *node == *member.name() {
-            node.clone()
-        } else {
-            seen.ok_or_else(|| Error::NoEntity(node.clone()))?
-        };
-        let at = names.iter().position(|name| *name == seen).unwrap_or_else(|| {
-            names.push(seen);
-            names.len() - 1
-        });
-        to.push(at as Owner);
-    }
-    all.condense(&to, names)
+/// The tables of a member's ancestors, by the ancestor's name.
+#[derive(Clone, Debug, Default)]
+pub struct LevelTables {
+    levels: BTreeMap<String, (Vec<String>, Router)>,
 }
 
 /// Where a URL goes next.
@@ -50,19 +30,52 @@ pub enum Next {
     Hold,
 }
 
-/// One step of a URL's way.
-pub fn next(
-    member: &Member,
-    table: &RoutingTable,
-    router: &Router,
-    host: &str,
-    address: Option<IpAddr>,
-) -> Next {
-    let Route::To(owner) = router.route_host(host, address) else { return Next::Hold };
-    let Some(entity) = table.destinations.get(owner as usize) else { return Next::Hold };
-    if entity == member.name() {
-        return Next::Here;
+impl LevelTables {
+    /// Takes the table of a group; answers whether it is newer than the one before.
+    pub fn install(&mut self, group: &str, table: &RoutingTable) -> bool {
+        match self.levels.get_mut(group) {
+            Some((names, router)) => {
+                let is_newer = router.replace(table);
+                if is_newer {
+                    names.clone_from(&table.destinations);
+                }
+                is_newer
+            }
+            None => {
+                let known = (table.destinations.clone(), Router::new(table));
+                self.levels.insert(group.to_string(), known);
+                true
+            }
+        }
     }
-    let nodes = member.answering(entity);
-    if nodes.is_empty() { Next::Hold } else { Next::To(nodes) }
+
+    /// Forgets the tables of groups that a member is not in any more.
+    pub fn keep_line_of(&mut self, member: &Member) {
+        let line = member.line();
+        self.levels.retain(|group, _| line.contains(group));
+    }
+
+    /// Version of each group's table.
+    pub fn versions(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.levels.iter().map(|(group, (_, router))| (group.as_str(), router.version()))
+    }
+
+    /// One step of a URL's way.
+    pub fn next(&self, member: &Member, host: &str, address: Option<IpAddr>) -> Next {
+        let line = member.line();
+        for group in line.iter().skip(1).rev() {
+            let Some((names, router)) = self.levels.get(group) else { return Next::Hold };
+            let Route::To(owner) = router.route_host(host, address) else { return Next::Hold };
+            let Some(child) = names.get(owner as usize) else { return Next::Hold };
+            if child == member.name() {
+                return Next::Here;
+            }
+            if !line.contains(child) {
+                let nodes = member.answering(child);
+                return if nodes.is_empty() { Next::Hold } else { Next::To(nodes) };
+            }
+        }
+        // A node that is in no group is alone, and everything is its own.
+        if line.len() == 1 { Next::Here } else { Next::Hold }
+    }
 }

@@ -1,9 +1,10 @@
 //! What \[Exposto08\] left open: locality, preferences, joins, growth, look-ups, real graphs, guessed
 //! round-trip times.
 
+use super::graphs::grown_graph;
 use super::model::Flow;
 use super::probes::median_error;
-use super::strategies::{Strategy, Weights, assign, assign_again, grown_graph, placed_space};
+use super::strategies::{Strategy, Weights, assign, assign_again, placed_space};
 use super::web::Web;
 use super::{PartitionArgs, WebCounts, read_graph, said};
 use crate::Error;

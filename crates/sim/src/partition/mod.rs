@@ -7,6 +7,8 @@
 
 mod crawl;
 mod extras;
+mod graphs;
+mod growing;
 mod input;
 mod model;
 mod plan;
@@ -18,10 +20,12 @@ mod web;
 
 pub use crate::input::read_text;
 pub use crawl::{CrawlOutcome, Crew, Params, Politeness, crawl};
+pub use graphs::{Shape, grown_graph};
+pub use growing::{Events, GrowingOutcome, grow};
 pub use input::{Cities, Input, read_graph};
 pub use model::{Flow, Model};
 pub use plan::PlanInputs;
-pub use strategies::{Strategy, Weights, assign, assign_again, both, grown_graph, matched, placed_space};
+pub use strategies::{Strategy, Weights, assign, assign_again, both, matched, placed_space};
 pub use web::{Web, WebCounts, made_cities};
 
 use crate::Error;
@@ -40,6 +44,8 @@ pub enum Experiment {
     Join,
     /// Larger and larger graphs: time and memory.
     Growth,
+    /// A crawl that grows with the product's planner in the loop, beside the same crawl by hash.
+    Growing,
     /// Look-ups a second in a routing table.
     Lookup,
     /// The graphs given with --graph: all strategies.
@@ -140,6 +146,7 @@ pub fn run(args: &PartitionArgs) -> Result<(), Error> {
             Experiment::Preference => extras::preference(args)?,
             Experiment::Join => extras::join(args)?,
             Experiment::Growth => extras::growth(args)?,
+            Experiment::Growing => growing::run(args)?,
             Experiment::Lookup => extras::lookup(args)?,
             Experiment::Graph => extras::graphs(args)?,
             Experiment::Rtt => extras::round_trips(args)?,

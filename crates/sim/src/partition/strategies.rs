@@ -198,25 +198,3 @@ pub fn placed_space(graph: &Graph, pages: &[u64], cities: &Cities, k: usize, see
             .collect(),
     }
 }
-
-/// A graph that grows to any size: links at all distances of a line, few of them far, and some to popular vertices.
-pub fn grown_graph(vertices: usize, edges: usize, seed: u64) -> Graph {
-    let mut random = Seeded::new(seed);
-    let n = vertices.max(2) as u64;
-    let far = (n as f64 / 2.0).ln();
-    let list: Vec<(u32, u32, u32)> = (0..edges)
-        .map(|_| {
-            let a = random.below(n);
-            let b = if random.below(10) == 0 {
-                // Popular ones in every neighbourhood of a thousand.
-                let hub = (random.unit().powi(4) * 1000.0) as u64;
-                (a / 1000 * 1000 + hub).min(n - 1)
-            } else {
-                let step = (random.unit() * far).exp() as u64 + 1;
-                if random.below(2) == 0 { (a + step) % n } else { (a + n - step) % n }
-            };
-            (a as u32, b as u32, 1)
-        })
-        .collect();
-    Graph::from_edges(vertices.max(2), &list).unwrap_or_else(|_| Graph::empty(vertices))
-}

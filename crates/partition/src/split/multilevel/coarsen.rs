@@ -18,11 +18,32 @@ const RUN: usize = 128;
 const ROUNDS: usize = 3;
 const NONE: u32 = u32::MAX;
 
+/// How much is merged in one step.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::split) struct Merging {
+    /// Vertices that one cluster may be made of.
+    members: u32,
+    /// How many times fewer vertices a step leaves, at most.
+    shrink: usize,
+}
+
+impl Merging {
+    /// Few steps: quick, and stars become one vertex.
+    pub const CLUSTERS: Merging = Merging { members: u32::MAX, shrink: 4 };
+    /// Many small steps: dearer, and refinement has something to say at each of them.
+    pub const PAIRS: Merging = Merging { members: 2, shrink: 2 };
+
+    pub fn least(self, vertices: usize, enough: usize) -> usize {
+        (enough / 2).max(vertices / self.shrink)
+    }
+}
+
 /// Finds clusters no heavier than `most`, and not fewer than about `least` of them; answers each vertex's cluster.
 pub(in crate::split) fn cluster(
     level: &Level<'_>,
     most: u64,
     least: usize,
+    merging: Merging,
     random: &mut dyn Random,
 ) -> Vec<u32> {
     let n = level.vertices();
@@ -63,7 +84,10 @@ pub(in crate::split) fn cluster(
                     // Where two clusters are as good, either may be taken; staying needs no coin.
                     coins = coins.rotate_left(1).wrapping_mul(0x9E37_79B9_7F4A_7C15 | 1);
                     let wins = rated > best_rating || (best != own && coins >> 63 == 1);
-                    if wins && weight[cluster as usize] + heavy <= most && same_home(level, v, cluster) {
+                    let has_room = weight[cluster as usize] + heavy <= most
+                        && size[cluster as usize] < merging.members
+                        && same_home(level, v, cluster);
+                    if wins && has_room {
                         (best, best_rating) = (cluster, rated);
                     }
                 }

@@ -1,7 +1,8 @@
 //! Splitting the coarsest graph: recursive bisection by growing, and greedily by greatest affinity; the best is kept.
 
 use super::Level;
-use super::{Multilevel, coarsen_to};
+use super::coarsen::Merging;
+use super::{Multilevel, Refined, coarsen_steps};
 use crate::Graph;
 use crate::graph::Arc;
 use crate::split::heap::Heap;
@@ -16,6 +17,9 @@ const TRIAL_COST: usize = 60;
 const TRIALS_MAX: usize = 60;
 /// Vertices left when a half is coarsened before it is split in two.
 const BISECTED: usize = 80;
+/// A halving is done so often that all cost so many edges and vertices, at most [`BISECTIONS_MAX`] times.
+const BISECTIONS_COST: usize = 100_000;
+const BISECTIONS_MAX: usize = 3;
 
 /// The best of some splits of a small graph: of more than `search` asks for while all together cost less than `cost_max`
 /// visits of an edge, because luck decides much.
@@ -31,10 +35,7 @@ pub(in crate::split) fn best(
     let mut best: Option<((u64, i64), Vec<u32>)> = None;
     for trial in 0..trials + 1 {
         let mut part = if trial < trials {
-            let mut part = vec![0; level.vertices()];
-            let all: Vec<u32> = (0..level.vertices() as u32).collect();
-            bisect_down(level, balance, &all, 0..balance.parts(), search, &mut part, random);
-            part
+            bisected(level, balance, search, random)
         } else if level.affinities.is_some() {
             greedy(level, balance)
         } else {
@@ -52,6 +53,19 @@ pub(in crate::split) fn best(
         }
     }
     best.map_or_else(|| vec![0; level.vertices()], |(_, part)| part)
+}
+
+/// Splits in two, then each half, down to single parts.
+pub(in crate::split) fn bisected(
+    level: &Level<'_>,
+    balance: &Balance,
+    search: &Multilevel,
+    random: &mut Seeded,
+) -> Vec<u32> {
+    let mut part = vec![0; level.vertices()];
+    let all: Vec<u32> = (0..level.vertices() as u32).collect();
+    bisect_down(level, balance, &all, 0..balance.parts(), search, &mut part, random);
+    part
 }
 
 /// Splits some vertices between the parts `from..to`, half of them at a time.
@@ -124,12 +138,21 @@ fn halves(
     (sub, two)
 }
 
-/// Splits in two, multilevel as well.
+/// Splits in two, multilevel as well; more than once where that is cheap, because each halving decides all that follow.
 fn bisect(level: Level<'_>, two: &Balance, search: &Multilevel, random: &mut Seeded) -> Vec<u32> {
-    let tower = coarsen_to(level, BISECTED, random);
-    let side = grow_best(tower.coarsest(), two, search, random);
     let search = Multilevel { passes: 2, patience: search.patience / 2 + 1, ..*search };
-    tower.refine(side, two, None, &search, random).part
+    let cost = (level.graph.edges() + level.vertices()).max(1);
+    let mut best: Option<Refined> = None;
+    for _ in 0..(BISECTIONS_COST / cost).clamp(1, BISECTIONS_MAX) {
+        let tower = coarsen_steps(level.clone(), BISECTED, usize::MAX, Merging::PAIRS, random);
+        let side = grow_best(tower.coarsest(), two, &search, random);
+        let refined = tower.refine(side, two, None, &search, random);
+        best = Some(match best {
+            Some(best) => best.or_better(refined),
+            None => refined,
+        });
+    }
+    best.map_or_else(Vec::new, |best| best.part)
 }
 
 fn grow_best(level: &Level<'_>, two: &Balance, search: &Multilevel, random: &mut Seeded) -> Vec<u32> {

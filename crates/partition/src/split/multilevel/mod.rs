@@ -16,7 +16,7 @@ use super::fixed::split_free;
 use super::refine::{Budget, Effort, Refiner};
 use super::{Balance, Loads, Problem, Split};
 use crate::{Error, Graph};
-use coarsen::{cluster, contract};
+use coarsen::{Merging, cluster, contract};
 use farol_base::Seeded;
 use std::borrow::Cow;
 
@@ -52,7 +52,21 @@ pub struct Multilevel {
     pub runs: usize,
     /// Vertices left per part when coarsening ends.
     pub coarsest: usize,
+    /// Where searches begin.
+    pub start: Start,
     pub seed: u64,
+}
+
+/// Where a search begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// All parts at once, on the coarsest graph: quick, and best where links go everywhere.
+    Coarsest,
+    /// The whole graph in two, each half in two, and so on: best where the graph is many separate sites.
+    Bisection,
+    /// Both; the better one is refined.
+    #[default]
+    Both,
 }
 
 impl Default for Multilevel {
@@ -65,6 +79,7 @@ impl Default for Multilevel {
             cycles: 0,
             runs: 2,
             coarsest: 15,
+            start: Start::default(),
             seed: 1,
         }
     }
@@ -110,6 +125,12 @@ pub(super) struct Refined {
     work: usize,
 }
 
+impl Refined {
+    pub(super) fn or_better(self, other: Refined) -> Refined {
+        if other.worth < self.worth { other } else { self }
+    }
+}
+
 impl Multilevel {
     /// Splits.
     ///
@@ -126,28 +147,16 @@ impl Multilevel {
             return vec![0; n];
         }
         let mut random = Seeded::new(self.seed);
-        // The first step is the dearest; what follows may be tried more than once.
-        let (step, rest) =
-            coarsen_steps(Level::of(problem), enough(self.coarsest, k), 1, &mut random).parted();
-        let mut best = self.run(&rest, problem, self.coarsest, &mut random);
-        let mut work = best.work;
-        // Where little moves after the coarsest graph was split, that split decides all, and is worth another try.
         let is_cheap = |work: usize| work < WORK_SHARE * problem.graph.edges();
-        // What a run costs grows with the number of parts.
-        for again in 1..self.runs.max((RUNS_PARTS / k).min(RUNS_MAX)) {
-            if is_cheap(work) {
-                // A finer one, for another view of the same graph.
-                let other = self.run(&rest, problem, self.coarsest * (1 + 2 * again), &mut random);
-                work += other.work;
-                if other.worth < best.worth {
-                    best = other;
-                }
+        let mut best = match self.start {
+            Start::Bisection => self.bisected(problem, &mut random),
+            Start::Coarsest => self.at_once(problem, &mut random),
+            Start::Both => {
+                let best = self.at_once(problem, &mut random);
+                best.or_better(self.bisected(problem, &mut random))
             }
-        }
-        if let Some(step) = step {
-            best = step.refine(best.part, problem.balance, None, self, &mut random);
-            work += best.work;
-        }
+        };
+        let mut work = best.work;
         for cycle in 0..self.cycles.max(CYCLES_CHEAP) {
             if cycle < self.cycles || is_cheap(work) {
                 let level = Level { home: Some(best.part.clone()), ..Level::of(problem) };
@@ -158,6 +167,40 @@ impl Multilevel {
             }
         }
         best.part
+    }
+
+    /// Splits the coarsest graph into all parts, as often as is cheap, and refines on the way back.
+    fn at_once(&self, problem: &Problem<'_>, random: &mut Seeded) -> Refined {
+        let k = problem.parts();
+        // The first step is the dearest; what follows may be tried more than once.
+        let (step, rest) =
+            coarsen_steps(Level::of(problem), enough(self.coarsest, k), 1, Merging::CLUSTERS, random)
+                .parted();
+        let mut best = self.run(&rest, problem, self.coarsest, random);
+        let mut work = best.work;
+        // What a run costs grows with the number of parts.
+        for again in 1..self.runs.max((RUNS_PARTS / k).min(RUNS_MAX)) {
+            // Where little moves after the coarsest graph was split, that split decides all, and is worth another try.
+            if work < WORK_SHARE * problem.graph.edges() {
+                // A finer one, for another view of the same graph.
+                let other = self.run(&rest, problem, self.coarsest * (1 + 2 * again), random);
+                work += other.work;
+                best = best.or_better(other);
+            }
+        }
+        if let Some(step) = step {
+            best = step.refine(best.part, problem.balance, None, self, random);
+        }
+        best.work += work;
+        best
+    }
+
+    /// Bisects the whole graph down to single parts, and refines them all together.
+    fn bisected(&self, problem: &Problem<'_>, random: &mut Seeded) -> Refined {
+        let level = Level::of(problem);
+        let part = initial::bisected(&level, problem.balance, self, random);
+        let tower = Tower { levels: vec![level], maps: Vec::new() };
+        tower.refine(part, problem.balance, None, self, random)
     }
 
     fn run(&self, level: &Level<'_>, problem: &Problem<'_>, coarsest: usize, random: &mut Seeded) -> Refined {
@@ -177,11 +220,17 @@ pub(super) fn enough(coarsest: usize, parts: usize) -> usize {
 
 /// Coarsens until about `enough` vertices are left or no more can be merged.
 pub(super) fn coarsen_to<'a>(level: Level<'a>, enough: usize, random: &mut Seeded) -> Tower<'a> {
-    coarsen_steps(level, enough, usize::MAX, random)
+    coarsen_steps(level, enough, usize::MAX, Merging::CLUSTERS, random)
 }
 
 /// The same, in so many steps at most.
-fn coarsen_steps<'a>(level: Level<'a>, enough: usize, steps: usize, random: &mut Seeded) -> Tower<'a> {
+fn coarsen_steps<'a>(
+    level: Level<'a>,
+    enough: usize,
+    steps: usize,
+    merging: Merging,
+    random: &mut Seeded,
+) -> Tower<'a> {
     let total = level.loads.total(0);
     let mut tower = Tower { levels: vec![level], maps: Vec::new() };
     while tower.maps.len() < steps {
@@ -193,7 +242,7 @@ fn coarsen_steps<'a>(level: Level<'a>, enough: usize, steps: usize, random: &mut
         }
         // No vertex may become so heavy that parts cannot be balanced any more.
         let most = (total * 3 / 2).div_ceil(enough as u64).max(1);
-        let labels = cluster(finest, most, (enough / 2).max(n / 8), random);
+        let labels = cluster(finest, most, merging.least(n, enough), merging, random);
         let (coarser, map) = contract(finest, &labels);
         // A level that saves next to nothing costs more than it brings.
         if coarser.vertices() as f64 > 0.95 * n as f64 {

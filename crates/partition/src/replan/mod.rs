@@ -1,0 +1,343 @@
+//! Re-planning while the crawl runs: reports in, decisions out [Exposto08 §3.3.2].
+//!
+//! # The life of a decision
+//!
+//! Agents tell what they know of their hosts in batches ([`Report`]); the [`Atlas`] takes in what can be believed and
+//! counts what cannot ([`Reason`]). Now and then something makes a plan due ([`Trigger`]): an agent came or went, the
+//! crawl has grown, somebody has too much, it is time, or it was ordered. A [`PlanJob`] gathers addresses with all their
+//! hosts, fills the round-trip times that nobody measured ([`Source`]), lets the operator's [`Rule`]s decide first, and
+//! splits the rest with little moved. What comes out is judged by a [`Price`]: [`Decision::Publish`] with a table, or
+//! [`Decision::Keep`] with the reason. Later the exchanges that agents counted under the table are set beside the
+//! expected ones ([`Outcome`]).
+//!
+//! ```
+//! use farol_base::Timestamp;
+//! use farol_partition::replan::{Decision, Replanner, Settings};
+//! use farol_partition::Agent;
+//!
+//! let now = Timestamp::from_secs(1_000_000);
+//! let mut planner = Replanner::new(Settings::default()).unwrap();
+//! planner.set_agents(vec![Agent::named("lisbon"), Agent::named("porto")]);
+//! // Nothing is measured on day one: two names and a consistent hash.
+//! let job = planner.job(now).unwrap();
+//! let decision = job.run().unwrap();
+//! let Decision::Publish { table, .. } = &decision else { panic!("the first table is always published") };
+//! assert_eq!(table.destinations, ["lisbon", "porto"]);
+//! planner.decided(now, &decision);
+//! planner.installed(table.clone());
+//! assert!(planner.job(now).is_none());
+//! ```
+//!
+//! # Groups
+//!
+//! A group of agents is itself an agent to the level above it: its planner tells that level what its children told it
+//! ([`Replanner::report_as`]), is given a part of the Web by that level's table ([`Replanner::stay_within`]), and splits
+//! only that among its own children.
+//!
+//! INVARIANT: a table gives an address with all its hosts to one agent, whatever rules say.
+//! INVARIANT: the planner comes to rest: where nothing changed, nothing is published.
+//! Does not send tables, and does not move hosts: whoever leads the cluster does.
+
+mod atlas;
+mod bounds;
+mod decide;
+mod fill;
+mod gather;
+mod plan;
+mod report;
+mod rules;
+mod trigger;
+mod upward;
+
+pub use atlas::{Atlas, KnownHost, Memory, Owners, RttTold, Told};
+pub use bounds::Bounds;
+pub use decide::{Decision, Gain, Moves, Price, Why};
+pub use fill::{Filled, Source, fill};
+pub use plan::PlanJob;
+pub use report::{Exchanged, HostFacts, Reason, Receipt, Report, RttMedian};
+pub use rules::{Rule, Scope, check_rules};
+pub use trigger::{LastPlan, Trigger, Triggers};
+
+use crate::geo::GeoTable;
+use crate::rtt::{Routes, Trace};
+use crate::table::Unknown;
+use crate::{Agent, Error, RoutingTable};
+use farol_base::Timestamp;
+use gather::{Beside, Gathered, gather};
+use rules::Rules;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// How plans are made.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub bounds: Bounds,
+    pub triggers: Triggers,
+    pub price: Price,
+    /// What the operator orders; the first rule that fits counts.
+    pub rules: Vec<Rule>,
+    /// How much links between agents matter.
+    pub links: f64,
+    /// How much round-trip times matter.
+    pub round_trips: f64,
+    /// What becomes of hosts that no table names.
+    pub unknown: Unknown,
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            bounds: Bounds::default(),
+            triggers: Triggers::default(),
+            price: Price::default(),
+            rules: Vec::new(),
+            links: 4.0,
+            round_trips: 1.0,
+            unknown: Unknown::default(),
+            seed: 1,
+        }
+    }
+}
+
+/// What a table was expected to bring, and what it brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    pub version: u64,
+    pub at: Timestamp,
+    pub expected: Gain,
+    /// What agents counted under the table; links to hosts that it does not name are among them.
+    pub measured: Exchanged,
+}
+
+impl Outcome {
+    /// Share of links that led to another agent; `None` before anybody told.
+    pub fn exchange_measured(&self) -> Option<f64> {
+        (self.measured.links > 0).then(|| self.measured.forwarded as f64 / self.measured.links as f64)
+    }
+}
+
+/// Tables whose outcome is remembered.
+const OUTCOMES_MAX: usize = 8;
+
+/// The partitioner of a running crawl, for whoever leads the cluster.
+#[derive(Clone, Debug)]
+pub struct Replanner {
+    settings: Settings,
+    atlas: Atlas,
+    agents: Vec<Agent>,
+    names: Vec<String>,
+    owners: Owners,
+    in_force: Option<RoutingTable>,
+    places: Option<Arc<GeoTable>>,
+    routes: Routes,
+    /// Addresses of agents, for traceroutes.
+    sources: BTreeMap<String, IpAddr>,
+    /// Of a group: what is its own.
+    within: Option<upward::Within>,
+    last: LastPlan,
+    ordered: bool,
+    outcomes: VecDeque<(u64, Timestamp, Gain)>,
+}
+
+impl Replanner {
+    /// A planner that knows nothing yet.
+    ///
+    /// # Errors
+    /// Where a rule cannot be kept.
+    pub fn new(settings: Settings) -> Result<Replanner, Error> {
+        check_rules(&settings.rules)?;
+        let atlas = Atlas::new(settings.bounds);
+        Ok(Replanner {
+            settings,
+            atlas,
+            agents: Vec::new(),
+            names: Vec::new(),
+            owners: Owners::default(),
+            in_force: None,
+            places: None,
+            routes: Routes::default(),
+            sources: BTreeMap::new(),
+            within: None,
+            last: LastPlan::default(),
+            ordered: false,
+            outcomes: VecDeque::new(),
+        })
+    }
+
+    /// Adds what a planner before this one knew.
+    pub fn recall(&mut self, atlas: &Atlas) {
+        self.atlas.merge(atlas);
+    }
+
+    /// The agents that there are now, with their capacities and places; of two of one name the first counts.
+    pub fn set_agents(&mut self, agents: Vec<Agent>) {
+        self.agents.clear();
+        self.names.clear();
+        for agent in agents {
+            if !self.names.contains(&agent.name) {
+                self.names.push(agent.name.clone());
+                self.agents.push(agent);
+            }
+        }
+    }
+
+    /// Where addresses are.
+    pub fn set_places(&mut self, places: Option<Arc<GeoTable>>) {
+        self.places = places;
+    }
+
+    /// Where an agent's traceroutes start.
+    pub fn set_source(&mut self, agent: &str, address: IpAddr) {
+        if self.names.iter().any(|name| name == agent) {
+            self.sources.insert(agent.to_string(), address);
+        }
+    }
+
+    /// Adds a traceroute that somebody made.
+    pub fn add_trace(&mut self, trace: &Trace) {
+        self.routes.add(trace);
+    }
+
+    /// The table that is in force from now on.
+    pub fn installed(&mut self, table: RoutingTable) {
+        self.owners.install(&table);
+        if self.in_force.as_ref().is_none_or(|known| known.version < table.version) {
+            self.in_force = Some(table);
+        }
+    }
+
+    /// Takes a report in.
+    pub fn take(&mut self, now: Timestamp, report: &Report) -> Receipt {
+        let Some((report, outside)) = self.only_within(report) else {
+            return self.atlas.take(now, report, &self.names, &self.owners);
+        };
+        let mut receipt = self.atlas.take(now, &report, &self.names, &self.owners);
+        receipt.refused.extend(outside.refused);
+        receipt
+    }
+
+    /// Somebody wants a plan now.
+    pub fn order(&mut self) {
+        self.ordered = true;
+    }
+
+    /// Why a plan is due, if one is.
+    pub fn due(&self, now: Timestamp) -> Option<Trigger> {
+        if self.agents.is_empty() {
+            return None;
+        }
+        let Some(table) = &self.in_force else { return Some(Trigger::First) };
+        let missing = |all: &[String], among: &[String]| -> Vec<String> {
+            all.iter().filter(|name| !among.contains(name)).cloned().collect()
+        };
+        let joined = missing(&self.names, &table.destinations);
+        let left = missing(&table.destinations, &self.names);
+        if !joined.is_empty() || !left.is_empty() {
+            return Some(Trigger::Agents { joined, left });
+        }
+        if self.ordered {
+            return Some(Trigger::Ordered);
+        }
+        let (hosts, pages) = (self.atlas.hosts().len() as u64, self.atlas.pages());
+        self.settings.triggers.due(now, &self.last, hosts, pages, || self.overload())
+    }
+
+    /// The plan that is due, ready to be made.
+    pub fn job(&mut self, now: Timestamp) -> Option<PlanJob> {
+        let trigger = self.due(now)?;
+        Some(self.job_for(now, trigger))
+    }
+
+    /// A plan for any reason; `farol partition plan` shows what would move.
+    pub fn job_for(&mut self, now: Timestamp, trigger: Trigger) -> PlanJob {
+        self.atlas.forget(now);
+        let gathered = self.gathered();
+        for agent in &gathered.disbelieved {
+            if let Some(name) = self.names.get(*agent as usize) {
+                self.atlas.refuse(name, Reason::Disbelieved);
+            }
+        }
+        PlanJob {
+            gathered,
+            in_force: self.in_force.clone(),
+            trigger,
+            rules: Rules::new(&self.settings.rules, &self.names),
+            places: self.places.clone(),
+            price: self.settings.price,
+            overload_from: self.settings.triggers.overload,
+            links: self.settings.links,
+            round_trips: self.settings.round_trips,
+            unknown: self.settings.unknown,
+            seed: self.settings.seed,
+        }
+    }
+
+    fn gathered(&mut self) -> Gathered {
+        let routes = (self.routes.machines() > 0).then_some((&mut self.routes, &self.sources));
+        let beside = Beside { places: self.places.as_deref(), routes, seed: self.settings.seed };
+        gather(&self.atlas, &self.agents, beside)
+    }
+
+    /// What a plan decided; whoever publishes its table says so with [`Replanner::installed`].
+    pub fn decided(&mut self, now: Timestamp, decision: &Decision) {
+        self.ordered = false;
+        let gain = match decision {
+            Decision::Publish { table, gain, .. } => {
+                self.outcomes.push_back((table.version, now, *gain));
+                self.outcomes.drain(..self.outcomes.len().saturating_sub(OUTCOMES_MAX));
+                Gain { overload_before: gain.overload_after, ..*gain }
+            }
+            Decision::Keep { gain, .. } => *gain,
+        };
+        self.last = LastPlan {
+            at: now,
+            hosts: self.atlas.hosts().len() as u64,
+            pages: self.atlas.pages(),
+            overload: gain.overload_before,
+        };
+    }
+
+    /// Expected and measured, newest last.
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        let outcome = |(version, at, expected): &(u64, Timestamp, Gain)| Outcome {
+            version: *version,
+            at: *at,
+            expected: *expected,
+            measured: self.atlas.exchanged(*version),
+        };
+        self.outcomes.iter().map(outcome).collect()
+    }
+
+    pub fn atlas(&self) -> &Atlas {
+        &self.atlas
+    }
+
+    pub fn in_force(&self) -> Option<&RoutingTable> {
+        self.in_force.as_ref()
+    }
+
+    /// Greatest load over its share, by the table in force and what is known now.
+    pub fn overload(&self) -> f64 {
+        let Some(table) = &self.in_force else { return 1.0 };
+        let router = crate::table::Router::new(table);
+        let mut pages = vec![0u64; table.destinations.len()];
+        for (_, known) in self.atlas.hosts() {
+            let newest = &known.told[0];
+            if let crate::table::Route::To(owner) = router.route_host(&known.name, Some(newest.address)) {
+                pages[owner as usize] += newest.pages;
+            }
+        }
+        let connections = |name: &String| {
+            self.agents.iter().find(|agent| agent.name == *name).map_or(0.0, |agent| agent.connections)
+        };
+        let shares: Vec<f64> = table.destinations.iter().map(connections).collect();
+        let (sum, total) = (shares.iter().sum::<f64>(), pages.iter().sum::<u64>() as f64);
+        let over = pages.iter().zip(&shares).filter(|(_, share)| **share > 0.0);
+        over.map(|(pages, share)| *pages as f64 * sum / (share * total.max(1.0))).fold(0.0, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests;
