@@ -137,12 +137,15 @@ impl Health {
         if self.until.is_some_and(|until| until > now) {
             return;
         }
-        self.refusing_since = self.refusing_since.or(Some(now));
+        // Who is late may be slow, or far; that it is dead is for its beats to say.
+        if why == Failure::Refused {
+            self.refusing_since = self.refusing_since.or(Some(now));
+        }
         self.quarantine = (self.quarantine * 2).clamp(rules.quarantine, rules.quarantine_max);
         (self.until, self.probe_until) = (Some(now + self.quarantine), None);
     }
 
-    /// Since when it does not answer.
+    /// Since when it refuses.
     pub fn refusing_since(&self) -> Option<Timestamp> {
         self.refusing_since
     }
@@ -261,7 +264,7 @@ mod tests {
         late(&mut health);
         assert!(health.is_open(at(0)));
         late(&mut health);
-        assert!(!health.is_open(at(0)));
+        assert!(!health.is_open(at(0)) && health.refusing_since().is_none());
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl Network {
     fn send(&mut self, to: Place, message: Message) {
         let copies = if self.random.unit() < self.loss { self.random.below(2) * 2 } else { 1 };
         for _ in 0..copies {
-            let usual = self.random.unit() < 0.9;
+            let usual = self.random.unit() < 0.9 || self.now >= TROUBLE;
             let delay = self.random.below(if usual { 20 } else { DELAY_MAX });
             self.sent += 1;
             self.queue.push(Reverse((self.now + delay, self.sent)));

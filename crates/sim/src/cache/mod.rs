@@ -52,6 +52,9 @@ pub struct CacheArgs {
     /// Runs at a time.
     #[arg(long, default_value_t = 2)]
     pub threads: usize,
+    /// Hours that `day` measures, after half as many.
+    #[arg(long, default_value_t = 24.0)]
+    pub hours: f64,
     /// Only strategies whose name contains one of these.
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,

@@ -1,6 +1,8 @@
 //! How long a lookup waits while a node of a million entries copies its best, hands a range over and clears up.
 //!
-//! One thread asks at a pace, another does one step after another, without a pause: the locks are the node's own.
+//! One thread asks at a pace, another does one step after another, without a pause: the locks are the node's own. Steps are
+//! timed by the processor time of their thread, because on a busy machine the longest ones by the clock are those that were
+//! interrupted; lookups by the clock, beside those with nothing else going on.
 
 use super::CacheArgs;
 use super::report::{head, row};
@@ -38,9 +40,9 @@ pub fn table(args: &CacheArgs) {
         |key: u64| Entry { hash: mix(key), key, value: [key; 8], weight: 1, made: CLOCK_BEGINS, state: 0 };
     let mut slowest = Duration::ZERO;
     for key in 0..ENTRIES {
-        let begun = Instant::now();
+        let begun = worked();
         node.shard(mix(key)).insert(entry(key));
-        slowest = slowest.max(begun.elapsed());
+        slowest = slowest.max(worked().saturating_sub(begun));
     }
     println!(
         "{} entries in {} shards; the slowest insert while they filled up: {:.3} ms\n",
@@ -50,7 +52,7 @@ pub fn table(args: &CacheArgs) {
     );
     head(
         "Lookups at 5,000 a second while one thread works on all shards without a pause",
-        &["beside", "steps", "longest step, ms", "lookups: p50, µs", "p99, µs", "p99.9, µs", "longest, ms"],
+        &["beside", "steps", "longest step, ms of work", "lookups: p50, µs", "p99, µs", "p99.9, µs", "longest, ms"],
     );
     let now = Now { time: CLOCK_BEGINS, need: 0 };
     for (name, beside) in [
@@ -91,6 +93,12 @@ pub fn table(args: &CacheArgs) {
     println!();
 }
 
+/// Processor time of this thread.
+fn worked() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// Steps until the lookups are done; how many, and the longest while it held a lock.
 fn work(
     node: &ShardedNode<u64, [u64; 8]>,
@@ -108,7 +116,7 @@ fn work(
         let (mut round, mut walk) = (node.numbered(number).begin_round(0.05), HandOver::default());
         loop {
             let mut shard = node.numbered(number);
-            let begun = Instant::now();
+            let begun = worked();
             let goes_on = match beside {
                 Beside::Nothing => false,
                 Beside::Round => {
@@ -132,7 +140,7 @@ fn work(
                     false
                 }
             };
-            longest = longest.max(begun.elapsed());
+            longest = longest.max(worked().saturating_sub(begun));
             drop(shard);
             steps += 1;
             if !goes_on || done.load(Ordering::Relaxed) {
