@@ -55,6 +55,12 @@ pub fn random_key() -> u64 {
     RandomState::new().hash_one(0)
 }
 
+/// A 64-bit fingerprint that only those who have the key can make, stable across runs and machines: for tables that several
+/// processes share under one [`random_key`].
+pub fn keyed64(bytes: &[u8], key: u64) -> u64 {
+    xxh3_64_with_seed(bytes, key)
+}
+
 /// A 128-bit fingerprint that only those who have the key can make: for tables in memory, under a [`random_key`].
 pub fn keyed128(bytes: &[u8], key: u64) -> u128 {
     xxh3_128_with_seed(bytes, key)

@@ -128,6 +128,8 @@ pub struct Answer {
     /// How many parts of the index there are and how many of them answered; `None` where there is but one.
     pub shards: Option<ShardsAnswered>,
     pub took: Duration,
+    /// How long ago it was made; zero for one made now. Pages that came or went since may be missing or shown.
+    pub age: Duration,
 }
 
 /// How whole an answer is.

@@ -4,31 +4,28 @@
 
 use farol_base::random::mix;
 use farol_base::{Random, Seeded};
-use farol_cache::node::{CacheNode, NodeLookup, NodeOptions};
+use farol_cache::freshness::Now;
+use farol_cache::node::{CacheNode, NodeOptions};
 use farol_cache::replace::Policy;
-use farol_cache::store::{Entry, Expiry, Now};
+use farol_cache::store::Entry;
 
 const QUESTIONS: u64 = 200_000;
 const ROOM: u64 = 1_000;
 
 /// Asks a node one question after another; what it misses is "computed" and put in. Returns the hit rate.
 fn ask(policy: Policy) -> f64 {
-    let options =
-        NodeOptions { limit: ROOM, in_entries: true, copies_share: 0.0, policy, expiry: Expiry::NEVER };
-    let mut node: CacheNode<u64, String> = CacheNode::new(&options);
+    let mut node: CacheNode<u64, String> = CacheNode::new(&NodeOptions::of_entries(ROOM, policy));
     let (mut random, now) = (Seeded::new(1), Now::default());
     for _ in 0..QUESTIONS {
         // Question r is asked about 1/r as often as the first, which is how people ask.
         let question = (random.unit() * (100_000f64).ln()).exp() as u64;
         let hash = mix(question);
-        match node.lookup(hash, &question, &now) {
-            NodeLookup::Hit(answer) | NodeLookup::Adopted(answer) => {
-                assert_eq!(answer, format!("answer {question}"))
-            }
-            NodeLookup::Miss => {
+        match node.lookup(hash, &question, &now, false).found() {
+            Some(found) => assert_eq!(found.value, format!("answer {question}")),
+            None => {
                 let value = format!("answer {question}");
-                let (made, generation) = (now.time, now.generation);
-                node.insert(Entry { hash, key: question, value, weight: 1, made, generation });
+                let (made, state) = (now.time, now.need);
+                node.insert(Entry { hash, key: question, value, weight: 1, made, state });
             }
         }
     }

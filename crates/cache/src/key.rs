@@ -7,7 +7,7 @@
 //!
 //! INVARIANT: the key's text can be read in one way only: every piece has its length in front.
 
-use farol_base::fingerprint::hash64;
+use farol_base::fingerprint::{hash64, keyed64};
 use farol_base::query::{Field, Request, Term};
 use std::fmt::Write;
 
@@ -44,7 +44,9 @@ pub struct QueryKey {
 }
 
 impl QueryKey {
-    pub fn of(request: &Request, analysis: &dyn Analysis) -> QueryKey {
+    /// The key of a question. `seed` comes with the ring: who does not know it cannot choose questions whose hashes fall
+    /// together.
+    pub fn of(request: &Request, analysis: &dyn Analysis, seed: u64) -> QueryKey {
         let mut text = String::with_capacity(64);
         // Writing to a string cannot fail.
         let _ = write!(text, "{},{}", request.first, request.count);
@@ -69,7 +71,12 @@ impl QueryKey {
         ] {
             part(&mut text, mark, values);
         }
-        QueryKey { hash: hash64(text.as_bytes()), text: text.into() }
+        QueryKey { hash: keyed64(text.as_bytes(), seed), text: text.into() }
+    }
+
+    /// A key as it was sent: its text, and the seed of the ring.
+    pub fn of_sent(text: &str, seed: u64) -> QueryKey {
+        QueryKey { hash: keyed64(text.as_bytes(), seed), text: text.into() }
     }
 
     /// A key from a text that is one already, such as a line of a query log.
@@ -144,7 +151,7 @@ mod tests {
 
     fn ask(wanted: Vec<Term>, filters: Filters) -> QueryKey {
         let query = Query { wanted, filters, ..Query::default() };
-        QueryKey::of(&Request { query, first: 0, count: 10, languages: Default::default() }, &Plain)
+        QueryKey::of(&Request { query, first: 0, count: 10, languages: Default::default() }, &Plain, 0)
     }
 
     fn words(text: &str) -> QueryKey {
@@ -179,7 +186,7 @@ mod tests {
         let mut with = |change: &dyn Fn(&mut Request)| {
             let mut request = base.clone();
             change(&mut request);
-            others.push(QueryKey::of(&request, &Plain));
+            others.push(QueryKey::of(&request, &Plain, 0));
         };
         with(&|request| request.first = 10);
         with(&|request| request.count = 20);
@@ -196,9 +203,32 @@ mod tests {
         with(&|request| request.query.filters.not_languages.push(Language::ENGLISH));
         with(&|request| request.query.filters.after = Some(Timestamp::from_secs(9)));
         with(&|request| request.query.filters.before = Some(Timestamp::from_secs(9)));
-        others.push(QueryKey::of(&base, &Plain));
+        others.push(QueryKey::of(&base, &Plain, 0));
         let distinct: std::collections::HashSet<_> = others.iter().map(QueryKey::text).collect();
         assert_eq!(distinct.len(), others.len(), "{others:?}");
+    }
+
+    #[test]
+    fn who_does_not_know_the_seed_cannot_gather_keys_on_one_node() {
+        use crate::ring::{NodeId, Ring};
+        // Forged for the first of eight nodes under a seed that is not the ring's: they spread like any others.
+        let ring = Ring::equal(8);
+        let owner = |text: &str, seed: u64| ring.owner(QueryKey::of_sent(text, seed).hash());
+        let forged: Vec<String> =
+            (0..80_000).map(|i| format!("w{i}")).filter(|text| owner(text, 1) == Some(NodeId(0))).collect();
+        let hit = forged.iter().filter(|text| owner(text, 0x5EED) == Some(NodeId(0))).count();
+        let share = hit as f64 / forged.len() as f64;
+        assert!(forged.len() > 9_000 && (0.11..0.14).contains(&share), "{share} of {}", forged.len());
+    }
+
+    #[test]
+    fn hashes_of_keys_are_frozen() {
+        // Nodes and fronts of different programs must reckon alike.
+        let hash = |text: &str, seed: u64| QueryKey::of_sent(text, seed).hash();
+        assert_eq!(
+            [hash("", 0), hash("0,10\nw5:awrio", 0), hash("0,10\nw5:awrio", 7)],
+            [3_244_421_341_483_603_138, 14_050_306_156_733_848_795, 573_661_560_205_406_695]
+        );
     }
 
     #[test]

@@ -1,27 +1,28 @@
 //! The result cache: answers kept in memory on a ring of nodes, and four mechanisms that keep the ring healthy.
 //!
-//! The life of a question: the front makes its [`key`], so that two spellings of the same question are one. The
-//! [`route::Router`] counts it ([`hot::SpaceSaving`]) and names one node: the [`ring::Ring`]'s owner of the key's
+//! The life of a question: the front makes its [`key`], so that two spellings of the same question are one. Its
+//! [`front::FrontRouter`] counts it ([`hot::SpaceSaving`]) and names one node: the [`ring::Ring`]'s owner of the key's
 //! point, or, for a hot question, one of several. The [`node::CacheNode`] has the answer in one of its two
-//! [`store::Store`]s, or says that it has not; then the index is asked once, however many people wait
-//! ([`flight::Flights`]), and the answer goes to the node that missed.
+//! [`store::Store`]s, fresh or within its grace ([`freshness`]), or says that it has not; then whoever has the [`lease`]
+//! asks the index, however many people wait ([`flight::Flights`] in the front itself), and the answer goes to the node
+//! that missed. If a node does not answer, its successor is asked, which has its copies ([`health`]).
 //!
-//! Around this, at their own pace, work the four mechanisms of \[Gomez14\]:
+//! Around this, at their own pace, work the four mechanisms of \[Gomez14\]. What must be decided once is decided by the
+//! [`lead::Leader`] and published ([`tables`]):
 //!
-//! | mechanism (\[Gomez14\]'s letter) | against | where | \[Gomez14\] |
-//! |---|---|---|---|
-//! | hot-key replication (D) | queries that are asked far more than others | [`hot`] | ch. 4 |
-//! | rebalancing by moving borders (B) | drift, nodes that come and go | [`balance`] | ch. 5 |
-//! | burst detection (R) | sudden interest | [`burst`] | ch. 6 |
-//! | failover copies of the top entries (F) | answers lost with a node | [`failover`] | ch. 7 |
+//! | mechanism (\[Gomez14\]'s letter) | against | where | decided by | \[Gomez14\] |
+//! |---|---|---|---|---|
+//! | hot-key replication (D) | queries that are asked far more than others | [`hot`] | leader; at once: front | ch. 4 |
+//! | rebalancing by moving borders (B) | drift, nodes that come and go | [`balance`] | leader | ch. 5 |
+//! | burst detection (R) | sudden interest | [`burst`] | leader | ch. 6 |
+//! | failover copies of the top entries (F) | answers lost with a node | [`failover`] | node | ch. 7 |
 //!
-//! `farol up` is one process, so it runs [`key`], [`store`], [`node`], [`replace`], [`flight`], [`hot`], [`burst`] and
-//! [`route`] on a [`ring`] of one node; `farol cache` runs [`log`] and [`trace`]. [`balance`], [`failover`] and
-//! [`rotating_bloom`] need several nodes: for now only the simulator (`crates/sim/src/cache`) runs them.
+//! `farol up` is one process: it runs one node ([`shards`]) and counts hot queries; `farol cache` runs [`log`] and
+//! [`trace`]. Whole services run in the simulator (`crates/sim/src/cache`), from the same types with the same defaults.
 //!
 //! INVARIANT: pure. No files, sockets, threads, clock or random source of its own: the time, hashes and loads are
-//! handed in, decisions come out. One process uses it through calls; between processes only a transport is missing.
-//! INVARIANT: memory is bounded everywhere: stores by their limit, the monitor by its counters, the hot table by its size.
+//! handed in, decisions come out. Between processes only a transport is missing.
+//! INVARIANT: memory is bounded everywhere: stores by their limit, monitors by their counters, tables by their room.
 //!
 //! Not here: what an answer is (a type parameter), how words are analysed (handed to [`key`]), and the network.
 //!
@@ -29,19 +30,29 @@
 
 pub mod balance;
 pub mod burst;
+pub mod copies;
+mod error;
 pub mod failover;
 pub mod flight;
+pub mod freshness;
+pub mod front;
+pub mod health;
 pub mod hot;
 pub mod key;
+pub mod lead;
+pub mod lease;
 pub mod log;
+mod members;
 pub mod node;
 pub mod replace;
 pub mod ring;
 pub mod rotating_bloom;
-pub mod route;
+pub mod shards;
 pub mod store;
+pub mod tables;
 pub mod trace;
 
+pub use error::Error;
 pub use node::{CacheNode, NodeLookup};
 pub use ring::{NodeId, Ring};
-pub use store::{Lookup, Store};
+pub use store::Store;

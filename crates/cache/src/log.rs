@@ -4,7 +4,7 @@
 
 use crate::burst::online::{Rules, Series};
 use crate::replace::Policy;
-use crate::store::{Entry, Lookup, Now, Store};
+use crate::store::{Entry, Store};
 use farol_base::Timestamp;
 use farol_base::random::mix;
 use std::collections::HashMap;
@@ -69,19 +69,11 @@ fn hit_rate(queries: &[u64], entries: u64, policy: Policy) -> f64 {
     let mut hits = 0u64;
     for query in queries {
         let hash = mix(*query);
-        match store.get(hash, query, &Now::default()) {
-            Lookup::Hit(()) => hits += 1,
-            Lookup::Expired | Lookup::Miss => {
-                store.insert(Entry {
-                    hash,
-                    key: *query,
-                    value: (),
-                    weight: 1,
-                    made: Timestamp::EPOCH,
-                    generation: 0,
-                });
-            }
+        if store.get(hash, query).is_some() {
+            hits += 1;
+            continue;
         }
+        store.insert(Entry { hash, key: *query, value: (), weight: 1, made: Timestamp::EPOCH, state: 0 });
     }
     hits as f64 / queries.len().max(1) as f64
 }

@@ -4,11 +4,17 @@
 //! its end point; the owner of a point is the first end point clockwise, found by binary search.
 //!
 //! INVARIANT: the ranges tile the circle: no hole, no overlap, one per node.
-//! INVARIANT: every change makes a new version; readers can tell an old ring from a new one.
+//!
+//! Does not know how old it is: that is said by the [`crate::tables::Epoch`] of what is published.
 
-/// Names a node.
+use crate::error::Error;
+
+/// Names a node; says nothing on where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u16);
+
+/// Nodes on a ring at most: a ring then fits 64 KiB.
+pub const NODES_MAX: usize = 4096;
 
 /// No node's range becomes narrower than this part of an equal share.
 const WIDTH_MIN: f64 = 0.01;
@@ -20,23 +26,42 @@ const CIRCLE: f64 = 18_446_744_073_709_551_616.0;
 pub struct Ring {
     /// End points, growing, with their nodes.
     ends: Vec<(u64, NodeId)>,
-    version: u64,
 }
 
 impl Ring {
     /// So many nodes, numbered from 0, at equal distances.
     pub fn equal(nodes: u16) -> Ring {
-        let step = CIRCLE / f64::from(nodes.max(1));
-        let end = |node: u16| match node + 1 == nodes {
-            true => u64::MAX,
-            false => (step * f64::from(node + 1)) as u64,
-        };
-        Ring { ends: (0..nodes).map(|node| (end(node), NodeId(node))).collect(), version: 1 }
+        let all: Vec<NodeId> = (0..nodes).map(NodeId).collect();
+        Ring::even(&all)
     }
 
-    /// Grows with each change.
-    pub fn version(&self) -> u64 {
-        self.version
+    /// These nodes at equal distances. A node that stands twice is taken once.
+    pub fn even(nodes: &[NodeId]) -> Ring {
+        let mut nodes = nodes.to_vec();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let step = CIRCLE / nodes.len().max(1) as f64;
+        let end = |place: usize| match place + 1 == nodes.len() {
+            true => u64::MAX,
+            false => (step * (place + 1) as f64) as u64,
+        };
+        Ring { ends: nodes.iter().enumerate().map(|(place, node)| (end(place), *node)).collect() }
+    }
+
+    /// A ring as it was published: end points that grow, each of another node.
+    pub fn from_ends(ends: Vec<(u64, NodeId)>) -> Result<Ring, Error> {
+        if ends.len() > NODES_MAX {
+            return Err(Error::TooMany { what: "nodes", count: ends.len(), max: NODES_MAX });
+        }
+        if let Some(pair) = ends.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+            return Err(Error::Unordered { before: pair[0].0, after: pair[1].0 });
+        }
+        let mut nodes: Vec<NodeId> = ends.iter().map(|(_, node)| *node).collect();
+        nodes.sort_unstable();
+        match nodes.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Error::Twice(pair[0].0)),
+            None => Ok(Ring { ends }),
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -65,6 +90,13 @@ impl Ring {
     pub fn owner(&self, point: u64) -> Option<NodeId> {
         let at = self.ends.partition_point(|(end, _)| *end < point);
         self.ends.get(at).or(self.ends.first()).map(|(_, node)| *node)
+    }
+
+    /// The nodes clockwise from the owner of a point on, each once.
+    pub fn from_point(&self, point: u64) -> impl Iterator<Item = NodeId> + '_ {
+        let at = self.ends.partition_point(|(end, _)| *end < point);
+        let (before, after) = self.ends.split_at(at);
+        after.iter().chain(before).map(|(_, node)| *node)
     }
 
     /// Where a node stands, clockwise from 0.
@@ -105,7 +137,6 @@ impl Ring {
     pub fn leave(&mut self, node: NodeId) -> bool {
         let Some(at) = self.place(node) else { return false };
         self.ends.remove(at);
-        self.version += 1;
         true
     }
 
@@ -129,7 +160,6 @@ impl Ring {
             return false;
         }
         self.ends.insert(at, (end, node));
-        self.version += 1;
         true
     }
 
@@ -175,7 +205,6 @@ impl Ring {
         }
         // Where an end point passed zero the order begins elsewhere; the circle is the same.
         self.ends.sort_unstable_by_key(|(end, _)| *end);
-        self.version += 1;
         moved
     }
 }
@@ -241,8 +270,7 @@ mod tests {
         assert_eq!(joined.successor(NodeId(10)), Some(NodeId(7)));
         // The node that left comes back to its old place, and everything is as it was.
         after.insert(NodeId(4), before.ends()[4].0);
-        assert_eq!(after.ends(), before.ends());
-        assert!(after.version() > before.version());
+        assert_eq!(after, before);
     }
 
     #[test]
@@ -251,11 +279,37 @@ mod tests {
         ring.shift(&[0.4, 0.0, 0.0, 0.0]);
         check_tiling(&ring);
         assert!(ring.width(1) >= WIDTH_MIN / 4.0 * 0.99 && ring.width(0) > 0.45);
-        let version = ring.version();
+        let before = ring.clone();
         assert_eq!(ring.shift(&[f64::NAN; 4]), 0.0);
         assert_eq!(ring.shift(&[0.1]), 0.0);
         assert_eq!(ring.shift(&[0.0; 4]), 0.0);
-        assert_eq!(ring.version(), version);
+        assert_eq!(ring, before);
+    }
+
+    #[test]
+    fn a_published_ring_is_checked() {
+        let ring = Ring::even(&[7, 3, 900, 3].map(NodeId));
+        assert_eq!(ring.nodes().collect::<Vec<_>>(), [3, 7, 900].map(NodeId));
+        assert_eq!(Ring::from_ends(ring.ends().to_vec()), Ok(ring));
+        let read = |ends: &[(u64, u16)]| {
+            Ring::from_ends(ends.iter().map(|(end, node)| (*end, NodeId(*node))).collect())
+        };
+        assert_eq!(read(&[(5, 1), (5, 2)]), Err(Error::Unordered { before: 5, after: 5 }));
+        assert_eq!(read(&[(5, 1), (4, 2)]), Err(Error::Unordered { before: 5, after: 4 }));
+        assert_eq!(read(&[(5, 1), (6, 1)]), Err(Error::Twice(1)));
+        assert!(read(&[]).is_ok_and(|ring| ring.owner(1).is_none()));
+        let many: Vec<(u64, u16)> = (0..5000u16).map(|node| (u64::from(node), node)).collect();
+        assert!(matches!(read(&many), Err(Error::TooMany { .. })));
+    }
+
+    #[test]
+    fn from_a_point_on_every_node_comes_once_its_owner_first() {
+        let ring = Ring::equal(7);
+        for i in 0..50u64 {
+            let nodes: Vec<NodeId> = ring.from_point(mix(i)).collect();
+            assert_eq!((nodes.len(), Some(nodes[0])), (7, ring.owner(mix(i))));
+            assert_eq!(ring.successor(nodes[0]), Some(nodes[1]));
+        }
     }
 
     #[derive(Clone, Debug)]

@@ -1,88 +1,73 @@
-//! The store of a cache node: a slab of entries under a hash index, bounded by weight, with expiry.
+//! The store of a cache node: a slab of entries under a hash index, bounded by weight.
 //!
-//! The product runs it.
+//! The product runs it. It keeps and orders; how old an answer may be is the node's to say ([`crate::freshness`]).
 //!
-//! INVARIANT: the weights of all entries together never exceed the limit. Weights are bytes, the store's own tables
-//! included, or 1 per entry where a simulator counts entries.
-//! INVARIANT: an entry is never handed out when it is older than its [`Expiry`] says.
+//! INVARIANT: the weights of all entries together never exceed the limit. Weights are bytes, to which the store adds what
+//! its own tables cost *here* (another program's tables cost something else), or 1 per entry where a simulator counts
+//! entries.
+//! INVARIANT: of two answers under one key the newer one stays, in whichever order they come.
+//! INVARIANT: work over many entries goes in steps of as many slots as the caller says ([`Store::walk`],
+//! [`Store::sweep`]); nothing else looks at more than a few.
+//!
 //! Which entry is evicted is decided by a [`Replace`] policy.
 
 use crate::replace::{Policy, Replace};
 use farol_base::Timestamp;
 use hashbrown::HashTable;
-use std::time::Duration;
 
 /// An entry heavier than this share of the limit is not kept: it would drive out too many others.
 const WEIGHT_SHARE_MAX: u64 = 8;
-
-/// How long entries may be handed out: a TTL, and a grace period for those of another generation.
-#[derive(Clone, Copy, Debug)]
-pub struct Expiry {
-    /// At most so long after they were made.
-    pub ttl: Duration,
-    /// An entry of another generation than the present one, at most so long after it was made.
-    pub grace: Duration,
-}
-
-impl Expiry {
-    /// For ever: entries that do not age, as in simulations.
-    pub const NEVER: Expiry = Expiry { ttl: Duration::MAX, grace: Duration::MAX };
-
-    /// Whether something made then, in that generation, may still be handed out.
-    pub fn allows(&self, made: Timestamp, generation: u64, now: &Now) -> bool {
-        // A clock that was set back makes an entry's age unknown: it counts as too old.
-        let known = made <= now.time;
-        let age = now.time.since(made);
-        known && age < self.ttl && (generation == now.generation || age < self.grace)
-    }
-}
-
-/// The time and generation at which something is asked.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Now {
-    pub time: Timestamp,
-    /// The state of what answers are made from; another number, another state.
-    pub generation: u64,
-}
+/// Uses are counted to here.
+pub const USES_MAX: u8 = 15;
 
 /// Something kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<K, V> {
     pub hash: u64,
     pub key: K,
     pub value: V,
+    /// What it weighs by itself, without the tables of any store.
     pub weight: u32,
+    /// By the clock of whoever holds it.
     pub made: Timestamp,
-    pub generation: u64,
+    /// The state of what answers are made from; a greater number is a later state.
+    pub state: u64,
 }
 
-/// An entry on its way to another store, with its rank among all where it was: 0 is the best, 1 behind the last.
-#[derive(Clone, Debug)]
-pub struct Ranked<K, V> {
-    pub rank: f64,
-    /// Whether it was asked for since it came there.
-    pub asked: bool,
+impl<K, V> Entry<K, V> {
+    /// What decides which of two answers is newer.
+    fn stamp(&self) -> (u64, Timestamp) {
+        (self.state, self.made)
+    }
+}
+
+/// An entry on its way to another store, with what it was worth where it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proven<K, V> {
+    /// How often it was asked for lately, from 0 to [`USES_MAX`].
+    pub uses: u8,
     pub entry: Entry<K, V>,
 }
 
-/// What came of looking something up.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Lookup<'a, V> {
-    Hit(&'a V),
-    /// It was here, and is too old; it is removed.
-    Expired,
-    Miss,
+/// What one step over the slots did.
+#[derive(Debug)]
+pub struct Step<T> {
+    /// Where the next step begins; `None` at the end.
+    pub next: Option<usize>,
+    pub found: Vec<T>,
 }
 
 /// Entries up to a limit.
 pub struct Store<K, V> {
     index: HashTable<u32>,
     slots: Vec<Option<Entry<K, V>>>,
-    /// By slot: whether it was asked for since it came. Half of all queries are never asked again.
-    asked: Vec<bool>,
+    /// By slot: how often it was asked for since it came, halved by each round that looks at it. Half of all queries are
+    /// never asked again.
+    uses: Vec<u8>,
+    /// How many entries have each number of uses.
+    by_uses: [usize; USES_MAX as usize + 1],
     free: Vec<u32>,
     policy: Box<dyn Replace>,
-    expiry: Expiry,
     /// What each entry weighs beside what it is said to weigh.
     overhead: u32,
     weight: u64,
@@ -96,23 +81,23 @@ impl<K, V> Store<K, V> {
     pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 56);
 
     /// A store for weights in bytes.
-    pub fn of_bytes(limit: u64, policy: Policy, expiry: Expiry) -> Store<K, V> {
-        Store::new(limit, policy, expiry, Self::OVERHEAD)
+    pub fn of_bytes(limit: u64, policy: Policy) -> Store<K, V> {
+        Store::new(limit, policy, Self::OVERHEAD)
     }
 
-    /// A store for `limit` entries, each of weight 1, which do not age.
+    /// A store for `limit` entries, each of weight 1.
     pub fn of_entries(limit: u64, policy: Policy) -> Store<K, V> {
-        Store::new(limit, policy, Expiry::NEVER, 0)
+        Store::new(limit, policy, 0)
     }
 
-    fn new(limit: u64, policy: Policy, expiry: Expiry, overhead: u32) -> Store<K, V> {
+    fn new(limit: u64, policy: Policy, overhead: u32) -> Store<K, V> {
         Store {
             index: HashTable::new(),
             slots: Vec::new(),
-            asked: Vec::new(),
+            uses: Vec::new(),
+            by_uses: [0; USES_MAX as usize + 1],
             free: Vec::new(),
             policy: policy.make(limit),
-            expiry,
             overhead,
             weight: 0,
             limit,
@@ -146,21 +131,22 @@ impl<K, V> Store<K, V> {
         self.slots.iter().flatten()
     }
 
-    /// The most important entries, best first.
+    /// The most important entries, best first, by the policy's order.
     pub fn top(&self, count: usize) -> impl Iterator<Item = &Entry<K, V>> {
         self.policy.top(count).into_iter().filter_map(|slot| self.slots[slot as usize].as_ref())
     }
 
-    /// All slots, best first: those that were asked for since they came, then the others, both in the policy's order.
-    fn by_proof(&self) -> Vec<u32> {
-        let (asked, others): (Vec<u32>, Vec<u32>) =
-            self.policy.top(usize::MAX).into_iter().partition(|slot| self.asked[*slot as usize]);
-        [asked, others].concat()
-    }
-
-    /// The most important entries by what they have proven, best first.
-    pub fn top_proven(&self, count: usize) -> impl Iterator<Item = &Entry<K, V>> {
-        self.by_proof().into_iter().take(count).filter_map(|slot| self.slots[slot as usize].as_ref())
+    /// The least number of uses that at most so many entries have, and how many of the next lower number would still fit.
+    pub fn mark_for(&self, count: usize) -> (u8, usize) {
+        let mut room = count;
+        for uses in (0..=USES_MAX).rev() {
+            let here = self.by_uses[usize::from(uses)];
+            if here > room {
+                return (uses + 1, room);
+            }
+            room -= here;
+        }
+        (0, room)
     }
 
     /// Forgets everything.
@@ -170,27 +156,65 @@ impl<K, V> Store<K, V> {
         }
     }
 
-    fn forget(&mut self, slot: u32) -> Option<Entry<K, V>> {
+    fn forget(&mut self, slot: u32) -> Option<Proven<K, V>> {
         let entry = self.slots[slot as usize].take()?;
         if let Ok(found) = self.index.find_entry(entry.hash, |known| *known == slot) {
             found.remove();
         }
-        self.weight -= u64::from(entry.weight);
+        self.weight -= self.full(entry.weight);
+        let uses = std::mem::take(&mut self.uses[slot as usize]);
+        self.by_uses[usize::from(uses)] -= 1;
         self.free.push(slot);
-        Some(entry)
+        Some(Proven { uses, entry })
     }
 
-    /// Takes out every entry that this is true of.
-    pub fn remove_if(&mut self, mut is: impl FnMut(&Entry<K, V>) -> bool) -> Vec<Entry<K, V>> {
-        let gone: Vec<u32> = (0..self.slots.len() as u32)
-            .filter(|slot| self.slots[*slot as usize].as_ref().is_some_and(&mut is))
-            .collect();
-        gone.into_iter()
-            .filter_map(|slot| {
-                self.policy.remove(slot);
-                self.forget(slot)
-            })
-            .collect()
+    /// What an entry weighs with the tables.
+    fn full(&self, weight: u32) -> u64 {
+        u64::from(weight.saturating_add(self.overhead).max(1))
+    }
+
+    fn set_uses(&mut self, slot: u32, uses: u8) {
+        let known = &mut self.uses[slot as usize];
+        self.by_uses[usize::from(*known)] -= 1;
+        *known = uses.min(USES_MAX);
+        self.by_uses[usize::from(*known)] += 1;
+    }
+
+    /// Looks at `budget` slots from one on, and lets their uses fade by half.
+    pub fn walk<T>(
+        &mut self,
+        from: usize,
+        budget: usize,
+        mut see: impl FnMut(&Entry<K, V>, u8) -> Option<T>,
+    ) -> Step<T> {
+        let end = from.saturating_add(budget.max(1)).min(self.slots.len());
+        let mut found = Vec::new();
+        for slot in from..end {
+            let Some(entry) = &self.slots[slot] else { continue };
+            let uses = self.uses[slot];
+            found.extend(see(entry, uses));
+            // What was asked for once stays known as that: half of one use is one.
+            self.set_uses(slot as u32, uses - uses / 2);
+        }
+        Step { next: (end < self.slots.len()).then_some(end), found }
+    }
+
+    /// Looks at `budget` slots from one on, and takes out those that this is true of.
+    pub fn sweep(
+        &mut self,
+        from: usize,
+        budget: usize,
+        mut goes: impl FnMut(&Entry<K, V>) -> bool,
+    ) -> Step<Proven<K, V>> {
+        let end = from.saturating_add(budget.max(1)).min(self.slots.len());
+        let mut found = Vec::new();
+        for slot in from..end {
+            if self.slots[slot].as_ref().is_some_and(&mut goes) {
+                self.policy.remove(slot as u32);
+                found.extend(self.forget(slot as u32));
+            }
+        }
+        Step { next: (end < self.slots.len()).then_some(end), found }
     }
 }
 
@@ -205,26 +229,17 @@ impl<K: Eq, V> Store<K, V> {
     }
 
     /// Looks an entry up; it counts as asked for.
-    pub fn get(&mut self, hash: u64, key: &K, now: &Now) -> Lookup<'_, V> {
+    pub fn get(&mut self, hash: u64, key: &K) -> Option<&Entry<K, V>> {
         let Some(slot) = self.find(hash, key) else {
             self.policy.miss(hash);
-            return Lookup::Miss;
+            return None;
         };
-        let allowed = self.slots[slot as usize]
-            .as_ref()
-            .is_some_and(|entry| self.expiry.allows(entry.made, entry.generation, now));
-        if !allowed {
-            self.policy.remove(slot);
-            self.forget(slot);
-            self.policy.miss(hash);
-            return Lookup::Expired;
-        }
         self.policy.hit(slot);
-        self.asked[slot as usize] = true;
-        match &self.slots[slot as usize] {
-            Some(entry) => Lookup::Hit(&entry.value),
-            None => Lookup::Miss,
+        let uses = self.uses[slot as usize];
+        if uses < USES_MAX {
+            self.set_uses(slot, uses + 1);
         }
+        self.slots[slot as usize].as_ref()
     }
 
     /// Looks an entry up without counting it.
@@ -232,7 +247,7 @@ impl<K: Eq, V> Store<K, V> {
         self.find(hash, key).and_then(|slot| self.slots[slot as usize].as_ref())
     }
 
-    /// Changes what is kept of an entry, without a word on its importance.
+    /// Changes the value of an entry, without a word on its importance.
     pub fn peek_mut(&mut self, hash: u64, key: &K) -> Option<&mut V> {
         let slot = self.find(hash, key)?;
         self.slots[slot as usize].as_mut().map(|entry| &mut entry.value)
@@ -241,77 +256,39 @@ impl<K: Eq, V> Store<K, V> {
     /// Takes an entry in, or puts it in the place of an older one of the same key. Others may have to go, or the
     /// entry itself is given up at once: the policy decides. Answers whether it was kept.
     pub fn insert(&mut self, entry: Entry<K, V>) -> bool {
-        self.insert_as(entry, None)
+        self.put(entry, None)
     }
 
-    /// Takes in entries that stood elsewhere, each among those that are here according to its rank there: the worst of both
-    /// go. What is important here stays so, and what nobody asked for there is soon gone here, too.
-    pub fn merge(&mut self, others: Vec<Ranked<K, V>>) {
-        if others.is_empty() {
-            return;
-        }
-        let mut all = self.ranked(|_| true);
-        all.extend(others);
-        all.sort_by(|a, b| b.rank.total_cmp(&a.rank));
-        for Ranked { entry, asked, .. } in all {
-            self.insert_as(entry, Some(asked));
-        }
-    }
-
-    /// Takes out those that this is true of, each with its rank among all, the best first.
-    pub fn ranked(&mut self, mut is: impl FnMut(&Entry<K, V>) -> bool) -> Vec<Ranked<K, V>> {
-        let order = self.by_proof();
-        let all = order.len().max(1) as f64;
-        let mut out = Vec::new();
-        for (place, slot) in order.into_iter().enumerate() {
-            if self.slots[slot as usize].as_ref().is_some_and(&mut is) {
-                self.policy.remove(slot);
-                let (rank, overhead) = (place as f64 / all, self.overhead);
-                let asked = self.asked[slot as usize];
-                out.extend(self.forget(slot).map(|entry| Ranked {
-                    rank,
-                    asked,
-                    entry: Entry { weight: entry.weight - overhead, ..entry },
-                }));
-            }
-        }
-        out
-    }
-
-    /// `stood`: it stood elsewhere before, and whether it was asked for there.
-    fn insert_as(&mut self, mut entry: Entry<K, V>, stood: Option<bool>) -> bool {
-        let asked = stood.unwrap_or(false);
-        entry.weight = entry.weight.saturating_add(self.overhead).max(1);
-        if u64::from(entry.weight) > (self.limit / WEIGHT_SHARE_MAX).max(1) || self.limit == 0 {
+    /// Takes in an entry that stood in another store. What was asked for there is taken in as proven; what nobody asked
+    /// for again only where there is room: it is worth no more than what would have to go.
+    pub fn take_over(&mut self, given: Proven<K, V>) -> bool {
+        let Proven { uses, entry } = given;
+        let has_room = self.weight + self.full(entry.weight) <= self.limit;
+        if uses == 0 && !has_room && self.find(entry.hash, &entry.key).is_none() {
             return false;
         }
-        if let Some(slot) = self.find(entry.hash, &entry.key) {
-            // What was made later wins; copies may arrive in any order.
-            if self.slots[slot as usize].as_ref().is_some_and(|known| known.made > entry.made) {
-                return false;
-            }
-            self.policy.remove(slot);
-            self.forget(slot);
+        self.put(entry, Some(uses))
+    }
+
+    /// `stood`: it stood elsewhere before, with so many uses.
+    fn put(&mut self, entry: Entry<K, V>, stood: Option<u8>) -> bool {
+        let full = self.full(entry.weight);
+        if full > (self.limit / WEIGHT_SHARE_MAX).max(1) || self.limit == 0 {
+            return false;
         }
-        let (hash, weight) = (entry.hash, entry.weight);
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => {
-                self.slots.push(None);
-                self.asked.push(false);
-                (self.slots.len() - 1) as u32
+        let weight = u32::try_from(full).unwrap_or(u32::MAX);
+        let slot = match self.find(entry.hash, &entry.key) {
+            Some(slot) => {
+                if self.slots[slot as usize].as_ref().is_some_and(|known| known.stamp() > entry.stamp()) {
+                    return false;
+                }
+                let before = self.slots[slot as usize].replace(entry).map_or(0, |known| known.weight);
+                self.weight = self.weight - self.full(before) + full;
+                self.policy.reweigh(slot, weight);
+                slot
             }
+            None => self.place(entry, full, stood),
         };
-        self.weight += u64::from(weight);
-        self.slots[slot as usize] = Some(entry);
-        self.asked[slot as usize] = asked;
-        let slots = &self.slots;
-        self.index
-            .insert_unique(hash, slot, |slot| slots[*slot as usize].as_ref().map_or(0, |entry| entry.hash));
-        match stood {
-            Some(_) => self.policy.insert_proven(slot, hash, weight),
-            None => self.policy.insert(slot, hash, weight),
-        }
         let mut kept = true;
         while self.weight > self.limit {
             let Some(victim) = self.policy.evict() else { break };
@@ -322,10 +299,36 @@ impl<K: Eq, V> Store<K, V> {
         kept
     }
 
+    /// Gives a new entry a slot.
+    fn place(&mut self, entry: Entry<K, V>, full: u64, stood: Option<u8>) -> u32 {
+        let (hash, weight) = (entry.hash, u32::try_from(full).unwrap_or(u32::MAX));
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.slots.push(None);
+                self.uses.push(0);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let uses = stood.unwrap_or(0).min(USES_MAX);
+        self.weight += full;
+        self.slots[slot as usize] = Some(entry);
+        self.uses[slot as usize] = uses;
+        self.by_uses[usize::from(uses)] += 1;
+        let slots = &self.slots;
+        self.index
+            .insert_unique(hash, slot, |slot| slots[*slot as usize].as_ref().map_or(0, |entry| entry.hash));
+        match uses {
+            0 => self.policy.insert(slot, hash, weight),
+            _ => self.policy.insert_proven(slot, hash, weight),
+        }
+        slot
+    }
+
     pub fn remove(&mut self, hash: u64, key: &K) -> Option<Entry<K, V>> {
         let slot = self.find(hash, key)?;
         self.policy.remove(slot);
-        self.forget(slot)
+        self.forget(slot).map(|proven| proven.entry)
     }
 }
 
@@ -336,40 +339,54 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    fn entry(key: u64, weight: u32, at: u64, generation: u64) -> Entry<u64, u64> {
-        Entry { hash: mix(key), key, value: key, weight, made: Timestamp::from_secs(at), generation }
+    fn entry(key: u64, weight: u32, at: u64, state: u64) -> Entry<u64, u64> {
+        Entry { hash: mix(key), key, value: key, weight, made: Timestamp::from_secs(at), state }
     }
 
-    fn at(secs: u64, generation: u64) -> Now {
-        Now { time: Timestamp::from_secs(secs), generation }
+    fn value(store: &mut Store<u64, u64>, key: u64) -> Option<u64> {
+        store.get(mix(key), &key).map(|entry| entry.value)
     }
 
     #[test]
-    fn nothing_is_handed_out_beyond_its_life() {
-        let expiry = Expiry { ttl: Duration::from_secs(100), grace: Duration::from_secs(10) };
-        let check = |now: Now, want: Lookup<'_, u64>| {
-            let mut store = Store::of_bytes(1 << 20, Policy::Lru, expiry);
-            store.insert(entry(1, 10, 1000, 7));
-            assert_eq!(store.get(mix(1), &1, &now), want, "{now:?}");
-            // What was too old is gone, and its room is free.
-            assert_eq!(store.weight() == 0, want == Lookup::Expired);
+    fn the_newer_answer_stays_whichever_comes_first() {
+        let check = |first: (u64, u64), second: (u64, u64), stays: u64| {
+            let mut store = Store::of_entries(10, Policy::Lru);
+            store.insert(Entry { value: 1, ..entry(7, 1, first.0, first.1) });
+            assert_eq!(store.insert(Entry { value: 2, ..entry(7, 1, second.0, second.1) }), stays == 2);
+            assert_eq!((store.len(), value(&mut store, 7)), (1, Some(stays)), "{first:?} {second:?}");
         };
-        check(at(1000, 7), Lookup::Hit(&1));
-        check(at(1099, 7), Lookup::Hit(&1));
-        check(at(1100, 7), Lookup::Expired);
-        check(at(1009, 8), Lookup::Hit(&1)); // Another generation, within its grace.
-        check(at(1010, 8), Lookup::Expired);
-        check(at(999, 7), Lookup::Expired); // The clock was set back.
+        // When it was made, and of which state.
+        check((50, 0), (40, 0), 1);
+        check((50, 0), (60, 0), 2);
+        check((50, 0), (50, 0), 2); // The same once more.
+        check((50, 3), (60, 2), 1); // A later state counts for more than a later time.
+        check((60, 2), (50, 3), 2);
     }
 
     #[test]
-    fn a_later_answer_takes_the_place_of_an_earlier_one_and_not_the_other_way() {
-        let mut store = Store::of_entries(10, Policy::Lru);
-        store.insert(Entry { value: 5, ..entry(1, 1, 50, 0) });
-        assert!(!store.insert(Entry { value: 4, ..entry(1, 1, 40, 0) }));
-        assert!(store.insert(Entry { value: 6, ..entry(1, 1, 60, 0) }));
-        assert_eq!(store.len(), 1);
-        assert_eq!(store.get(mix(1), &1, &at(60, 0)), Lookup::Hit(&6));
+    fn an_answer_that_is_replaced_keeps_its_place_and_is_weighed_anew() {
+        for policy in Policy::ALL {
+            let mut store: Store<u64, u64> = Store::of_bytes(100_000, policy);
+            store.insert(entry(1, 100, 1, 0));
+            let before = store.weight();
+            store.insert(entry(1, 5_000, 2, 0));
+            assert_eq!(store.weight(), before + 4_900, "{}", policy.name());
+            store.insert(entry(1, 10, 3, 0));
+            assert_eq!(store.weight(), before - 90);
+            store.remove(mix(1), &1);
+            assert_eq!(store.weight(), 0);
+        }
+        // S3-FIFO gives up what nobody asked for; an answer that is made anew was asked for all the same.
+        let mut store = Store::of_entries(10, Policy::S3Fifo);
+        (0..10).for_each(|key| {
+            store.insert(entry(key, 1, 0, 0));
+        });
+        (0..2).for_each(|_| assert_eq!(value(&mut store, 0), Some(0)));
+        store.insert(entry(0, 1, 1, 1));
+        (10..15).for_each(|key| {
+            store.insert(entry(key, 1, 1, 1));
+        });
+        assert!(store.peek(mix(0), &0).is_some() && store.peek(mix(1), &1).is_none());
     }
 
     #[test]
@@ -388,40 +405,88 @@ mod tests {
         let same = |key: u64| Entry { hash: 9, ..entry(key, 1, 0, 0) };
         store.insert(same(1));
         store.insert(same(2));
-        assert_eq!(store.get(9, &1, &at(0, 0)), Lookup::Hit(&1));
-        assert_eq!(store.get(9, &2, &at(0, 0)), Lookup::Hit(&2));
-        assert_eq!(store.get(9, &3, &at(0, 0)), Lookup::Miss);
+        let mut get = |key: u64| store.get(9, &key).map(|entry| entry.key);
+        assert_eq!([get(1), get(2), get(3)], [Some(1), Some(2), None]);
         assert_eq!(store.remove(9, &1).map(|entry| entry.key), Some(1));
-        assert_eq!(store.get(9, &1, &at(0, 0)), Lookup::Miss);
+        assert_eq!(store.get(9, &1), None);
+    }
+
+    #[test]
+    fn what_was_asked_for_elsewhere_is_taken_over_and_the_rest_where_there_is_room() {
+        let mut store = Store::of_entries(20, Policy::S3Fifo);
+        (0..19).for_each(|key| {
+            store.insert(entry(key, 1, 0, 0));
+        });
+        let given = |key: u64, uses: u8| Proven { uses, entry: entry(key, 1, 0, 0) };
+        assert!(store.take_over(given(100, 0)), "there is room for one");
+        assert!(!store.take_over(given(101, 0)));
+        assert!(store.take_over(given(102, 3)), "somebody has to go for it");
+        assert_eq!((store.len(), store.mark_for(1)), (20, (1, 0)));
+        // An older answer does not replace a newer one, proven or not.
+        store.insert(Entry { value: 9, ..entry(102, 1, 5, 5) });
+        assert!(!store.take_over(given(102, 15)));
+        assert_eq!(value(&mut store, 102), Some(9));
+    }
+
+    #[test]
+    fn steps_over_slots_see_each_entry_once() {
+        let mut store = Store::of_entries(1000, Policy::Lru);
+        (0..500).for_each(|key| {
+            store.insert(entry(key, 1, 0, 0));
+        });
+        for key in 0..40 {
+            (0..=key).for_each(|_| assert_eq!(value(&mut store, key), Some(key)));
+        }
+        // Fifteen and more uses count as fifteen: 26 have these, and one each has less.
+        assert_eq!(
+            (store.mark_for(20), store.mark_for(30), store.mark_for(50)),
+            ((16, 20), (11, 0), (1, 10))
+        );
+        let (mut from, mut seen, mut steps) = (Some(0), Vec::new(), 0);
+        while let Some(at) = from {
+            let step = store.walk(at, 64, |entry, uses| (uses > 0).then_some(entry.key));
+            (from, steps) = (step.next, steps + 1);
+            seen.extend(step.found);
+        }
+        assert_eq!((steps, seen), (8, (0..40).collect::<Vec<u64>>()));
+        assert_eq!(store.mark_for(26), (8, 0), "uses fade by half");
+        let step = store.sweep(0, usize::MAX, |entry| entry.key % 2 == 0);
+        assert_eq!((step.found.len(), step.next, store.len(), store.weight()), (250, None, 250, 250));
     }
 
     proptest! {
         /// Against a plain map: never more than the limit, never a wrong value, never something that was removed.
         #[test]
-        fn areas_agree_with_a_map(ops in proptest::collection::vec((0u8..5, 0u64..60, 1u32..6), 0..400)) {
+        fn stores_agree_with_a_map(ops in proptest::collection::vec((0u8..6, 0u64..60, 1u32..6), 0..400)) {
             for policy in Policy::ALL {
                 let mut store = Store::of_entries(50, policy);
                 let mut map: HashMap<u64, u64> = HashMap::new();
                 for (number, (op, key, weight)) in ops.iter().enumerate() {
+                    let new = Entry { value: number as u64, ..entry(*key, *weight, number as u64, 0) };
                     match op {
                         0 | 1 => {
-                            let value = number as u64;
-                            store.insert(Entry { value, ..entry(*key, *weight, number as u64, 0) });
-                            map.insert(*key, value);
+                            store.insert(new);
+                            map.insert(*key, number as u64);
                         }
                         2 => {
                             store.remove(mix(*key), key);
                             map.remove(key);
                         }
+                        3 => {
+                            if store.take_over(Proven { uses: *weight as u8 - 1, entry: new }) {
+                                map.insert(*key, number as u64);
+                            }
+                        }
                         _ => {
-                            if let Lookup::Hit(value) = store.get(mix(*key), key, &at(1_000_000, 0)) {
-                                prop_assert_eq!(Some(value), map.get(key));
+                            if let Some(value) = value(&mut store, *key) {
+                                prop_assert_eq!(Some(&value), map.get(key));
                             }
                         }
                     }
                     prop_assert!(store.weight() <= 50);
                     prop_assert_eq!(store.iter().map(|entry| u64::from(entry.weight)).sum::<u64>(), store.weight());
                     prop_assert_eq!(store.iter().count(), store.len());
+                    prop_assert_eq!(store.by_uses.iter().sum::<usize>(), store.len());
                 }
             }
         }

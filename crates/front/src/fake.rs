@@ -138,6 +138,7 @@ impl Engine for Fake {
             shards: self.shards,
             generation: 42,
             took: Duration::from_micros(3_400),
+            age: Duration::ZERO,
         })
     }
 

@@ -1,7 +1,10 @@
 //! Where on the circle load lies: requests counted by cells, old ones fading.
 //!
-//! The front routes every question, so it can count where their points are at the price of one addition. Borders are
-//! set between cells, so that a node's load is a sum of cells, and no assumption about evenness is made.
+//! Fronts route every question, so they can count where the points are at the price of one addition
+//! ([`DensityDelta`]); the leader adds up what they counted. Borders are set between cells, so that a node's load is a sum
+//! of cells, and no assumption about evenness is made.
+
+use crate::error::Error;
 
 /// Cells: with 80 nodes a node has 400, so a border can be set to a quarter per cent of a node's load.
 const BITS: u32 = 15;
@@ -19,10 +22,50 @@ impl Default for Density {
     }
 }
 
-impl Density {
+/// What one front counted since its last report. 64 KiB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DensityDelta {
+    cells: Vec<u16>,
+}
+
+impl Default for DensityDelta {
+    fn default() -> DensityDelta {
+        DensityDelta { cells: vec![0; CELLS] }
+    }
+}
+
+impl DensityDelta {
     /// Counts one request.
-    pub fn add(&mut self, point: u64) {
-        self.cells[(point >> (64 - BITS)) as usize] += 1.0;
+    pub fn count(&mut self, point: u64) {
+        let cell = &mut self.cells[(point >> (64 - BITS)) as usize];
+        *cell = cell.saturating_add(1);
+    }
+
+    /// Cells that have something, with what they have.
+    pub fn counts(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
+        self.cells
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .map(|(cell, count)| (cell as u32, *count))
+    }
+
+    /// From cells and counts as they were sent.
+    pub fn from_counts(counts: impl IntoIterator<Item = (u32, u16)>) -> Result<DensityDelta, Error> {
+        let mut delta = DensityDelta::default();
+        for (cell, count) in counts {
+            *delta.cells.get_mut(cell as usize).ok_or(Error::NoCell(cell))? = count;
+        }
+        Ok(delta)
+    }
+}
+
+impl Density {
+    /// Adds what a front counted.
+    pub fn add(&mut self, delta: &DensityDelta) {
+        for (cell, count) in self.cells.iter_mut().zip(&delta.cells) {
+            *cell += f32::from(*count);
+        }
     }
 
     /// Lets what was counted so far count less.
@@ -89,10 +132,35 @@ mod tests {
     use super::*;
     use farol_base::random::mix;
 
+    fn density(points: impl Iterator<Item = u64>) -> Density {
+        let (mut density, mut delta) = (Density::default(), DensityDelta::default());
+        points.for_each(|point| delta.count(point));
+        density.add(&delta);
+        density
+    }
+
+    #[test]
+    fn what_fronts_count_travels_as_cells_and_adds_up() {
+        let mut parts = [DensityDelta::default(), DensityDelta::default()];
+        (0..100_000u64).for_each(|i| parts[i as usize % 2].count(mix(i)));
+        let mut sum = Density::default();
+        for part in &parts {
+            let sent: Vec<(u32, u16)> = part.counts().collect();
+            let read = DensityDelta::from_counts(sent).unwrap();
+            assert_eq!(&read, part);
+            sum.add(&read);
+        }
+        let whole = density((0..100_000).map(mix));
+        assert_eq!((sum.total(), sum.load(5, u64::MAX / 3)), (whole.total(), whole.load(5, u64::MAX / 3)));
+        assert_eq!(DensityDelta::from_counts([(CELLS as u32, 1)]), Err(Error::NoCell(CELLS as u32)));
+        let mut full = DensityDelta::default();
+        (0..100_000).for_each(|_| full.count(7));
+        assert_eq!(full.counts().collect::<Vec<_>>(), [(0, u16::MAX)]);
+    }
+
     #[test]
     fn loads_of_ranges_add_up() {
-        let mut density = Density::default();
-        (0..100_000u64).for_each(|i| density.add(mix(i)));
+        let density = density((0..100_000).map(mix));
         let (a, b) = (u64::MAX / 3, u64::MAX / 3 * 2);
         let parts = [density.load(0, a), density.load(a, b), density.load(b, 0)];
         assert!((parts.iter().sum::<f64>() - 100_000.0).abs() < 1.0);
@@ -102,9 +170,8 @@ mod tests {
 
     #[test]
     fn an_end_point_goes_as_far_as_load_asks() {
-        let mut density = Density::default();
         // All load lies in the second quarter.
-        (0..10_000u64).for_each(|i| density.add((mix(i) >> 2) | (1 << 62)));
+        let mut density = density((0..10_000u64).map(|i| (mix(i) >> 2) | (1 << 62)));
         let quarter = 1u64 << 62;
         let shift = density.shift(2 * quarter, -5_000.0);
         assert!((shift + 0.125).abs() < 0.005, "{shift}");

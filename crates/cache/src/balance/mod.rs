@@ -1,5 +1,5 @@
 //! Rebalancing (B in [Gomez14 ch. 5]): borders between neighbours move until all nodes carry about the same. The
-//! product does not run it yet: it has one node.
+//! leader of a service decides it, once for all fronts ([`crate::lead`]).
 //!
 //! A [`Balancer`] looks at the loads, clockwise, and says which node should take how much from which neighbour; one
 //! file each. [`Controller`] is Algorithm 3: it runs the balancer when efficiency is too low and turns load into
@@ -18,7 +18,7 @@ mod sid;
 mod spread;
 
 pub use dem::Dem;
-pub use density::Density;
+pub use density::{Density, DensityDelta};
 pub use direct::Direct;
 pub use gde::{Gde, Reach, lambda_best};
 pub use gradient::Gradient;

@@ -131,7 +131,9 @@ fn measured_density_levels_in_one_go() {
     let points: Vec<u64> = (0..200_000)
         .map(|_| if random.unit() < 0.67 { random.next_u64() / 10 } else { random.next_u64() })
         .collect();
-    points.iter().for_each(|point| density.add(*point));
+    let mut delta = DensityDelta::default();
+    points.iter().for_each(|point| delta.count(*point));
+    density.add(&delta);
     let mut ring = Ring::equal(12);
     let loads = |ring: &Ring| -> Vec<f64> {
         (0..ring.len()).map(|place| density.load(ring.start(place), ring.ends()[place].0)).collect()

@@ -14,12 +14,11 @@ pub enum Sequence {
     Random,
     /// The next nodes clockwise: close queries overlap.
     Neighbours,
-    /// The least loaded first; every hot query gets the same nodes.
-    LeastLoaded,
 }
 
-/// `sec(q)` over the live nodes. Loads are by place on the ring, and only [`Sequence::LeastLoaded`] looks at them.
-pub fn sequence(how: Sequence, ring: &Ring, hash: u64, loads: &[f64]) -> Vec<NodeId> {
+/// `sec(q)` over the live nodes: of ring and hash alone, so that all who have the ring find the same. (The thesis' third
+/// way, the least loaded first, needs loads that only one knows.)
+pub fn sequence(how: Sequence, ring: &Ring, hash: u64) -> Vec<NodeId> {
     let Some(owner) = ring.owner(hash) else { return Vec::new() };
     let at = ring.place(owner).unwrap_or(0);
     let mut nodes: Vec<NodeId> = ring.nodes().collect();
@@ -27,11 +26,6 @@ pub fn sequence(how: Sequence, ring: &Ring, hash: u64, loads: &[f64]) -> Vec<Nod
         Sequence::Neighbours => nodes.rotate_left(at),
         Sequence::Random => {
             nodes.sort_by_key(|node| std::cmp::Reverse(mix(hash ^ mix(u64::from(node.0) + 1))))
-        }
-        Sequence::LeastLoaded => {
-            let load =
-                |node: &NodeId| ring.place(*node).and_then(|place| loads.get(place)).copied().unwrap_or(0.0);
-            nodes.sort_by(|a, b| load(a).total_cmp(&load(b)));
         }
     }
     if let Some(place) = nodes.iter().position(|node| *node == owner) {
@@ -64,15 +58,22 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_and_least_loaded_are_those_of_figure_4_4() {
+    fn neighbours_are_those_of_figure_4_4() {
         let ring = Ring::equal(8);
         let point = 5; // In the first node's range.
-        let numbers = |how, loads: &[f64]| -> Vec<u16> {
-            sequence(how, &ring, point, loads).iter().take(4).map(|node| node.0).collect()
-        };
-        assert_eq!(numbers(Sequence::Neighbours, &[]), [0, 1, 2, 3]);
-        let loads = [0.9, 0.8, 0.7, 0.2, 0.1, 0.3, 0.6, 0.5];
-        assert_eq!(numbers(Sequence::LeastLoaded, &loads), [0, 4, 3, 5]);
+        let nodes: Vec<NodeId> = sequence(Sequence::Neighbours, &ring, point).into_iter().take(4).collect();
+        assert_eq!(nodes, [0, 1, 2, 3].map(NodeId));
+    }
+
+    #[test]
+    fn the_random_order_is_frozen() {
+        // Fronts of different programs must find the same nodes: this order is part of what is agreed on the wire.
+        let ring = Ring::equal(8);
+        let order =
+            |hash: u64| sequence(Sequence::Random, &ring, hash).iter().map(|node| node.0).collect::<Vec<_>>();
+        assert_eq!(order(0), [0, 3, 4, 2, 6, 1, 5, 7]);
+        assert_eq!(order(u64::MAX), [7, 0, 5, 2, 1, 6, 3, 4]);
+        assert_eq!(order(0x0123_4567_89AB_CDEF), [0, 7, 5, 3, 4, 2, 1, 6]);
     }
 
     #[test]
@@ -80,16 +81,16 @@ mod tests {
         let whole = Ring::equal(20);
         for i in 0..50u64 {
             let hash = mix(i);
-            let before = sequence(Sequence::Random, &whole, hash, &[]);
+            let before = sequence(Sequence::Random, &whole, hash);
             assert_eq!(before.len(), 20);
             assert_eq!(before[0], whole.owner(hash).unwrap());
             let dead = before[3];
             let mut ring = whole.clone();
             ring.leave(dead);
-            let after = sequence(Sequence::Random, &ring, hash, &[]);
+            let after = sequence(Sequence::Random, &ring, hash);
             let passed_over: Vec<NodeId> = before.iter().copied().filter(|node| *node != dead).collect();
             assert_eq!(after, passed_over);
         }
-        assert!(sequence(Sequence::Random, &Ring::equal(0), 1, &[]).is_empty());
+        assert!(sequence(Sequence::Random, &Ring::equal(0), 1).is_empty());
     }
 }

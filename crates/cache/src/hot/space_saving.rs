@@ -74,8 +74,8 @@ impl<K: Eq + Clone> SpaceSaving<K> {
         }
     }
 
-    /// Counts one arrival; answers the element's count.
-    pub fn offer(&mut self, hash: u64, key: &K) -> u32 {
+    /// Counts one arrival; answers the element's count, and how much of it may be others'.
+    pub fn offer(&mut self, hash: u64, key: &K) -> (u32, u32) {
         self.seen += 1;
         let counters = &self.counters;
         let known = self.index.find(hash, |at| {
@@ -83,7 +83,7 @@ impl<K: Eq + Clone> SpaceSaving<K> {
             counter.hash == hash && counter.key == *key
         });
         if let Some(at) = known.copied() {
-            return self.raise(at);
+            return (self.raise(at), self.counters[at as usize].error);
         }
         if self.counters.len() < self.counters_max {
             let at = self.counters.len() as u32;
@@ -102,7 +102,7 @@ impl<K: Eq + Clone> SpaceSaving<K> {
                 least => self.new_bucket(1, NONE, least),
             };
             self.hang(at, bucket);
-            return 1;
+            return (1, 0);
         }
         // The least counter changes hands; what it had is the new element's possible error.
         let bucket = self.buckets[self.least as usize];
@@ -114,7 +114,7 @@ impl<K: Eq + Clone> SpaceSaving<K> {
         let counter = &mut self.counters[at as usize];
         (counter.key, counter.hash, counter.error) = (key.clone(), hash, bucket.count);
         self.remember(hash, at);
-        self.raise(at)
+        (self.raise(at), bucket.count)
     }
 
     fn remember(&mut self, hash: u64, at: u32) {
@@ -200,6 +200,15 @@ impl<K: Eq + Clone> SpaceSaving<K> {
         self.seen
     }
 
+    /// The most that an element without a counter may have occurred; 0 while there are counters left.
+    pub fn least(&self) -> u32 {
+        match self.least {
+            NONE => 0,
+            _ if self.counters.len() < self.counters_max => 0,
+            least => self.buckets[least as usize].count,
+        }
+    }
+
     /// Monitored elements.
     pub fn len(&self) -> usize {
         self.counters.len()
@@ -277,9 +286,9 @@ mod tests {
         let mut monitor = SpaceSaving::new(counters_max);
         let mut exact: HashMap<u64, u32> = HashMap::new();
         for key in stream {
-            let count = monitor.offer(mix(*key), key);
+            let (count, error) = monitor.offer(mix(*key), key);
             *exact.entry(*key).or_default() += 1;
-            assert!(count >= exact[key]);
+            assert!(count >= exact[key] && count - error <= exact[key]);
         }
         let all: Vec<_> =
             monitor.iter().map(|counted| (*counted.key, counted.count, counted.error)).collect();

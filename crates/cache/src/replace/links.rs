@@ -51,6 +51,11 @@ impl Links {
         list.weight -= u64::from(weight);
     }
 
+    /// An entry of a list weighs more or less than before.
+    pub fn reweigh(list: &mut List, before: u32, after: u32) {
+        list.weight = list.weight - u64::from(before) + u64::from(after);
+    }
+
     /// Moves a slot to the front of its own list.
     pub fn refresh(&mut self, list: &mut List, slot: u32) {
         if list.head != slot {

@@ -34,6 +34,9 @@ pub trait Replace: Send {
     /// An entry was asked for.
     fn hit(&mut self, slot: u32);
 
+    /// An entry's value was replaced, and weighs this now; its place stays.
+    fn reweigh(&mut self, _slot: u32, _weight: u32) {}
+
     /// Something was asked for that is not here.
     fn miss(&mut self, _hash: u64) {}
 
@@ -103,6 +106,7 @@ mod tests {
         Evict,
         Remove(u8),
         Miss(u8),
+        Reweigh(u8, u8),
     }
 
     fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -112,6 +116,7 @@ mod tests {
             2 => Just(Op::Evict),
             1 => (0u8..40).prop_map(Op::Remove),
             1 => (0u8..40).prop_map(Op::Miss),
+            1 => (0u8..40, 1u8..9).prop_map(|(slot, weight)| Op::Reweigh(slot, weight)),
         ];
         proptest::collection::vec(op, 0..300)
     }
@@ -142,6 +147,11 @@ mod tests {
                         Op::Remove(slot) => {
                             if held.remove(&u32::from(slot)) {
                                 tried.remove(u32::from(slot));
+                            }
+                        }
+                        Op::Reweigh(slot, weight) => {
+                            if held.contains(&u32::from(slot)) {
+                                tried.reweigh(u32::from(slot), u32::from(weight));
                             }
                         }
                         Op::Miss(slot) => tried.miss(farol_base::random::mix(u64::from(slot))),

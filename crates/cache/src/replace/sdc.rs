@@ -99,6 +99,12 @@ impl Replace for Sdc {
         self.looked();
     }
 
+    fn reweigh(&mut self, slot: u32, weight: u32) {
+        let entry = &mut self.entries[slot as usize];
+        let before = std::mem::replace(&mut entry.weight, weight);
+        Links::reweigh(if entry.fixed { &mut self.fixed } else { &mut self.recent }, before, weight);
+    }
+
     fn miss(&mut self, _hash: u64) {
         self.looked();
     }

@@ -169,6 +169,12 @@ impl Replace for TinyLfu {
         }
     }
 
+    fn reweigh(&mut self, slot: u32, weight: u32) {
+        let entry = &mut self.entries[slot as usize];
+        let before = std::mem::replace(&mut entry.weight, weight);
+        Links::reweigh(&mut self.lists[usize::from(entry.part)], before, weight);
+    }
+
     fn miss(&mut self, hash: u64) {
         self.looked(hash, false);
     }

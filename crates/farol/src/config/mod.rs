@@ -207,11 +207,12 @@ section! {
     Cache {
         /// Memory for answers; `0B` = none are kept.
         memory: ByteSize = ByteSize::mib(64),
-        /// No answer is given again after this time. It is made anew at once when the index or the ranks have changed.
+        /// No answer is given again after this time.
         ttl: Span = Span::secs(600),
-        /// While pages come in, an answer from before the last commit may still be given so long after it was made. Spares a
-        /// busy engine work at the price of answers that lag behind.
-        grace: Span = Span::secs(0),
+        /// An answer may still be given so long after the index or the ranks have changed, and says how old it is. A crawl
+        /// changes them every two seconds. A page that was removed is gone after this time at the latest; answers without
+        /// any hit are made anew at once.
+        grace: Span = Span::secs(60),
     }
 }
 

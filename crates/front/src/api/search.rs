@@ -29,6 +29,8 @@ pub(crate) struct SearchWire {
     #[serde(skip_serializing_if = "Option::is_none")]
     shards: Option<ShardsWire>,
     took_ms: f64,
+    /// How long ago the answer was made, where it was kept.
+    age_ms: u64,
     hits: Vec<HitWire>,
 }
 
@@ -107,6 +109,7 @@ fn wire(question: Question, answer: Answer) -> SearchWire {
         generation: answer.generation,
         shards: answer.shards.map(|shards| ShardsWire { total: shards.total, answered: shards.answered }),
         took_ms: answer.took.as_secs_f64() * 1e3,
+        age_ms: u64::try_from(answer.age.as_millis()).unwrap_or(u64::MAX),
         hits: answer.hits.into_iter().map(hit).collect(),
         query: question.text,
     }

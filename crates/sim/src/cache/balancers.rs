@@ -83,7 +83,7 @@ impl Setting {
     }
 
     /// Share of the traffic.
-    fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         self.traffic.clamp(1e-3, 1.0)
     }
 
@@ -91,8 +91,9 @@ impl Setting {
     fn wanted(&self, mut wanted: Wanted, name: &str, places: u8, load: f64) -> Wanted {
         wanted.stream.rate *= self.share();
         let node_rate = wanted.stream.rate / 20.0 / load;
-        // The index is not what is looked at: it bears any misses.
-        wanted.plan.costs = Costs { node_rate, index_rate: 10.0 * wanted.stream.rate, ..Costs::default() };
+        // The index is not what is looked at: it bears any misses. Nor are inserts: the tables' loads are lookups.
+        wanted.plan.costs =
+            Costs { node_rate, insert: 0.0, index_rate: 10.0 * wanted.stream.rate, ..Costs::default() };
         wanted.plan.tuning = Tuning {
             node_rate,
             range: if self.range == "donor" { RangeOf::Donor } else { RangeOf::Receiver },
@@ -305,9 +306,11 @@ mod tests {
             label: String::new(),
             plan: Plan {
                 warm_up: 6.0 * HOUR,
+                policy: Policy::Lru,
                 ..Plan::new(if name == "none" { StrategyKind::Plain } else { StrategyKind::B }, 20, 500)
             },
             stream: StreamConfig::default(),
+            log: None,
             seconds: 30.0 * HOUR,
         };
         let names = ["RID", "SID", "DM", "GM", "DEM", "GDE", "none"];

@@ -8,10 +8,14 @@
 pub mod balancers;
 pub mod burst;
 pub mod bursts;
+mod day;
+pub mod lossy;
 pub mod nodes;
 mod plot;
 mod report;
+mod routed;
 pub mod service;
+mod stalls;
 pub mod strategy;
 pub mod stream;
 mod tables;
@@ -24,7 +28,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, clap::Args)]
 pub struct CacheArgs {
     /// Tables of [Gomez14 ch. 4 to 7] to print (4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1), and our own: flash,
-    /// failures, joins, nodes, policies, speed, hostile.
+    /// failures, day, joins, nodes, policies, speed, stalls, hostile, lossy.
     #[arg(long, value_delimiter = ',', default_value = "4.5,5.8,6,7.1,flash")]
     pub tables: Vec<String>,
     /// Measured queries of each run, in millions.
@@ -36,21 +40,31 @@ pub struct CacheArgs {
     /// Entries of each node.
     #[arg(long, default_value_t = 100_000)]
     pub entries: u64,
-    /// Replacement policy of the nodes: lru, lfu, sdc, s3fifo or tinylfu. The thesis argues with LRU.
-    #[arg(long, default_value = "lru")]
-    pub policy: String,
+    /// Replacement policy of the nodes: lru, lfu, sdc, s3fifo or tinylfu; the product's unless it is said. The thesis argues
+    /// with LRU.
+    #[arg(long)]
+    pub policy: Option<String>,
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Seeds in all, from `--seed` on, for `day` and `lossy`.
+    #[arg(long, default_value_t = 10)]
+    pub seeds: u64,
     /// Runs at a time.
     #[arg(long, default_value_t = 2)]
     pub threads: usize,
+    /// Hours that `day` measures, after half as many.
+    #[arg(long, default_value_t = 24.0)]
+    pub hours: f64,
     /// Only strategies whose name contains one of these.
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// A real stream instead of made ones, for `policies`: a query log (see `farol cache analyse --help`) or a cache trace
-    /// `time,object,size`; plain or .zst.
+    /// A real stream instead of made ones, for `policies` and for whole services (which ask it at the rate of the thesis'
+    /// logs): a query log (see `farol cache analyse --help`) or a cache trace `time,object,size`; plain or .zst.
     #[arg(long)]
     pub input: Option<PathBuf>,
+    /// The queries of `--input`.
+    #[arg(skip)]
+    pub log: Option<std::sync::Arc<[u64]>>,
     /// For table 6: a series of counts as `timestamp,value` lines, on which the detector is run.
     #[arg(long)]
     pub series: Vec<PathBuf>,
@@ -66,13 +80,10 @@ pub struct CacheArgs {
 
 impl CacheArgs {
     fn policy(&self) -> Result<Policy, crate::Error> {
-        Policy::parse(&self.policy).ok_or_else(|| {
+        let Some(name) = &self.policy else { return Ok(Policy::default()) };
+        Policy::parse(name).ok_or_else(|| {
             let known: Vec<&str> = Policy::ALL.iter().map(|policy| policy.name()).collect();
-            crate::Error::Input(format!(
-                "there is no policy {:?}; known are {}",
-                self.policy,
-                known.join(", ")
-            ))
+            crate::Error::Input(format!("there is no policy {name:?}; known are {}", known.join(", ")))
         })
     }
 
@@ -89,6 +100,11 @@ pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
         ));
     }
     let policy = args.policy()?;
+    let mut args = args.clone();
+    if args.input.is_some() {
+        args.log = Some(nodes::lines(&args)?.iter().map(|line| line.query).collect());
+    }
+    let args = &args;
     let mut report = report::CacheReport::default();
     for table in &args.tables {
         match table.as_str() {
@@ -98,6 +114,8 @@ pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
             "5.4" => balancers::table_5_4(args, policy, &mut report),
             "5.8" => tables::table_5_8(args, policy, &mut report),
             "failures" => tables::failures(args, policy, &mut report),
+            "day" => day::table(args, policy, &mut report),
+            "stalls" => stalls::table(args),
             "joins" => tables::joins(args, policy, &mut report),
             "nodes" => tables::by_nodes(args, policy, &mut report),
             "6" => bursts::tables(args)?,
@@ -107,10 +125,11 @@ pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
             "policies" => nodes::policies(args)?,
             "speed" => nodes::speed(args, policy),
             "hostile" => nodes::hostile(),
+            "lossy" => lossy::table(args.seeds, args.seed)?,
             other => {
                 return Err(crate::Error::Input(format!(
                     "there is no table {other:?}; known are 4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1, flash, failures, joins, \
-                     nodes, policies, speed, hostile"
+                     nodes, policies, speed, hostile, lossy, day, stalls"
                 )));
             }
         }

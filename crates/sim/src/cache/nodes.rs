@@ -10,10 +10,11 @@ use crate::input::read_text;
 use crate::urls::meter;
 use farol_base::random::mix;
 use farol_base::{Random, Seeded, Timestamp};
+use farol_cache::freshness::{Expiry, Now};
 use farol_cache::key::QueryKey;
-use farol_cache::node::{CacheNode, NodeLookup, NodeOptions};
+use farol_cache::node::{CacheNode, NodeOptions};
 use farol_cache::replace::Policy;
-use farol_cache::store::{Entry, Expiry, Lookup, Now, Store};
+use farol_cache::store::{Entry, Store};
 use farol_cache::trace::{Line, Trace};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -52,13 +53,7 @@ pub fn table_7_1(args: &CacheArgs) {
 /// The mean of twenty nodes: their hit rate with a smaller cache, and the hit rate of its best share alone, as of the last round.
 fn protected(args: &CacheArgs, entries: u64, share: f64) -> (f64, f64) {
     let own = entries - (entries as f64 * share).round() as u64;
-    let options = NodeOptions {
-        limit: own,
-        in_entries: true,
-        copies_share: 0.0,
-        policy: Policy::Lru,
-        expiry: Expiry::NEVER,
-    };
+    let options = NodeOptions::of_entries(own, Policy::Lru);
     // Twenty nodes side by side, each with an equal range; every node counts as much as any other.
     let new =
         || Guarded { node: CacheNode::new(&options), copies: HashSet::new(), asked: 0, hits: 0, gain: 0 };
@@ -81,11 +76,11 @@ fn protected(args: &CacheArgs, entries: u64, share: f64) -> (f64, f64) {
         let measured = query.at > warm_up;
         one.asked += u64::from(measured);
         one.gain += u64::from(measured && one.copies.contains(&query.query));
-        if one.node.lookup(hash, &query.query, &Now::default()) != NodeLookup::Miss {
+        if one.node.lookup(hash, &query.query, &Now::default(), false).found().is_some() {
             one.hits += u64::from(measured);
         } else {
             let key = query.query;
-            one.node.insert(Entry { hash, key, value: (), weight: 1, made: Timestamp::EPOCH, generation: 0 });
+            one.node.insert(Entry { hash, key, value: (), weight: 1, made: Timestamp::EPOCH, state: 0 });
         }
     }
     let mean = |count: fn(&Guarded) -> u64| {
@@ -130,10 +125,10 @@ pub fn hit_rate(policy: Policy, lines: &[Line], limit: u64) -> f64 {
     let (mut hits, mut asked) = (0u64, 0u64);
     for (number, line) in lines.iter().enumerate() {
         let hash = mix(line.query ^ 0x1234_5678);
-        let hit = matches!(store.get(hash, &line.query, &Now::default()), Lookup::Hit(()));
+        let hit = store.get(hash, &line.query).is_some();
         if !hit {
             let (key, weight) = (line.query, line.bytes.saturating_add(ENTRY_BYTES));
-            store.insert(Entry { hash, key, value: (), weight, made: Timestamp::EPOCH, generation: 0 });
+            store.insert(Entry { hash, key, value: (), weight, made: Timestamp::EPOCH, state: 0 });
         }
         if number >= lines.len() / 5 {
             asked += 1;
@@ -181,22 +176,10 @@ pub fn speed(args: &CacheArgs, policy: Policy) {
     );
     for policy in Policy::ALL {
         let mut random = Seeded::new(args.seed);
-        let options = NodeOptions {
-            limit: 100_000,
-            in_entries: true,
-            copies_share: 0.05,
-            policy,
-            expiry: Expiry::NEVER,
-        };
+        let options = NodeOptions { copies_share: 0.05, ..NodeOptions::of_entries(100_000, policy) };
         let mut node: CacheNode<u64, u32> = CacheNode::new(&options);
-        let entry = |key: u64| Entry {
-            hash: mix(key),
-            key,
-            value: 1,
-            weight: 1,
-            made: Timestamp::EPOCH,
-            generation: 0,
-        };
+        let entry =
+            |key: u64| Entry { hash: mix(key), key, value: 1, weight: 1, made: Timestamp::EPOCH, state: 0 };
         (0..90_000).for_each(|key| {
             node.insert(entry(key));
         });
@@ -204,7 +187,7 @@ pub fn speed(args: &CacheArgs, policy: Policy) {
         let began = Instant::now();
         let found = keys
             .iter()
-            .filter(|key| node.lookup(mix(**key), key, &Now::default()) != NodeLookup::Miss)
+            .filter(|key| node.lookup(mix(**key), key, &Now::default(), false).found().is_some())
             .count();
         let hits = keys.len() as f64 / began.elapsed().as_secs_f64() / 1e6;
         let stream: Vec<u64> =
@@ -212,7 +195,7 @@ pub fn speed(args: &CacheArgs, policy: Policy) {
         let began = Instant::now();
         let mut stream_hits = 0;
         for key in &stream {
-            if node.lookup(mix(*key), key, &Now::default()) == NodeLookup::Miss {
+            if node.lookup(mix(*key), key, &Now::default(), false).found().is_none() {
                 node.insert(entry(*key));
             } else {
                 stream_hits += 1;
@@ -253,23 +236,16 @@ pub fn hostile() {
     for policy in Policy::ALL {
         let before = memory_mib();
         let expiry = Expiry { ttl: Duration::from_secs(300), grace: Duration::ZERO };
-        let options = NodeOptions { limit: LIMIT, in_entries: false, copies_share: 0.05, policy, expiry };
+        let options = NodeOptions { copies_share: 0.05, ..NodeOptions::of_bytes(LIMIT, policy, expiry) };
         let mut node: CacheNode<QueryKey, Arc<[u8]>> = CacheNode::new(&options);
         let (began, mut most) = (Instant::now(), before);
         for number in 0..QUERIES {
             let key = QueryKey::of_text(&format!("hostile query number {number}"));
-            let now = Now { time: Timestamp::from_millis(number / 100), generation: 0 };
-            if node.lookup(key.hash(), &key, &now) == NodeLookup::Miss {
+            let now = Now { time: Timestamp::from_millis(number / 100), need: 0 };
+            if node.lookup(key.hash(), &key, &now, true).found().is_none() {
                 let answer: Arc<[u8]> = vec![0u8; 200 + (number % 1800) as usize].into();
                 let weight = (key.text().len() + answer.len() + 32) as u32;
-                node.insert(Entry {
-                    hash: key.hash(),
-                    key,
-                    value: answer,
-                    weight,
-                    made: now.time,
-                    generation: 0,
-                });
+                node.insert(Entry { hash: key.hash(), key, value: answer, weight, made: now.time, state: 0 });
             }
             if number % 100_000 == 0 {
                 most = most.max(memory_mib());

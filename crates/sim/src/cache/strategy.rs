@@ -1,17 +1,19 @@
 //! Ways to choose the node that is asked: the mechanisms of \[Gomez14\], its baselines, and today's practice.
 //!
-//! The thesis' own mechanisms and ours are a [`Router`], the product's code. The others are here: modulo,
+//! The thesis' own mechanisms and ours are a front and a leader ([`super::routed`]), the product's code. The others are
+//! here: modulo,
 //! broadcast, the matrix of partitions × replicas, virtual nodes, consistent hashing with bounded loads
 //! \[Mirrokni18\], and the less loaded of two hashed nodes. Those that look at loads see them exactly and at
 //! once, which flatters them.
 
+use super::routed::Routed;
 use farol_base::random::mix;
 use farol_base::{Random, Seeded, Timestamp};
 use farol_cache::balance::{Balancer, RangeOf, Rid};
-use farol_cache::burst;
-use farol_cache::failover::{FailoverCopies, Keepers};
-use farol_cache::route::{BalanceRules, HotRules, Router, RouterRules};
-use farol_cache::{NodeId, Ring};
+use farol_cache::failover::FailoverCopies;
+use farol_cache::front::FrontRules;
+use farol_cache::lead::{BalanceRules, HotRules, LeaderRules, Scheme};
+use farol_cache::{Ring, burst};
 use std::time::Duration;
 
 /// Virtual nodes per node.
@@ -86,8 +88,8 @@ impl StrategyKind {
     /// The protection that goes with it.
     pub fn copies(self) -> Option<FailoverCopies> {
         match self {
-            StrategyKind::Thesis(Mechanisms { protect: true, .. }) => Some(FailoverCopies::default()),
-            StrategyKind::Ours => Some(FailoverCopies { keepers: Keepers::All, ..FailoverCopies::default() }),
+            StrategyKind::Thesis(Mechanisms { protect: true, .. }) => Some(FailoverCopies::thesis()),
+            StrategyKind::Ours => Some(FailoverCopies::default()),
             _ => None,
         }
     }
@@ -124,7 +126,7 @@ impl Default for Tuning {
 
 /// A strategy at work.
 pub enum RoutingStrategy {
-    Routed(Box<Router<u64>>),
+    Routed(Box<Routed>),
     Modulo { alive: Vec<u16> },
     Broadcast { alive: Vec<u16> },
     Matrix { replicas: Vec<Vec<u16>>, random: Seeded },
@@ -170,27 +172,33 @@ impl Loads {
 impl RoutingStrategy {
     pub fn new(kind: StrategyKind, nodes: u16, seed: u64, tuning: Tuning) -> RoutingStrategy {
         let ring = Ring::equal(nodes);
-        let capacity = tuning.node_rate * tuning.measured_over.min(tuning.balance_every).as_secs_f64();
-        let routed =
-            |rules| RoutingStrategy::Routed(Box::new(Router::new(Ring::equal(nodes), rules, capacity)));
+        let over = tuning.measured_over.min(tuning.balance_every);
+        let capacity = tuning.node_rate * over.as_secs_f64();
+        let routed = |front, leader, ours| {
+            RoutingStrategy::Routed(Box::new(Routed::new(nodes, seed, front, leader, ours)))
+        };
         match kind {
-            StrategyKind::Plain => routed(RouterRules::default()),
-            StrategyKind::Thesis(on) => routed(RouterRules {
-                hot: on.hot.then(|| HotRules {
-                    scheme: farol_cache::route::Scheme::TopK(tuning.top),
-                    ..HotRules::thesis()
-                }),
-                bursts: on.bursts.then(burst::Rules::default),
-                balance: on.balance.then_some(BalanceRules {
+            StrategyKind::Plain => routed(FrontRules::plain(), LeaderRules::default(), false),
+            StrategyKind::Thesis(on) => {
+                let front = if on.hot || on.bursts { FrontRules::thesis() } else { FrontRules::plain() };
+                let hot = HotRules { scheme: Scheme::TopK(tuning.top), ..HotRules::thesis() };
+                let balance = BalanceRules {
                     balancer: tuning.balancer,
                     efficiency_min: tuning.efficiency_min,
-                    measured: false,
                     range: tuning.range,
-                    on_change: false,
-                }),
-                remembered: 0,
-            }),
-            StrategyKind::Ours => routed(RouterRules::ours()),
+                    every: tuning.balance_every,
+                    measured_over: over,
+                    capacity,
+                    ..BalanceRules::thesis()
+                };
+                let leader = LeaderRules {
+                    hot: on.hot.then_some(hot),
+                    bursts: on.bursts.then(burst::Rules::default),
+                    balance: on.balance.then_some(balance),
+                };
+                routed(front, leader, false)
+            }
+            StrategyKind::Ours => routed(FrontRules::ours(), LeaderRules::ours(), true),
             StrategyKind::Modulo => RoutingStrategy::Modulo { alive: (0..nodes).collect() },
             StrategyKind::Broadcast => RoutingStrategy::Broadcast { alive: (0..nodes).collect() },
             StrategyKind::Matrix(partitions) => {
@@ -212,10 +220,17 @@ impl RoutingStrategy {
         }
     }
 
-    /// The node for a query.
-    pub fn node(&mut self, hash: u64, query: u64, at: f64) -> Option<u16> {
+    /// The node for a query, and whether it is looked up there at all.
+    pub fn node(&mut self, hash: u64, query: u64, at: f64) -> Option<(u16, bool)> {
+        if let RoutingStrategy::Routed(routed) = self {
+            return routed.route(hash, query, at);
+        }
+        self.hashed(hash).map(|node| (node, true))
+    }
+
+    fn hashed(&mut self, hash: u64) -> Option<u16> {
         match self {
-            RoutingStrategy::Routed(router) => router.route(hash, &query, timestamp(at)).map(|node| node.0),
+            RoutingStrategy::Routed(_) => None,
             RoutingStrategy::Modulo { alive } | RoutingStrategy::Broadcast { alive } => {
                 (!alive.is_empty()).then(|| alive[(hash % alive.len() as u64) as usize])
             }
@@ -263,11 +278,9 @@ impl RoutingStrategy {
     }
 
     /// Nodes that get an answer after a miss at one of them.
-    pub fn given_to(&self, hash: u64, node: u16) -> Vec<u16> {
+    pub fn given_to(&self, hash: u64, node: u16, at: f64) -> Vec<u16> {
         match self {
-            RoutingStrategy::Routed(router) => {
-                router.given_to(hash, NodeId(node)).into_iter().map(|node| node.0).collect()
-            }
+            RoutingStrategy::Routed(routed) => routed.given_to(hash, node, at),
             // The consistency protocol of the matrix, without delay.
             RoutingStrategy::Matrix { replicas, .. } => {
                 replicas.iter().find(|nodes| nodes.contains(&node)).cloned().unwrap_or(vec![node])
@@ -291,12 +304,8 @@ impl RoutingStrategy {
         }
     }
 
-    /// Nodes are known to be gone.
+    /// Nodes are known to be gone. (A leader hears it by itself, from beats that do not come.)
     pub fn down(&mut self, nodes: &[u16]) {
-        if let RoutingStrategy::Routed(router) = self {
-            router.nodes_down(&nodes.iter().map(|node| NodeId(*node)).collect::<Vec<_>>());
-            return;
-        }
         nodes.iter().for_each(|node| self.down_one(*node));
     }
 
@@ -321,15 +330,9 @@ impl RoutingStrategy {
     }
 
     /// A node comes.
-    pub fn up(&mut self, node: u16, random: &mut Seeded) {
+    pub fn up(&mut self, node: u16) {
         match self {
-            RoutingStrategy::Routed(router) => {
-                let place = random.below(router.ring().len() as u64) as usize;
-                let victim = router.ring().nodes().nth(place);
-                if let Some(victim) = victim {
-                    router.node_up(NodeId(node), victim);
-                }
-            }
+            RoutingStrategy::Routed(_) => {}
             RoutingStrategy::Modulo { alive } | RoutingStrategy::Broadcast { alive } => alive.push(node),
             RoutingStrategy::Matrix { replicas, .. } => {
                 if let Some(least) = replicas.iter_mut().min_by_key(|nodes| nodes.len()) {
@@ -348,9 +351,9 @@ impl RoutingStrategy {
         }
     }
 
-    pub fn router(&mut self) -> Option<&mut Router<u64>> {
+    pub fn routed(&mut self) -> Option<&mut Routed> {
         match self {
-            RoutingStrategy::Routed(router) => Some(router),
+            RoutingStrategy::Routed(routed) => Some(routed),
             _ => None,
         }
     }
@@ -373,7 +376,7 @@ mod tests {
         let mut strategy = RoutingStrategy::new(kind, 10, 1, Tuning::default());
         let mut counts = vec![0; 10];
         for query in 0..queries {
-            counts[usize::from(strategy.node(mix(query), query, 1.0).unwrap())] += 1;
+            counts[usize::from(strategy.node(mix(query), query, 1.0).unwrap().0)] += 1;
         }
         (counts, strategy)
     }
@@ -392,13 +395,24 @@ mod tests {
         ] {
             let (counts, mut strategy) = spread(kind, 20_000);
             assert!(counts.iter().all(|count| *count > 1000), "{}: {counts:?}", kind.name());
+            let mut alive = vec![true; 10];
+            let live = |strategy: &mut RoutingStrategy, alive: &[bool], from: u64| {
+                if let Some(routed) = strategy.routed() {
+                    (from..from + 10).for_each(|second| drop(routed.tick(second as f64, alive)));
+                }
+            };
+            live(&mut strategy, &alive, 1);
+            alive[3] = false;
+            live(&mut strategy, &alive, 11);
             strategy.down(&[3]);
-            let mut random = Seeded::new(1);
             let ask = |strategy: &mut RoutingStrategy| {
-                (0..5000u64).any(|query| strategy.node(mix(query), query, 2.0) == Some(3))
+                (0..5000u64)
+                    .any(|query| strategy.node(mix(query), query, 30.0).is_some_and(|(node, _)| node == 3))
             };
             assert!(!ask(&mut strategy), "{}", kind.name());
-            strategy.up(3, &mut random);
+            alive[3] = true;
+            live(&mut strategy, &alive, 31);
+            strategy.up(3);
             assert!(ask(&mut strategy), "{}", kind.name());
         }
     }

@@ -3,19 +3,38 @@
 
 use super::CacheArgs;
 use super::report::{CacheReport, head, percent, row};
+use super::service::WORK;
 use super::strategy::StrategyKind;
-use super::stream::{Burst, Stream, StreamConfig};
+use super::stream::{Asked, Burst, Stream, StreamConfig};
 use super::world::{Change, Plan, ServiceOutcome, run};
 use farol_base::sync::Mutex;
 use farol_base::{Random, Seeded};
 use farol_cache::replace::Policy;
+use std::sync::Arc;
 
 /// One run to make.
 pub(super) struct Wanted {
     pub label: String,
     pub plan: Plan,
     pub stream: StreamConfig,
+    /// A real log in place of the made stream, at the same rate.
+    pub log: Option<Arc<[u64]>>,
     pub seconds: f64,
+}
+
+impl Wanted {
+    fn run(self) -> ServiceOutcome {
+        let Wanted { plan, stream, log, seconds, .. } = self;
+        match log {
+            Some(log) => {
+                let rate = stream.rate;
+                let asked =
+                    |(number, query): (usize, &u64)| Asked { at: number as f64 / rate, query: *query };
+                run(plan, log.iter().enumerate().map(asked).take_while(|asked| asked.at < seconds))
+            }
+            None => run(plan, Stream::new(stream).take_while(|asked| asked.at < seconds)),
+        }
+    }
 }
 
 /// Makes runs, several at a time, and hands their outcomes back in order.
@@ -28,8 +47,9 @@ pub(super) fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, ServiceO
             scope.spawn(|| {
                 loop {
                     let next = queue.lock().pop();
-                    let Some((number, Wanted { label, plan, stream, seconds })) = next else { break };
-                    let outcome = run(plan, Stream::new(stream).take_while(|asked| asked.at < seconds));
+                    let Some((number, wanted)) = next else { break };
+                    let label = wanted.label.clone();
+                    let outcome = wanted.run();
                     done.lock()[number] = Some((label, outcome));
                 }
             });
@@ -41,20 +61,26 @@ pub(super) fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, ServiceO
 /// A run of the usual length.
 pub(super) fn wanted(args: &CacheArgs, policy: Policy, kind: StrategyKind, nodes: u16) -> Wanted {
     let stream = StreamConfig { seed: args.seed, ..StreamConfig::default() };
-    let warm_up = args.warm_up * 1e6 / stream.rate;
-    let seconds = warm_up + args.queries * 1e6 / stream.rate;
+    let (warm_up, seconds) = match &args.log {
+        // The first third of a log warms up.
+        Some(log) => (log.len() as f64 / stream.rate / 3.0, log.len() as f64 / stream.rate),
+        None => {
+            let warm_up = args.warm_up * 1e6 / stream.rate;
+            (warm_up, warm_up + args.queries * 1e6 / stream.rate)
+        }
+    };
     let plan = Plan { policy, warm_up, seed: args.seed, ..Plan::new(kind, nodes, args.entries) };
-    Wanted { label: kind.name(), plan, stream, seconds }
+    Wanted { label: kind.name(), plan, stream, log: args.log.clone(), seconds }
 }
 
-fn middle(wanted: &Wanted) -> f64 {
+pub(super) fn middle(wanted: &Wanted) -> f64 {
     // Between two events of every period, so that nobody is lucky.
     ((wanted.plan.warm_up + wanted.seconds) / 2.0 / 60.0).floor() * 60.0 + 33.0
 }
 
 /// So many different nodes.
-fn victims(args: &CacheArgs, count: usize, nodes: u16) -> Vec<u16> {
-    let mut random = Seeded::new(args.seed ^ 0xDEAD);
+pub(super) fn victims(seed: u64, count: usize, nodes: u16) -> Vec<u16> {
+    let mut random = Seeded::new(seed ^ 0xDEAD);
     let mut all: Vec<u16> = (0..nodes).collect();
     (0..count.min(all.len())).map(|_| all.swap_remove(random.below(all.len() as u64) as usize)).collect()
 }
@@ -68,11 +94,20 @@ fn cells(outcome: &ServiceOutcome) -> Vec<String> {
         percent(outcome.efficiency()),
         format!("{:.3}", outcome.hottest()),
         outcome.saturated.to_string(),
+        format!("{:.2}", outcome.work_per_query()),
     ]
 }
 
-const COLUMNS: [&str; 7] =
-    ["mean, ms", "q0.90, ms", "hits, %", "efficiency, %", "… uncapped", "hottest / mean", "saturated"];
+const COLUMNS: [&str; 8] = [
+    "mean, ms",
+    "q0.90, ms",
+    "hits, %",
+    "efficiency, %",
+    "… uncapped",
+    "hottest / mean",
+    "saturated",
+    "work per query",
+];
 
 /// Table 4.5: distribution of hot queries beside matrix and plain hashing; 20 nodes.
 pub fn table_4_5(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
@@ -129,7 +164,7 @@ pub fn table_5_8(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
     for (kind, _) in &chosen {
         runs.push(wanted(args, policy, *kind, 30));
         let mut failing = wanted(args, policy, *kind, 30);
-        failing.plan.changes = vec![(middle(&failing), Change::Fail(victims(args, 5, 30)))];
+        failing.plan.changes = vec![(middle(&failing), Change::Fail(victims(args.seed, 5, 30)))];
         runs.push(failing);
     }
     let runs = make(runs, args.threads);
@@ -179,10 +214,10 @@ pub fn failures(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
             let mut wanted = wanted(args, policy, kind, nodes);
             if nodes > 30 {
                 let node_rate = 770.0 / f64::from(nodes) / 0.51;
-                wanted.plan.costs.node_rate = node_rate;
+                wanted.plan.costs.node_rate = node_rate * WORK;
                 wanted.plan.tuning.node_rate = node_rate;
             }
-            let gone = victims(args, first + second, nodes);
+            let gone = victims(args.seed, first + second, nodes);
             let at = middle(&wanted);
             wanted.plan.changes =
                 vec![(at - if second > 0 { 1800.0 } else { 0.0 }, Change::Fail(gone[..first].to_vec()))];
@@ -255,7 +290,7 @@ pub fn by_nodes(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
         let runs = [StrategyKind::Plain, StrategyKind::D, StrategyKind::Ours].map(|kind| {
             let mut wanted = wanted(args, policy, kind, nodes);
             let node_rate = 770.0 / f64::from(nodes) / 0.3;
-            wanted.plan.costs.node_rate = node_rate;
+            wanted.plan.costs.node_rate = node_rate * WORK;
             wanted.plan.tuning.node_rate = node_rate;
             wanted
         });

@@ -1,22 +1,26 @@
-//! A cache service in a computer's memory: the product's nodes and router, driven by a stream of queries.
+//! A cache service in a computer's memory: the product's nodes, front and leader, driven by a stream of queries.
 //!
-//! Discrete events in the order of time: queries, and between them beats (waiting times), minutes (D, R), balancing
-//! (B), protection rounds (F), failures with the time until they are noticed, and nodes that join. Policies are really
-//! executed; only costs are reckoned ([`super::service`]).
+//! Discrete events in the order of time: queries, and between them seconds (beats of nodes, reports, the leader's
+//! decisions, failover copies and hand-overs on their way), longer beats (waiting times), minutes of measurement,
+//! failures and nodes that join. Policies are really executed; only costs are reckoned ([`super::service`]), and every
+//! request that a node serves is one: lookups, inserts, copies and what is handed over.
 
 use super::service::{BEAT, Costs, Station, Times};
 use super::strategy::{RoutingStrategy, StrategyKind, Tuning, timestamp};
 use super::stream::Asked;
-use farol_base::{Seeded, Timestamp};
-use farol_cache::burst::Event;
-use farol_cache::failover::FailoverCopies;
-use farol_cache::node::{CacheNode, NodeLookup, NodeOptions};
+use farol_base::Timestamp;
+use farol_cache::copies::RoundMark;
+use farol_cache::failover::{FailoverCopies, Round};
+use farol_cache::freshness::Now;
+use farol_cache::node::{CacheNode, HandOver, NodeLookup, NodeOptions};
 use farol_cache::replace::Policy;
-use farol_cache::store::{Entry, Expiry, Now, Ranked};
+use farol_cache::store::{Entry, Proven};
 use farol_cache::{NodeId, Ring};
 
-/// Six heartbeats of 1.2 s are missed before a node counts as gone [Gomez14 §1.6].
+/// Six heartbeats of 1.2 s are missed before a node counts as gone [Gomez14 §1.6]; as the leader has it.
 const NOTICED_AFTER: f64 = 7.2;
+/// Slots that a hand-over or a round of copies looks at in one step, as in the product.
+const STEP: usize = 256;
 
 /// A change of the service.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +54,7 @@ impl Plan {
             kind,
             nodes,
             entries,
-            policy: Policy::Lru,
+            policy: Policy::default(),
             costs: Costs::default(),
             warm_up: 0.0,
             changes: Vec::new(),
@@ -89,6 +93,13 @@ pub struct ServiceOutcome {
     pub asked: u64,
     /// Lookups given up because a node was overloaded or gone.
     pub given_up: u64,
+    /// Queries known to be new, which were not looked up.
+    pub skipped: u64,
+    /// Requests that nodes served beside lookups.
+    pub inserts: u64,
+    pub copied: u64,
+    /// All work that came to nodes while it was measured, a lookup being 1.
+    pub work: f64,
     pub minutes: Vec<Minute>,
     /// Nodes that were full in some minute.
     pub saturated: usize,
@@ -112,6 +123,27 @@ pub struct ServiceOutcome {
 impl ServiceOutcome {
     pub fn hit_rate(&self) -> f64 {
         self.hits as f64 / self.asked.max(1) as f64
+    }
+
+    /// What nodes had to do for a query in the mean, a lookup being 1: inserts, copies and hand-overs counted.
+    pub fn work_per_query(&self) -> f64 {
+        let asked: u64 = self.minutes.iter().map(|minute| minute.asked).sum();
+        self.work / asked.max(1) as f64
+    }
+
+    /// Efficiency with the loads of so many minutes as one: where a part of the traffic is run, chance within a minute is
+    /// greater.
+    pub fn efficiency_over(&self, minutes: usize) -> f64 {
+        let efficiency = |group: &[Minute]| {
+            let mut loads = vec![0.0; group[0].loads.len()];
+            for minute in group.iter().filter(|minute| minute.loads.len() == group[0].loads.len()) {
+                loads.iter_mut().zip(&minute.loads).for_each(|(sum, load)| *sum += load);
+            }
+            farol_cache::balance::efficiency(&loads)
+        };
+        let groups = self.minutes.chunks(minutes.max(1));
+        let count = groups.len().max(1) as f64;
+        groups.map(efficiency).sum::<f64>() / count
     }
 
     /// Mean of the minutes' mean load over greatest load; loads beyond 1 count as 1, as utilisation does.
@@ -146,59 +178,59 @@ struct ServiceWorld<'a> {
     front: Station,
     /// By node: whether it answers.
     alive: Vec<bool>,
-    /// This beat: hits, misses, given up, by node.
-    beat: Vec<[u64; 3]>,
-    /// This minute: requests, by node.
-    minute: Vec<u32>,
+    /// This beat: hits, misses, given up, waited for in vain, by node.
+    beat: Vec<[u64; 4]>,
+    /// This beat: queries that went to the index without a lookup.
+    beat_skipped: u64,
+    /// This minute: work, by node; queries, and those that hit.
+    minute: Vec<f64>,
+    minute_asked: u64,
     minute_hits: u64,
     ever_full: Vec<bool>,
     load_sums: Vec<f64>,
     copies: Option<FailoverCopies>,
-    round: u64,
-    /// The ring that entries lie by, where they travel with their ranges.
+    /// By node: what it sends to others.
+    sending: Vec<Sending>,
+    /// The last ring that hand-overs were begun for, where entries travel with their ranges.
     ring: Option<Ring>,
-    random: Seeded,
     outcome: ServiceOutcome,
     index_beats: (f64, f64, u64),
 }
 
+/// What a node sends to others, at its pace.
+#[derive(Default)]
+struct Sending {
+    /// A hand-over, and the ring by which its entries lie.
+    hand_over: Option<(Ring, HandOver)>,
+    round: Option<Round<u64, ()>>,
+    rounds: u64,
+    next_round: f64,
+}
+
 /// When regular events happen next.
 struct Deadlines {
+    second: f64,
     beat: f64,
     minute: f64,
-    balance: f64,
-    measure: f64,
-    round: f64,
     next: f64,
 }
 
 /// Runs a strategy on a stream.
 pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> ServiceOutcome {
     let tuning = std::mem::take(&mut plan.tuning);
-    let (balance_every, measured_over) = match plan.kind {
-        StrategyKind::Ours => (60.0, 60.0),
-        _ => (tuning.balance_every.as_secs_f64(), tuning.measured_over.as_secs_f64()),
-    };
-    // Loads of the whole period need no event: balancing counts anew by itself.
-    let first_measure =
-        if measured_over < balance_every { balance_every - measured_over } else { f64::INFINITY };
     let mut changes: Vec<(f64, Change)> = plan.changes.clone();
     changes.sort_by(|a, b| b.0.total_cmp(&a.0));
     let strategy = RoutingStrategy::new(plan.kind, plan.nodes, plan.seed, tuning);
     let mut world = ServiceWorld::new(&plan, strategy);
-    let round_every = world.copies.map_or(f64::INFINITY, |copies| copies.every.as_secs_f64());
-    let mut deadlines = Deadlines {
-        beat: BEAT,
-        minute: 60.0,
-        balance: balance_every,
-        measure: first_measure,
-        round: round_every,
-        next: 0.0,
-    };
+    let mut deadlines = Deadlines { second: 1.0, beat: BEAT, minute: 60.0, next: 0.0 };
     // Failed nodes are noticed later.
     let mut noticed: Vec<(f64, u16)> = Vec::new();
     for asked in stream {
         while asked.at >= deadlines.next {
+            if asked.at >= deadlines.second {
+                world.second(deadlines.second);
+                deadlines.second += 1.0;
+            }
             if asked.at >= deadlines.beat {
                 world.end_beat(deadlines.beat);
                 deadlines.beat += BEAT;
@@ -206,18 +238,6 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> ServiceOutcom
             if asked.at >= deadlines.minute {
                 world.end_minute(deadlines.minute);
                 deadlines.minute += 60.0;
-            }
-            if asked.at >= deadlines.balance {
-                world.balance();
-                deadlines.balance += balance_every;
-            }
-            if asked.at >= deadlines.measure {
-                world.measure();
-                deadlines.measure += balance_every;
-            }
-            if asked.at >= deadlines.round {
-                world.protect();
-                deadlines.round += round_every;
             }
             while changes.last().is_some_and(|(at, _)| asked.at >= *at) {
                 match changes.pop() {
@@ -237,14 +257,12 @@ pub fn run(mut plan: Plan, stream: impl Iterator<Item = Asked>) -> ServiceOutcom
             if !due.is_empty() {
                 world.strategy.down(&due);
             }
-            world.carry();
             let others =
                 changes.last().map(|(at, _)| *at).into_iter().chain(noticed.iter().map(|(at, _)| *at));
-            deadlines.next =
-                [deadlines.beat, deadlines.minute, deadlines.balance, deadlines.measure, deadlines.round]
-                    .into_iter()
-                    .chain(others)
-                    .fold(f64::INFINITY, f64::min);
+            deadlines.next = [deadlines.second, deadlines.beat, deadlines.minute]
+                .into_iter()
+                .chain(others)
+                .fold(f64::INFINITY, f64::min);
         }
         world.ask(&asked);
     }
@@ -258,7 +276,7 @@ impl<'a> ServiceWorld<'a> {
             copies.share = share;
         }
         let ring =
-            strategy.router().filter(|_| plan.kind == StrategyKind::Ours).map(|router| router.ring().clone());
+            strategy.routed().filter(|_| plan.kind == StrategyKind::Ours).map(|routed| routed.ring().clone());
         let costs = &plan.costs;
         let station = |rate: f64, patience: f64| Station::new(rate, patience, costs.sample);
         let count = usize::from(plan.nodes);
@@ -270,15 +288,16 @@ impl<'a> ServiceWorld<'a> {
             index: station(costs.index_rate, 1000.0),
             front: station(costs.front_rate, 1000.0),
             alive: vec![true; count],
-            beat: vec![[0; 3]; count],
-            minute: vec![0; count],
+            beat: vec![[0; 4]; count],
+            beat_skipped: 0,
+            minute: vec![0.0; count],
+            minute_asked: 0,
             minute_hits: 0,
             ever_full: vec![false; count],
             load_sums: vec![0.0; count],
             copies,
-            round: 0,
+            sending: Vec::new(),
             ring,
-            random: Seeded::new(plan.seed ^ 0x5EED),
             outcome: ServiceOutcome {
                 name: plan.kind.name(),
                 times: Times::default(),
@@ -286,6 +305,10 @@ impl<'a> ServiceWorld<'a> {
                 adopted: 0,
                 asked: 0,
                 given_up: 0,
+                skipped: 0,
+                inserts: 0,
+                copied: 0,
+                work: 0.0,
                 minutes: Vec::new(),
                 saturated: 0,
                 moved: 0.0,
@@ -300,66 +323,89 @@ impl<'a> ServiceWorld<'a> {
             },
             index_beats: (0.0, 0.0, 0),
         };
-        (0..count).for_each(|_| {
+        for number in 0..count {
             let node = world.new_node();
             world.nodes.push(node);
-        });
+            world.sending.push(world.new_sending(number, 0.0));
+        }
         world
     }
 
+    /// Rounds of different nodes begin at different times.
+    fn new_sending(&self, number: usize, at: f64) -> Sending {
+        let every = self.copies.map_or(f64::INFINITY, |copies| copies.every.as_secs_f64());
+        let part = (number % 16) as f64 / 16.0;
+        Sending { next_round: at + every * (0.5 + part / 2.0), ..Sending::default() }
+    }
+
     fn new_node(&self) -> CacheNode<u64, ()> {
+        let copies_share = self.copies.map_or(0.0, |copies| copies.share);
         CacheNode::new(&NodeOptions {
-            limit: self.plan.entries,
-            in_entries: true,
-            copies_share: self.copies.map_or(0.0, |copies| copies.share),
-            policy: self.plan.policy,
-            expiry: Expiry::NEVER,
+            copies_share,
+            ..NodeOptions::of_entries(self.plan.entries, self.plan.policy)
         })
+    }
+
+    /// Whether a node served a request of so much work in time.
+    fn serves(&mut self, node: usize, work: f64) -> bool {
+        self.minute[node] += work;
+        self.stations[node].arrive(work) && self.alive[node]
     }
 
     fn ask(&mut self, asked: &Asked) {
         let hash = asked.hash();
-        self.front.arrive();
-        let Some(number) = self.strategy.node(hash, asked.query, asked.at) else { return };
+        self.front.arrive(1.0);
+        self.minute_asked += 1;
+        let Some((number, is_looked_up)) = self.strategy.node(hash, asked.query, asked.at) else {
+            self.beat_skipped += 1;
+            self.index.arrive(1.0);
+            return;
+        };
         let node = usize::from(number);
-        self.minute[node] += 1;
+        if !is_looked_up {
+            self.beat_skipped += 1;
+            self.index.arrive(1.0);
+            self.give(asked, hash, number);
+            return;
+        }
         if self.alive[node] {
-            for other in self.strategy.also_ask() {
-                if *other != number {
-                    self.stations[usize::from(*other)].arrive();
-                    self.minute[usize::from(*other)] += 1;
+            for other in self.strategy.also_ask().to_vec() {
+                if other != number {
+                    self.serves(usize::from(other), 1.0);
                 }
             }
         }
-        let served = self.stations[node].arrive() && self.alive[node];
-        if !served {
-            self.beat[node][2] += 1;
-            self.index.arrive();
+        if !self.serves(node, 1.0) {
+            let passed_over = !self.alive[node]
+                && self.strategy.routed().is_some_and(|routed| routed.failed(number, asked.at));
+            self.beat[node][if passed_over { 3 } else { 2 }] += 1;
+            self.index.arrive(1.0);
             return;
         }
-        let now = Now::default();
-        match self.nodes[node].lookup(hash, &asked.query, &now) {
-            NodeLookup::Hit(()) => self.beat[node][0] += 1,
-            NodeLookup::Adopted(()) => {
+        let now = Now { time: timestamp(asked.at), need: 0 };
+        match self.nodes[node].lookup(hash, &asked.query, &now, false) {
+            NodeLookup::Adopted(_) => {
                 self.beat[node][0] += 1;
                 self.outcome.adopted += 1;
             }
-            NodeLookup::Miss => {
+            NodeLookup::Miss(_) => {
                 self.beat[node][1] += 1;
-                self.index.arrive();
-                let entry = Entry {
-                    hash,
-                    key: asked.query,
-                    value: (),
-                    weight: 1,
-                    made: Timestamp::EPOCH,
-                    generation: 0,
-                };
-                for to in self.strategy.given_to(hash, number) {
-                    if self.alive[usize::from(to)] {
-                        self.nodes[usize::from(to)].insert(entry.clone());
-                    }
-                }
+                self.index.arrive(1.0);
+                self.give(asked, hash, number);
+            }
+            NodeLookup::Hit(_) | NodeLookup::Stale(..) => self.beat[node][0] += 1,
+        }
+    }
+
+    /// An answer goes to the node that did not have it, and to others that serve the query. Each insert is work.
+    fn give(&mut self, asked: &Asked, hash: u64, number: u16) {
+        let insert = self.plan.costs.insert;
+        for to in self.strategy.given_to(hash, number, asked.at) {
+            self.outcome.inserts += 1;
+            if self.serves(usize::from(to), insert) {
+                let key = asked.query;
+                let made = Timestamp::EPOCH;
+                self.nodes[usize::from(to)].insert(Entry { hash, key, value: (), weight: 1, made, state: 0 });
             }
         }
     }
@@ -372,7 +418,7 @@ impl<'a> ServiceWorld<'a> {
         let (mut most, mut sum, mut count) = (0.0f64, 0.0, 0.0);
         for node in 0..self.nodes.len() {
             let beat = self.stations[node].beat();
-            let [hits, misses, given_up] = std::mem::take(&mut self.beat[node]);
+            let [hits, misses, given_up, late] = std::mem::take(&mut self.beat[node]);
             if self.alive[node] {
                 (most, sum, count) = (most.max(beat.load), sum + beat.load, count + 1.0);
             }
@@ -387,11 +433,18 @@ impl<'a> ServiceWorld<'a> {
             times.add_tailed(miss_ms, costs.index_tail_ms, misses);
             let lost_ms = costs.hit_ms + costs.patience_ms + costs.index_ms + index.wait_ms;
             times.add_tailed(lost_ms, costs.index_tail_ms, given_up);
+            let late_ms = costs.hit_ms + costs.deadline_ms + costs.index_ms + index.wait_ms;
+            times.add_tailed(late_ms, costs.index_tail_ms, late);
             self.outcome.hits += hits;
-            self.outcome.asked += hits + misses + given_up;
-            self.outcome.given_up += given_up;
+            self.outcome.asked += hits + misses + given_up + late;
+            self.outcome.given_up += given_up + late;
         }
+        let skipped = std::mem::take(&mut self.beat_skipped);
         if measured {
+            let ms = costs.hit_ms + front.wait_ms + costs.index_ms + index.wait_ms;
+            self.outcome.times.add_tailed(ms, costs.index_tail_ms, skipped);
+            self.outcome.asked += skipped;
+            self.outcome.skipped += skipped;
             self.outcome.beats.push((at, if sum > 0.0 { most * count / sum } else { 1.0 }));
             self.index_beats.0 += index.load;
             self.index_beats.1 += front.load;
@@ -402,96 +455,130 @@ impl<'a> ServiceWorld<'a> {
 
     fn end_minute(&mut self, at: f64) {
         let room = self.plan.costs.node_rate * 60.0;
-        let counts = std::mem::replace(&mut self.minute, vec![0; self.nodes.len()]);
-        let hits = std::mem::take(&mut self.minute_hits);
-        if at > self.plan.warm_up {
-            let mut minute = Minute { at, hits, ..Minute::default() };
-            for (node, count) in counts.iter().enumerate() {
-                minute.asked += u64::from(*count);
-                if self.alive[node] {
-                    let load = f64::from(*count) / room;
-                    minute.loads.push(load);
-                    self.ever_full[node] |= load >= 1.0;
-                    self.load_sums[node] += load.min(1.0);
-                }
+        let counts = std::mem::replace(&mut self.minute, vec![0.0; self.nodes.len()]);
+        let (hits, asked) = (std::mem::take(&mut self.minute_hits), std::mem::take(&mut self.minute_asked));
+        if at <= self.plan.warm_up {
+            return;
+        }
+        let mut minute = Minute { at, hits, asked, ..Minute::default() };
+        for (node, work) in counts.iter().enumerate() {
+            self.outcome.work += work;
+            if self.alive[node] {
+                let load = work / room;
+                minute.loads.push(load);
+                self.ever_full[node] |= load >= 1.0;
+                self.load_sums[node] += load.min(1.0);
             }
-            self.outcome.minutes.push(minute);
         }
-        if let Some(router) = self.strategy.router() {
-            let events = router.minute(timestamp(at));
-            let begun = events.into_iter().filter_map(|event| match event {
-                Event::Begins { hash, .. } => Some((at, hash)),
-                Event::Ends { .. } => None,
-            });
-            self.outcome.bursts.extend(begun);
-        }
+        self.outcome.minutes.push(minute);
     }
 
-    fn balance(&mut self) {
-        let Some(router) = self.strategy.router() else { return };
-        let moved = router.balance();
-        self.outcome.moved += moved;
-        self.outcome.calls += 1;
-        self.outcome.moving_calls += u64::from(moved > 0.0);
-    }
-
-    fn measure(&mut self) {
-        if let Some(router) = self.strategy.router() {
-            router.measure();
+    /// What happens every second: nodes and front speak with the leader; copies and entries travel.
+    fn second(&mut self, at: f64) {
+        if let Some(routed) = self.strategy.routed() {
+            let news = routed.tick(at, &self.alive);
+            self.outcome.bursts.extend(news.iter().filter(|one| one.severity > 0).map(|one| (at, one.hash)));
+        }
+        self.begin_hand_overs();
+        for node in 0..self.nodes.len() {
+            if self.alive[node] {
+                self.send(node, at);
+            }
         }
     }
 
     /// Where borders have moved, our design lets entries travel with them.
-    fn carry(&mut self) {
+    fn begin_hand_overs(&mut self) {
         let Some(before) = &self.ring else { return };
-        let Some(router) = self.strategy.router() else { return };
-        let after = router.ring().clone();
-        if before.version() == after.version() {
+        let Some(after) = self.strategy.routed().map(|routed| routed.ring()) else { return };
+        if before == after {
             return;
         }
-        let mut moving: Vec<Vec<Ranked<u64, ()>>> = vec![Vec::new(); self.nodes.len()];
         for node in after.nodes().filter(|node| before.contains(*node)) {
-            let given = self.nodes[usize::from(node.0)].hand_over(|hash, source| match source {
-                // Copies of a node that is gone belong to whoever has its range now.
-                Some(source) => !after.contains(source),
-                // Hot queries are at home everywhere; only what this node owned moves.
-                None => before.owner(hash) == Some(node) && after.owner(hash) != Some(node),
-            });
-            for one in given {
-                if let Some(to) = after.owner(one.entry.hash) {
-                    moving[usize::from(to.0)].push(one);
-                }
-            }
+            let sending = &mut self.sending[usize::from(node.0)];
+            // One that is under way begins again, from the ring that it began with.
+            let (from, _) = sending.hand_over.take().unwrap_or((before.clone(), HandOver::default()));
+            sending.hand_over = Some((from, HandOver::default()));
         }
-        for (node, given) in self.nodes.iter_mut().zip(moving) {
-            self.outcome.carried += given.len() as u64;
-            node.take_over(given);
-        }
-        self.ring = Some(after);
+        self.ring = Some(after.clone());
     }
 
-    fn protect(&mut self) {
+    /// What a node sends in one second, at most as much as the pace allows.
+    fn send(&mut self, node: usize, at: f64) {
+        let mut room = self.plan.costs.pace;
+        if self.sending[node].hand_over.is_some()
+            && let Some(ring) = self.ring.take()
+            && let Some((from, mut walk)) = self.sending[node].hand_over.take()
+        {
+            let me = NodeId(node as u16);
+            while room > 0.0 && !walk.is_done() {
+                let given = self.nodes[node].step_hand_over(&mut walk, STEP, |hash, source| match source {
+                    // Copies of a node that is gone belong to whoever has its range now.
+                    Some(source) => !ring.contains(source) && ring.owner(hash) != Some(me),
+                    // Hot queries are at home everywhere; only what this node owned moves.
+                    None => from.owner(hash) == Some(me) && ring.owner(hash) != Some(me),
+                });
+                for one in given {
+                    room -= 1.0;
+                    self.hand_over(node, one, &ring);
+                }
+            }
+            self.sending[node].hand_over = (!walk.is_done()).then_some((from, walk));
+            self.ring = Some(ring);
+        }
+        self.protect(node, at, room);
+    }
+
+    fn hand_over(&mut self, from: usize, given: Proven<u64, ()>, ring: &Ring) {
+        let transfer = self.plan.costs.transfer;
+        let Some(to) = ring.owner(given.entry.hash).map(|to| usize::from(to.0)) else { return };
+        self.outcome.carried += 1;
+        self.serves(from, transfer);
+        if self.serves(to, transfer) {
+            self.nodes[to].take_over(given);
+        }
+    }
+
+    /// A node's part of its round of failover copies.
+    fn protect(&mut self, node: usize, at: f64, mut room: f64) {
         let Some(copies) = self.copies else { return };
-        let Some(router) = self.strategy.router() else { return };
-        let ring = router.ring().clone();
-        self.round += 1;
-        let sending: Vec<NodeId> = ring.nodes().filter(|node| self.alive[usize::from(node.0)]).collect();
-        for node in &sending {
-            for entry in copies.round(&self.nodes[usize::from(node.0)], 256).into_iter().flatten() {
-                for keeper in copies.keepers(&ring, *node, entry.hash) {
-                    self.nodes[usize::from(keeper.0)].keep_copy(*node, self.round, entry.clone());
+        let now = timestamp(at);
+        self.nodes[node].clear_up(now, STEP);
+        if at >= self.sending[node].next_round && self.sending[node].round.is_none() {
+            let round = copies.begin(&self.nodes[node]);
+            let sending = &mut self.sending[node];
+            sending.next_round += copies.every.as_secs_f64();
+            (sending.round, sending.rounds) = (Some(round), sending.rounds + 1);
+        }
+        let Some(mut round) = self.sending[node].round.take() else { return };
+        let Some(ring) = self.strategy.routed().map(|routed| routed.ring().clone()) else { return };
+        let id = NodeId(node as u16);
+        let mark = RoundMark { source: id, incarnation: 1, round: self.sending[node].rounds };
+        while room > 0.0 {
+            let Some(step) = round.step(&mut self.nodes[node], STEP.min(room.ceil() as usize), now) else {
+                self.nodes.iter_mut().for_each(|keeper| keeper.round_done(mark, now));
+                return;
+            };
+            for entry in step {
+                for keeper in copies.keepers(&ring, id, entry.hash) {
+                    room -= 1.0;
+                    self.outcome.copied += 1;
+                    let transfer = self.plan.costs.transfer;
+                    self.serves(node, transfer);
+                    if self.serves(usize::from(keeper.0), transfer) {
+                        self.nodes[usize::from(keeper.0)].keep_copy(mark, entry.clone(), now);
+                    }
                 }
             }
         }
-        for keeper in &sending {
-            self.nodes[usize::from(keeper.0)].round_done(&sending, self.round);
-        }
+        self.sending[node].round = Some(round);
     }
 
     fn fail(&mut self, node: u16) {
         if let Some(alive) = self.alive.get_mut(usize::from(node)) {
             *alive = false;
             self.nodes[usize::from(node)] = self.new_node();
+            self.sending[usize::from(node)] = Sending { next_round: f64::INFINITY, ..Sending::default() };
             self.stations[usize::from(node)].clear();
         }
     }
@@ -504,19 +591,26 @@ impl<'a> ServiceWorld<'a> {
             let costs = &self.plan.costs;
             self.stations.push(Station::new(costs.node_rate, costs.patience_ms, costs.sample));
             self.alive.push(false);
-            self.beat.push([0; 3]);
-            self.minute.push(0);
+            self.beat.push([0; 4]);
+            self.minute.push(0.0);
+            self.sending.push(Sending::default());
             self.ever_full.push(false);
             self.load_sums.push(0.0);
         }
         if !self.alive[at] {
             self.alive[at] = true;
             self.nodes[at] = self.new_node();
-            self.strategy.up(node, &mut self.random);
+            let every = self.copies.map_or(f64::INFINITY, |copies| copies.every.as_secs_f64());
+            self.sending[at].next_round = every.max(self.sending[0].next_round);
+            self.strategy.up(node);
         }
     }
 
     fn finish(mut self) -> ServiceOutcome {
+        if let Some(routed) = self.strategy.routed() {
+            self.outcome.moved = routed.leader().moved();
+            (self.outcome.calls, self.outcome.moving_calls) = routed.leader().balanced();
+        }
         let minutes = self.outcome.minutes.len().max(1) as f64;
         let alive = (0..self.nodes.len()).filter(|node| self.alive[*node]);
         self.outcome.node_loads = alive.map(|node| self.load_sums[node] / minutes).collect();

@@ -1,28 +1,32 @@
 //! Keeps answers in memory: one cache node in this process, between the pages and the index.
 //!
 //! A question's key comes from `farol_cache`, read as the index reads letters. An answer is given again as long as the
-//! index and the link ranks are what they were, and not beyond its time. Who asks while the same question is on its way
-//! waits for that answer. The monitor of hot questions is the one that a cluster's front runs.
+//! index and the link ranks are what they were, for a grace after that, and not beyond its time; how old it is is said in
+//! it. Of those who ask for one that is superseded for some seconds, one makes it anew while the others are given it. Who
+//! asks while the same question is on its way waits for that answer. The node is the one that a cluster runs.
 //!
-//! INVARIANT: an answer is never older than `cache.ttl`, and never of an earlier state of the index than `cache.grace`
-//! allows.
+//! INVARIANT: an answer is never older than `cache.ttl`, nor was its state of the index superseded longer ago than
+//! `cache.grace`, as far as this process was asked.
+//! INVARIANT: an answer without hits is only given while nothing has changed: what has just come in is found.
 
 use crate::config;
 use farol_base::query::{Answer, Fragment, Hit, Request};
 use farol_base::sync::Mutex;
-use farol_base::{Clock, SystemClock, Timestamp};
+use farol_base::{Timestamp, fingerprint};
 use farol_cache::flight::{Flights, Joined};
+use farol_cache::freshness::{CLOCK_BEGINS, Expiry, Now};
+use farol_cache::hot::SpaceSaving;
 use farol_cache::key::{Analysis, QueryKey};
-use farol_cache::node::{CacheNode, NodeLookup, NodeOptions};
+use farol_cache::lease::LeaseId;
+use farol_cache::node::{Found, NodeLookup, NodeOptions};
 use farol_cache::replace::Policy;
-use farol_cache::route::{HotRules, Router, RouterRules};
-use farol_cache::store::{Entry, Expiry, Now};
-use farol_cache::{Ring, burst};
+use farol_cache::shards::ShardedNode;
+use farol_cache::store::Entry;
 use farol_front::{CacheStatus, EngineError};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Who waits longer than this for somebody else's answer asks for themselves.
@@ -38,6 +42,12 @@ const HOT_PER_MINUTE: usize = 20;
 const HOT_BYTES_MAX: usize = 200;
 /// Counters of the monitor: 10,000 × some 150 bytes = 1.5 MB.
 const COUNTERS: usize = 10_000;
+/// States of the index that are remembered by their fingerprints.
+const STATES: usize = 64;
+/// Who names an earlier state so soon after a later one was named looked before it came; after that it has come back.
+const OVERTAKEN: Duration = Duration::from_secs(1);
+/// Slots that are cleared up with each question: a store of a million entries is gone through in some 60,000 questions.
+const CLEARED_UP: usize = 16;
 
 /// How the index reads letters.
 struct AsIndexed;
@@ -53,8 +63,8 @@ impl Analysis for AsIndexed {
 }
 
 /// The key of a question.
-pub fn key_of(request: &Request) -> QueryKey {
-    QueryKey::of(request, &AsIndexed)
+pub fn key_of(request: &Request, seed: u64) -> QueryKey {
+    QueryKey::of(request, &AsIndexed, seed)
 }
 
 /// What is kept of an answer.
@@ -89,21 +99,29 @@ impl Eq for HotQuestion {}
 
 type Waiter = SyncSender<Result<CachedAnswer, EngineError>>;
 
-/// The cache of this process.
-pub struct ResultCache {
-    state: Mutex<CacheState>,
-    shared: AtomicU64,
+/// What comes of looking a question up.
+enum Next {
+    Given(Found<CachedAnswer>),
+    /// To be made anew by this one.
+    Renew(Found<CachedAnswer>, LeaseId),
+    Join(Joined),
 }
 
-struct CacheState {
-    node: CacheNode<QueryKey, CachedAnswer>,
-    flights: Flights<QueryKey, Waiter>,
-    router: Router<HotQuestion>,
-    minute_ends: Timestamp,
-    /// Hits with a suggestion for another spelling: the index was asked all the same.
-    unfit: u64,
-    /// The most asked questions of the last minutes, newest last.
-    hot: VecDeque<Vec<(Arc<str>, u32)>>,
+/// The cache of this process.
+///
+/// Locks are taken in this order: a shard, then flights. The others are held alone.
+pub struct ResultCache {
+    node: ShardedNode<QueryKey, CachedAnswer>,
+    flights: Mutex<Flights<QueryKey, Waiter>>,
+    monitor: Mutex<Monitor>,
+    states: Mutex<StateNumbers>,
+    /// Of keys' hashes: nobody outside can choose questions that fall together.
+    seed: u64,
+    /// Times are reckoned from here, by a clock that never goes back.
+    begun: Instant,
+    shared: AtomicU64,
+    /// Answers that were there and not given: with a suggestion for another spelling, or without hits and superseded.
+    unfit: AtomicU64,
 }
 
 impl ResultCache {
@@ -115,73 +133,91 @@ impl ResultCache {
         }
         let expiry = Expiry { ttl: settings.ttl.get(), grace: settings.grace.get() };
         // One node has nobody whose copies it could keep.
-        let node = CacheNode::new(&NodeOptions {
-            limit,
-            in_entries: false,
-            copies_share: 0.0,
-            policy: Policy::default(),
-            expiry,
-        });
-        let rules = RouterRules {
-            hot: Some(HotRules { counters: COUNTERS, ..HotRules::ours() }),
-            bursts: Some(burst::Rules::default()),
-            balance: None,
-            remembered: 0,
-        };
-        Some(ResultCache {
-            state: Mutex::new(CacheState {
-                node,
-                flights: Flights::new(WAITERS_MAX),
-                router: Router::new(Ring::equal(1), rules, 1.0),
-                minute_ends: SystemClock.now() + MINUTE,
-                unfit: 0,
-                hot: VecDeque::new(),
-            }),
+        let node = ShardedNode::new(&NodeOptions::of_bytes(limit, Policy::default(), expiry));
+        let cache = ResultCache {
+            node,
+            flights: Mutex::new(Flights::new(WAITERS_MAX)),
+            monitor: Mutex::new(Monitor::new()),
+            states: Mutex::new(StateNumbers::default()),
+            seed: fingerprint::random_key(),
+            begun: Instant::now(),
             shared: AtomicU64::new(0),
-        })
+            unfit: AtomicU64::new(0),
+        };
+        Some(cache)
     }
 
-    /// Answers from memory, or asks. `generation` is the state of everything that answers are made from; it is asked
+    fn now(&self) -> Timestamp {
+        CLOCK_BEGINS + self.begun.elapsed()
+    }
+
+    /// Answers from memory, or asks. `state` names the state of everything that answers are made from; it is asked
     /// again for an answer that has come, in case that is newer.
     pub fn answer(
         &self,
         request: &Request,
-        generation: u64,
+        state: u64,
         ask: impl FnOnce() -> Result<(Answer, u64), EngineError>,
     ) -> Result<Answer, EngineError> {
         let begun = Instant::now();
-        let key = key_of(request);
+        let key = key_of(request, self.seed);
         let asked = farol_query::write(&request.query);
+        let time = self.now();
+        self.monitor.lock().count(&key, &asked, time);
+        let now = Now { time, need: self.states.lock().current(state, time) };
         let (sender, receiver) = sync_channel(1);
-        let joined = {
-            let mut state = self.lock();
-            let now = SystemClock.now();
-            state.count(&key, &asked, now);
-            let present = Now { time: now, generation };
-            if let NodeLookup::Hit(kept) | NodeLookup::Adopted(kept) =
-                state.node.lookup(key.hash(), &key, &present)
-            {
-                if kept.fits(&asked) {
-                    drop(state);
-                    return Ok(again(&kept, begun));
-                }
-                state.unfit += 1;
+        match self.look_up(&key, &asked, &now, || sender) {
+            Next::Given(found) => Ok(again(&found, begun)),
+            // If that fails there is still the old one.
+            Next::Renew(found, lease) => {
+                self.renew(&key, &asked, lease, ask).or_else(|_| Ok(again(&found, begun)))
             }
-            state.flights.join(&key, || sender)
-        };
-        match joined {
-            Joined::Leads => self.lead(&key, &asked, ask),
-            Joined::Full => ask().map(|(answer, _)| answer),
-            Joined::Waits => match receiver.recv_timeout(WAIT_MAX) {
+            Next::Join(Joined::Leads) => self.lead(&key, &asked, ask),
+            Next::Join(Joined::Full) => ask().map(|(answer, _)| answer),
+            Next::Join(Joined::Waits) => match receiver.recv_timeout(WAIT_MAX) {
                 Ok(Ok(kept)) if kept.fits(&asked) => {
                     self.shared.fetch_add(1, Ordering::Relaxed);
-                    Ok(again(&kept, begun))
+                    Ok(again(&Found { value: kept, age: Duration::ZERO, state: 0 }, begun))
                 }
                 Ok(Err(trouble)) => Err(trouble),
                 // Another spelling with a suggestion, or who led broke down or takes too long.
                 Ok(Ok(_)) | Err(_) => ask().map(|(answer, _)| answer),
             },
         }
+    }
+
+    /// Looks a question up, and where nothing fits joins its flight: under one lock, so that exactly one leads.
+    fn look_up(&self, key: &QueryKey, asked: &str, now: &Now, waiter: impl FnOnce() -> Waiter) -> Next {
+        let mut shard = self.node.shard(key.hash());
+        shard.clear_up(now.time, CLEARED_UP);
+        let (found, is_stale, lease) = match shard.lookup(key.hash(), key, now, true) {
+            NodeLookup::Hit(found) | NodeLookup::Adopted(found) => (Some(found), false, None),
+            NodeLookup::Stale(found, lease) => (Some(found), true, lease),
+            NodeLookup::Miss(_) => (None, false, None),
+        };
+        let Some(found) = found else { return Next::Join(self.flights.lock().join(key, waiter)) };
+        if !found.value.fits(asked) || (is_stale && found.value.answer.hits.is_empty()) {
+            self.unfit.fetch_add(1, Ordering::Relaxed);
+            return Next::Join(self.flights.lock().join(key, waiter));
+        }
+        match lease {
+            Some(lease) => Next::Renew(found, lease),
+            None => Next::Given(found),
+        }
+    }
+
+    /// Makes a superseded answer anew, for whoever comes next.
+    fn renew(
+        &self,
+        key: &QueryKey,
+        asked: &str,
+        lease: LeaseId,
+        ask: impl FnOnce() -> Result<(Answer, u64), EngineError>,
+    ) -> Result<Answer, EngineError> {
+        let made = self.now();
+        let made_anew = ask().map(|(answer, state)| self.keep(key, asked, made, answer, state));
+        self.node.shard(key.hash()).release(key.hash(), lease);
+        made_anew.map(|kept| Arc::unwrap_or_clone(kept.answer))
     }
 
     /// Asks for everybody who waits, and keeps the answer.
@@ -193,26 +229,11 @@ impl ResultCache {
     ) -> Result<Answer, EngineError> {
         // Lands however this ends, so that nobody waits in vain.
         let mut flight = FlightGuard { cache: self, key, told: None };
-        let made = SystemClock.now();
+        let made = self.now();
         match ask() {
-            Ok((answer, generation)) => {
-                let kept = CachedAnswer { answer: Arc::new(answer), asked: asked.into() };
+            Ok((answer, state)) => {
+                let kept = self.keep(key, asked, made, answer, state);
                 flight.told = Some(Ok(kept.clone()));
-                // What some part of the index did not answer may be whole the next time.
-                if kept.answer.shards.is_some_and(|shards| shards.is_partial()) {
-                    drop(flight);
-                    return Ok(Arc::unwrap_or_clone(kept.answer));
-                }
-                let weight = weight(key, &kept);
-                let entry = Entry {
-                    hash: key.hash(),
-                    key: key.clone(),
-                    value: kept.clone(),
-                    weight,
-                    made,
-                    generation,
-                };
-                self.lock().node.insert(entry);
                 drop(flight);
                 Ok(Arc::unwrap_or_clone(kept.answer))
             }
@@ -223,60 +244,117 @@ impl ResultCache {
         }
     }
 
-    pub fn status(&self) -> CacheStatus {
-        let state = self.lock();
-        let counts = state.node.counts();
-        let shared = self.shared.load(Ordering::Relaxed);
-        CacheStatus {
-            hits: counts.hits - state.unfit,
-            misses: (counts.misses + state.unfit).saturating_sub(shared),
-            expired: counts.old,
-            shared,
-            answers: state.node.len().0 as u64,
-            bytes: state.node.weight(),
-            bytes_max: state.node.limits().0,
-            evicted: state.node.evicted(),
-            hot: state.hottest(),
+    fn keep(&self, key: &QueryKey, asked: &str, made: Timestamp, answer: Answer, state: u64) -> CachedAnswer {
+        let kept = CachedAnswer { answer: Arc::new(answer), asked: asked.into() };
+        // What some part of the index did not answer may be whole the next time.
+        if !kept.answer.shards.is_some_and(|shards| shards.is_partial()) {
+            let weight = weight(key, &kept);
+            let state = self.states.lock().of(state);
+            let entry =
+                Entry { hash: key.hash(), key: key.clone(), value: kept.clone(), weight, made, state };
+            self.node.shard(key.hash()).insert(entry);
         }
+        kept
     }
 
-    fn lock(&self) -> MutexGuard<'_, CacheState> {
-        self.state.lock()
+    pub fn status(&self) -> CacheStatus {
+        let counts = self.node.counts();
+        let (shared, unfit) = (self.shared.load(Ordering::Relaxed), self.unfit.load(Ordering::Relaxed));
+        CacheStatus {
+            hits: counts.hits.saturating_sub(unfit),
+            misses: (counts.misses + unfit).saturating_sub(shared),
+            expired: counts.old,
+            shared,
+            answers: self.node.len().0 as u64,
+            bytes: self.node.weight(),
+            bytes_max: self.node.limit(),
+            evicted: self.node.evicted(),
+            hot: self.monitor.lock().hottest(),
+        }
     }
 }
 
-impl CacheState {
+/// Numbers for states that come as fingerprints: a later state has a greater number.
+#[derive(Default)]
+struct StateNumbers {
+    /// Fingerprint and number, newest last.
+    known: VecDeque<(u64, u64)>,
+    /// When the newest one was first named.
+    since: Timestamp,
+}
+
+impl StateNumbers {
+    /// The number of what is the state now.
+    fn current(&mut self, state: u64, now: Timestamp) -> u64 {
+        if let Some((newest, number)) = self.known.back()
+            && *newest == state
+        {
+            return *number;
+        }
+        match self.known.iter().rev().find(|(known, _)| *known == state) {
+            // Whoever asks looked at the state just before somebody else looked again.
+            Some((_, number)) if now.since(self.since) < OVERTAKEN => *number,
+            _ => self.push(state, now),
+        }
+    }
+
+    fn push(&mut self, state: u64, now: Timestamp) -> u64 {
+        let number = self.known.back().map_or(1, |(_, number)| number + 1);
+        self.known.push_back((state, number));
+        if self.known.len() > STATES {
+            self.known.pop_front();
+        }
+        self.since = now;
+        number
+    }
+
+    /// The number of the state that an answer was made of. One that nobody has named yet is newer than all that were.
+    fn of(&mut self, state: u64) -> u64 {
+        match self.known.iter().rev().find(|(known, _)| *known == state) {
+            Some((_, number)) => *number,
+            None => self.push(state, self.since),
+        }
+    }
+}
+
+/// Counts questions for people to see.
+struct Monitor {
+    counts: SpaceSaving<HotQuestion>,
+    minute_ends: Timestamp,
+    /// The most asked questions of the last minutes, newest last.
+    minutes: VecDeque<Vec<(Arc<str>, u32)>>,
+}
+
+impl Monitor {
+    fn new() -> Monitor {
+        let minute_ends = CLOCK_BEGINS + MINUTE;
+        Monitor { counts: SpaceSaving::new(COUNTERS), minute_ends, minutes: VecDeque::new() }
+    }
+
     /// Counts a question, by the key that the cache has it under.
     fn count(&mut self, key: &QueryKey, asked: &str, now: Timestamp) {
         let shown = asked[..asked.floor_char_boundary(HOT_BYTES_MAX)].into();
-        self.router.route(key.hash(), &HotQuestion { key: key.hash(), shown }, now);
-        self.end_minute(now);
-    }
-
-    fn end_minute(&mut self, now: Timestamp) {
+        self.counts.offer(key.hash(), &HotQuestion { key: key.hash(), shown });
         if now < self.minute_ends {
             return;
         }
         self.minute_ends = now + MINUTE;
-        self.hot.push_back(self.top());
-        if self.hot.len() > HOT_MINUTES {
-            self.hot.pop_front();
+        self.minutes.push_back(self.top());
+        if self.minutes.len() > HOT_MINUTES {
+            self.minutes.pop_front();
         }
-        self.router.minute(now);
+        self.counts.reset();
     }
 
     fn top(&self) -> Vec<(Arc<str>, u32)> {
-        self.router
-            .top(HOT_PER_MINUTE)
-            .into_iter()
-            .map(|hot| (hot.key.shown, hot.count - hot.error))
-            .collect()
+        let sure = self.counts.iter().take(HOT_PER_MINUTE);
+        sure.map(|counted| (counted.key.shown.clone(), counted.count - counted.error)).collect()
     }
 
     /// Questions of the last minutes that were asked more than once, the most asked first.
     fn hottest(&self) -> Vec<(String, u64)> {
         let mut sums: HashMap<Arc<str>, u64> = HashMap::new();
-        for (text, count) in self.hot.iter().flatten().chain(&self.top()) {
+        for (text, count) in self.minutes.iter().flatten().chain(&self.top()) {
             *sums.entry(text.clone()).or_default() += u64::from(*count);
         }
         let mut hot: Vec<(String, u64)> = sums
@@ -299,7 +377,7 @@ struct FlightGuard<'a> {
 
 impl Drop for FlightGuard<'_> {
     fn drop(&mut self) {
-        let waiters = self.cache.lock().flights.land(self.key);
+        let waiters = self.cache.flights.lock().land(self.key);
         for waiter in waiters {
             // Without an answer the waiter's channel closes, and they ask for themselves.
             if let Some(told) = &self.told {
@@ -309,10 +387,11 @@ impl Drop for FlightGuard<'_> {
     }
 }
 
-/// A kept answer, given again: it took as long as finding it took.
-fn again(kept: &CachedAnswer, begun: Instant) -> Answer {
-    let mut answer = Answer::clone(&kept.answer);
+/// A kept answer, given again: it took as long as finding it took, and says how old it is.
+fn again(found: &Found<CachedAnswer>, begun: Instant) -> Answer {
+    let mut answer = Answer::clone(&found.value.answer);
     answer.took = begun.elapsed();
+    answer.age = found.age;
     answer
 }
 
