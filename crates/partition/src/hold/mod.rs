@@ -43,7 +43,8 @@
 //! anything any more. After each it takes [`Holder::moves`] and carries them out: notes and luggage through a
 //! durable outbox, per destination in this order; luggage stays in the store until the receiver's told number has
 //! passed, and leaves only once a backup holds what was found on its pages: whoever gets it will not visit them again as
-//! new, and what was found would die with the giver. It calls [`Holder::tick`] a few times a second and puts [`Holder::released`] into its report. A process that starts
+//! new, and what was found would die with the giver. Luggage that comes while the same host is on its way to another
+//! agent cancels that: the host may have come back. It calls [`Holder::tick`] a few times a second and puts [`Holder::released`] into its report. A process that starts
 //! anew, or was buried, begins with a new [`Holder`] and sweeps all its hosts once it is a member.
 //!
 //! Memory: about 150 bytes for each host whose home and asker are two agents, at both; nothing for others. The tables

@@ -104,7 +104,8 @@ impl Places {
 impl Holder {
     /// Who gets what is found of a host.
     pub fn route(&self, host: &str) -> Destination {
-        let home = || self.lineage.newest()?.home(host).filter(|home| *home != self.me);
+        // What a former incarnation of this agent was given stays here until the table knows this one.
+        let home = || self.lineage.newest()?.home(host).filter(|home| home.no != self.me.no);
         match self.places.get(host) {
             Some(Place::Lent { to, ends: false, .. }) => Destination::To(to.no),
             Some(Place::Borrowed { .. } | Place::Open { .. } | Place::Asked { .. }) => Destination::Here,
@@ -119,7 +120,7 @@ impl Holder {
     pub fn heir(&self, host: &str, address: IpAddr) -> Destination {
         let owner = self.lineage.newest().and_then(|newest| newest.of_address(address));
         match (self.places.get(host), owner) {
-            (None, Some(owner)) if owner == self.me => Destination::Here,
+            (None, Some(owner)) if owner.no == self.me.no => Destination::Here,
             (None, Some(owner)) => Destination::To(owner.no),
             _ => self.route(host),
         }
@@ -208,7 +209,7 @@ impl Holder {
                         true => self.places.remove(host),
                         false => self.places.put(host, Place::Lent { to, address, since, grant, ends: true }),
                     }
-                } else if ends && (self.lineage.is_settled() || !is_there) || !is_there {
+                } else if !is_there || ends && self.lineage.is_settled() {
                     self.reopen(host, Some(address));
                 } else {
                     self.places.put(host, Place::Lent { to, address, since, grant, ends });
@@ -240,6 +241,8 @@ impl Holder {
     fn ask_home(&mut self, host: &str, address: Option<IpAddr>, grant: Option<u64>, with_right: bool) {
         match self.lineage.newest().and_then(|newest| newest.home(host)) {
             None => self.places.remove(host),
+            // A former incarnation of this agent: the next table names this one, and the store is swept again.
+            Some(home) if home.no == self.me.no && home != self.me => self.places.remove(host),
             Some(home) if home == self.me => {
                 if with_right && !self.lineage.is_settled() {
                     self.lineage.gain(Thing::Host(host.to_string()));
@@ -270,7 +273,7 @@ impl Holder {
                     self.place(host, address);
                 }
             }
-            (Some(home), _) if home != self.me => {
+            (Some(home), _) if home.no != self.me.no => {
                 let with_right = self.had_host(host);
                 self.ask_home(host, address, None, with_right);
                 self.settle_places();

@@ -191,7 +191,7 @@ impl Crawler {
         self.heard = Some(route.clone());
     }
 
-    /// Walks over the whole store after a new epoch, and gives to others what was meant for the dead.
+    /// Walks over the whole store after a new epoch, and once that is settled.
     pub fn sweep(&mut self, disk: &mut CrawlDisk) {
         let epoch = (self.holder.epoch(), self.holder.is_settled());
         if epoch <= self.swept || self.members.is_empty() {
@@ -201,14 +201,26 @@ impl Crawler {
         for (host, store) in &disk.hosts {
             self.holder.sweep(&self.names[*host], store.address);
         }
-        let dead: Vec<NodeNo> = disk.outbox.keys().copied().filter(|to| !self.members.contains(to)).collect();
-        if dead.iter().any(|to| !disk.outbox[to].is_empty()) {
+        self.carry_out(disk);
+    }
+
+    /// Gives to others what was meant for those who are gone.
+    pub fn give_up(&mut self, disk: &mut CrawlDisk, gone: &BTreeSet<NodeNo>) {
+        let is_waiting = |posted: &Vec<Posted>| posted.iter().any(|one| one.message.freight != Freight::Void);
+        let waiting = disk.outbox.iter().filter(|(_, posted)| is_waiting(posted)).map(|(to, _)| *to);
+        // As long as the table gives them something it would come to them again.
+        let dead: Vec<NodeNo> =
+            waiting.filter(|to| gone.contains(to) && !self.members.contains(to)).collect();
+        if !dead.is_empty() {
             // An heir may have died with what an undertaker brought.
             self.undertaken.clear();
         }
         for to in dead {
             for store in disk.hosts.values_mut().filter(|store| store.leaving.is_some_and(|at| at.0 == to)) {
                 store.leaving = None;
+            }
+            for (host, store) in &disk.hosts {
+                self.holder.sweep(&self.names[*host], store.address);
             }
             let posted = disk.outbox.get_mut(&to).into_iter().flatten();
             let lost: Vec<Freight> =
@@ -263,6 +275,8 @@ impl Crawler {
                     *store.pages.entry(*page).or_insert(false) |= visited;
                 }
                 store.address = store.address.or(address);
+                // What was sent away may have come back: it is not forgotten when that was told.
+                store.leaving = None;
                 self.holder.sweep(name, store.address);
                 self.carry_out(disk);
             }

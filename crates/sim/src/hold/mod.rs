@@ -1,8 +1,8 @@
 //! Agents that own hosts, in one thread from one seed: the product's leader, members and [`Holder`]s, a small Web whose
 //! names lead to different addresses by place and by time, and everything going wrong.
 //!
-//! [`world`] is what happens when, [`crawler`] what stands around a holder, [`web`] what is asked, [`chaos`] what goes wrong.
-//! [`checkers`] look at every request, [`check_end`] at the end. A rule that is switched off ([`HoldAblation`]) must
+//! [`world`] is what happens when, `turn` what a node does in one turn, [`crawler`] what stands around a holder, [`web`] what is asked, [`chaos`] what goes wrong.
+//! [`checkers`] look at every request, and at the end every page must be known and visited. A rule that is switched off ([`HoldAblation`]) must
 //! be caught, or rule or checker is worth nothing.
 //!
 //! [`Holder`]: farol_partition::hold::Holder
@@ -10,6 +10,7 @@
 pub mod chaos;
 pub mod checkers;
 pub mod crawler;
+mod turn;
 pub mod web;
 pub mod world;
 
@@ -144,7 +145,7 @@ pub fn simulate(seed: u64, ablation: Option<HoldAblation>) -> Result<HoldCounts,
     }
 }
 
-/// Everything is settled, every page was visited, and every host has one asker.
+/// Everything is settled, nobody waits for a backup, and every page was visited.
 fn check_end(world: &mut HoldWorld) -> Result<(), Violation> {
     let Some(route) = newest_route(&world.kv) else { return broken("converges", "there is no table") };
     if !route.settled || !route.bequests.is_empty() {
