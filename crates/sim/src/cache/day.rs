@@ -56,7 +56,7 @@ impl Contender {
             if fails { vec![(warm_up + 33.0, Change::Fail(victims(seed, 5, NODES)))] } else { Vec::new() };
         let plan = Plan {
             policy,
-            warm_up: WARM_UP,
+            warm_up,
             changes,
             costs,
             tuning,
@@ -99,8 +99,8 @@ pub fn table(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
     let Setting { traffic, .. } = args.setting;
     head(
         &format!(
-            "A day after 5 of 30 nodes fail: {} seeds, {traffic} of the traffic; mean ± deviation (least–most)",
-            args.seeds
+            "{} hours after 5 of 30 nodes fail: {} seeds, {traffic} of the traffic, {} entries each; mean ± deviation (least–most)",
+            args.hours, args.seeds, args.entries
         ),
         &[
             "strategy",

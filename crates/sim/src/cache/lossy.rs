@@ -29,6 +29,9 @@ use std::time::Duration;
 /// after five minutes at the latest.
 const TROUBLE: u64 = 90_000;
 const QUIET: u64 = 400_000;
+/// A step of the run; and since a lookup and its answer take a step each, what counts as late.
+const STEP: u64 = 50;
+const LATE: u64 = 5 * STEP;
 /// The longest way of a message.
 const DELAY_MAX: u64 = 1_000;
 const TTL: u64 = 40_000;
@@ -213,7 +216,7 @@ impl Network {
                     return settled;
                 }
             }
-            self.now += 50;
+            self.now += STEP;
             while let Some(Reverse((_, number))) =
                 self.queue.peek().copied().filter(|due| due.0.0 <= self.now)
             {
@@ -282,7 +285,9 @@ impl Network {
         } else if dice < 0.005 {
             let number = self.random.below(self.fronts.len() as u64) as usize;
             let incarnation = self.fronts[number].incarnation + 1;
-            self.fronts[number] = front(number, incarnation, self.random.below(7_200_000), self.now);
+            let new = front(number, incarnation, self.random.below(7_200_000), self.now);
+            // Without the state a front asks no cache: to need nothing would be to take anything.
+            self.fronts[number] = FrontProcess { state: self.states.len() as u64 - 1, ..new };
             self.counts.crashes += 1;
         } else if dice < 0.0055 {
             // Another leads; the one before may live on for a while.
@@ -336,8 +341,12 @@ impl Network {
         let front = &mut self.fronts[number];
         let now = clock(front.skew, self.now);
         // Who was not answered in time was late, or refused: a dead node refuses.
-        let late: Vec<u64> =
-            front.waiting.iter().filter(|(_, (_, at))| self.now > at + 40).map(|(asked, _)| *asked).collect();
+        let late: Vec<u64> = front
+            .waiting
+            .iter()
+            .filter(|(_, (_, at))| self.now > at + LATE)
+            .map(|(asked, _)| *asked)
+            .collect();
         for asked in late {
             if let Some((node, _)) = front.waiting.remove(&asked) {
                 let why = if self.nodes[node].alive { Failure::Late } else { Failure::Refused };

@@ -52,7 +52,15 @@ pub fn table(args: &CacheArgs) {
     );
     head(
         "Lookups at 5,000 a second while one thread works on all shards without a pause",
-        &["beside", "steps", "longest step, ms of work", "lookups: p50, µs", "p99, µs", "p99.9, µs", "longest, ms"],
+        &[
+            "beside",
+            "steps",
+            "longest step, ms of work",
+            "lookups: p50, µs",
+            "p99, µs",
+            "p99.9, µs",
+            "longest, ms",
+        ],
     );
     let now = Now { time: CLOCK_BEGINS, need: 0 };
     for (name, beside) in [
