@@ -10,7 +10,7 @@ use super::write::{Written, put_string, written};
 use super::{Expr, Limits};
 use crate::error::Error;
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     cursor: Cursor<'a>,
     limits: Limits,
     atoms: usize,
@@ -20,7 +20,7 @@ pub(crate) fn read(text: &str, limits: &Limits) -> Result<Expr, Error> {
     if text.len() > 2 * limits.bytes {
         return Err(Error::TooLong { bytes: text.len(), max: 2 * limits.bytes });
     }
-    let mut reader = Reader { cursor: Cursor { text, at: 0 }, limits: *limits, atoms: 0 };
+    let mut reader = JsonReader { cursor: Cursor { text, at: 0 }, limits: *limits, atoms: 0 };
     let expr = reader.view(0)?;
     reader.cursor.blanks();
     match reader.cursor.rest() {
@@ -29,7 +29,7 @@ pub(crate) fn read(text: &str, limits: &Limits) -> Result<Expr, Error> {
     }
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     fn token(&mut self, token: &str, expected: &str) -> Result<(), Error> {
         self.cursor.blanks();
         match self.cursor.take(token) {

@@ -1,7 +1,8 @@
 //! Views of the Web: which pages an engine, an agreement or a crawl is about.
 //!
 //! The life of a view: it is read from text (`.br and lang:pt`) or JSON ([`read`](mod@read), [`json`]) into one spelling
-//! ([`write`](mod@write)), asked about single pages ([`page`]), and compared with other views in its normal form
+//! ([`write`](mod@write)), asked about single pages ([`page`], and for many pages
+//! [`matcher`]), and compared with other views in its normal form
 //! ([`boxes`], [`solve`], [`cover`]).
 //!
 //! A page is a tuple of facts, and any combination of facts is possible; only a page's distance to itself is fixed. So two
@@ -19,6 +20,7 @@ pub mod cover;
 pub mod geo;
 pub mod json;
 mod limits;
+pub mod matcher;
 pub mod names;
 pub mod page;
 pub mod ranges;
@@ -33,6 +35,7 @@ pub use atom::Atom;
 pub use boxes::Boxes;
 pub use cover::{Candidate, Cover};
 pub use limits::{BOXES_MAX, Limits};
+pub use matcher::Matcher;
 pub use page::{Facts, Witness};
 
 use crate::Error;

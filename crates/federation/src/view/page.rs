@@ -85,6 +85,14 @@ impl Facts {
         self
     }
 
+    pub(crate) fn name(&self) -> Option<&Key> {
+        self.name.as_ref()
+    }
+
+    pub(crate) fn address_number(&self) -> Option<u128> {
+        self.address
+    }
+
     /// What it is about.
     pub fn signature(mut self, signature: Signature) -> Facts {
         self.signature = Some(signature);
@@ -208,6 +216,19 @@ impl View {
     pub fn has(&self, page: &Facts) -> Answer {
         has(self.expr(), page)
     }
+
+    /// The condition for which a page is not in the view, as text; `None` where it may be in it.
+    pub fn failing(&self, page: &Facts) -> Option<String> {
+        if self.has(page) != Answer::No {
+            return None;
+        }
+        let mut expr = self.expr();
+        // Of several that must hold the first that does not is the reason.
+        while let Expr::And(parts) = expr {
+            expr = parts.iter().find(|part| has(part, page) == Answer::No)?;
+        }
+        Some(super::write::text_of(expr))
+    }
 }
 
 fn has(expr: &Expr, page: &Facts) -> Answer {
@@ -239,7 +260,7 @@ fn has(expr: &Expr, page: &Facts) -> Answer {
     }
 }
 
-fn holds(atom: &Atom, page: &Facts) -> Answer {
+pub(crate) fn holds(atom: &Atom, page: &Facts) -> Answer {
     fn known<T>(fact: &Option<T>, test: impl FnOnce(&T) -> bool) -> Answer {
         fact.as_ref().map_or(Answer::Unknown, |fact| Answer::of(test(fact)))
     }

@@ -20,6 +20,19 @@ impl Ranges {
         Ranges(if first <= last { vec![(first, last)] } else { Vec::new() })
     }
 
+    /// The numbers of any of these ranges, in any order.
+    pub fn any_of(mut ranges: Vec<(u128, u128)>) -> Ranges {
+        ranges.sort_unstable();
+        let mut union: Vec<(u128, u128)> = Vec::with_capacity(ranges.len());
+        for (first, last) in ranges.into_iter().filter(|(first, last)| first <= last) {
+            match union.last_mut() {
+                Some(open) if first <= open.1.saturating_add(1) => open.1 = open.1.max(last),
+                _ => union.push((first, last)),
+            }
+        }
+        Ranges(union)
+    }
+
     /// Whether it restricts nothing.
     pub fn is_all(&self) -> bool {
         self.0 == [(0, u128::MAX)]
@@ -107,6 +120,7 @@ mod tests {
             prop_assert_eq!(members(&a.or(&b)), &in_a | &in_b);
             prop_assert_eq!(members(&a.complement()), (0..16).map(number).filter(|n| !in_a.contains(n)).collect());
             prop_assert_eq!(a.complement().complement(), a.clone());
+            prop_assert_eq!(Ranges::any_of(a.iter().chain(b.iter()).collect()), a.or(&b));
             for set in [a.and(&b), a.or(&b), a.complement()] {
                 prop_assert!(set.0.windows(2).all(|pair| pair[0].1.checked_add(1).is_some_and(|n| n < pair[1].0)));
             }

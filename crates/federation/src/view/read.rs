@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-struct Reader<'a> {
+struct TextReader<'a> {
     cursor: Cursor<'a>,
     limits: Limits,
     atoms: usize,
@@ -110,7 +110,7 @@ pub(crate) fn read(text: &str, limits: &Limits) -> Result<Expr, Error> {
     if text.len() > limits.bytes {
         return Err(Error::TooLong { bytes: text.len(), max: limits.bytes });
     }
-    let mut reader = Reader { cursor: Cursor { text, at: 0 }, limits: *limits, atoms: 0 };
+    let mut reader = TextReader { cursor: Cursor { text, at: 0 }, limits: *limits, atoms: 0 };
     let expr = reader.view(0)?;
     reader.cursor.blanks();
     match reader.cursor.rest() {
@@ -119,7 +119,7 @@ pub(crate) fn read(text: &str, limits: &Limits) -> Result<Expr, Error> {
     }
 }
 
-impl Reader<'_> {
+impl TextReader<'_> {
     /// Takes a whole word, if it is this one.
     fn word(&mut self, word: &str) -> bool {
         self.cursor.blanks();

@@ -5,7 +5,7 @@
 
 use crate::view::context::{ANALYSIS, Signature};
 use crate::view::geo::Place;
-use crate::view::{Answer, Candidate, Facts, View, atom};
+use crate::view::{Answer, Candidate, Facts, Matcher, View, atom};
 use farol_base::{CanonicalUrl, Language, Random, Seeded, Timestamp};
 
 fn pick<T: Copy>(random: &mut Seeded, from: &[T]) -> T {
@@ -159,12 +159,16 @@ fn judge(seeds: std::ops::Range<u64>, pages: usize) -> Seen {
             );
             seen.witnesses += 1;
         }
+        let (matcher, partly) = (Matcher::of(&v), url("http://ufpe.br/x/q"));
+        assert_eq!(matcher.has(&Facts::of(&partly)), v.has(&Facts::of(&partly)), "{told}");
         // The parts of the algebra agree with what pages say.
         let (left, rest) = (v.difference(&w).unwrap(), v.minus(&w));
         let (core, hull) = (v.core().unwrap(), v.hull().unwrap());
         let random = &mut Seeded::new(seed + 1);
         for _ in 0..pages / 4 {
             let page = page(random);
+            assert_eq!(matcher.has(&page), v.has(&page), "matcher, {told}");
+            assert_eq!(v.failing(&page).is_some(), v.has(&page) == Answer::No, "{told}");
             assert_eq!(left.has(&page), rest.has(&page), "difference {left}, {told}");
             assert!(core.has(&page) <= v.has(&page) && v.has(&page) <= hull.has(&page), "core, hull, {told}");
             assert_eq!(v.has(&page), View::from_json(&v.to_json()).unwrap().has(&page), "{told}");
