@@ -3,13 +3,15 @@
 //! Each folder is one question. [`urls`] drives URL stores, ours and older designs, through the cycles of a long crawl;
 //! [`revisit`] measures how fresh revisit rules keep a repository; [`partition`] splits hosts between agents; [`cache`]
 //! runs services of cache nodes under streams of queries, failures and bursts; [`cluster`] runs the control of whole
-//! clusters under every trouble from one seed, and [`hold`] who may ask whose servers; [`live`] starts a real `farol` on the
+//! clusters under every trouble from one seed, [`hold`] who may ask whose servers, [`federation`] agreements between engines
+//! of different owners; [`live`] starts a real `farol` on the
 //! synthetic Web and measures it from outside.
 //!
 //! INVARIANT: the product does not depend on this crate. What is measured here is the product's own code.
 
 pub mod cache;
 pub mod cluster;
+pub mod federation;
 pub mod hold;
 pub mod input;
 pub mod live;

@@ -48,6 +48,8 @@ enum Command {
     ///
     /// Exit code 1 means that a promise was broken, or that a rule that was switched off was not missed.
     Hold(farol_sim::hold::HoldArgs),
+    /// Engines of different owners: their agreements, with everything going wrong.
+    Federation(farol_sim::federation::FederationArgs),
     /// Splits hosts between agents: model and simulator of [Exposto08 ch. 5], and more.
     Partition(farol_sim::partition::PartitionArgs),
     /// Compares URL stores on the cycles of a long crawl, each in a process of its own.
@@ -139,6 +141,8 @@ fn main() -> ExitCode {
         Command::Hold(args) => farol_sim::hold::run(&args)
             .map(|is_fine| if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
             .map_err(Into::into),
+        Command::Federation(args) => farol_sim::federation::run(&args)
+            .map(|is_fine| if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         Command::Partition(args) => {
             farol_sim::partition::run(&args).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }

@@ -65,11 +65,11 @@ impl Followers {
 
     /// Why a page is no part of this crawl; `None` where it is.
     fn out_of_scope(&self, url: &CanonicalUrl) -> Option<String> {
-        match self.scope.verdict(url) {
+        // As the crawl decides: by the address as well, where it is known.
+        let address = self.hosts.row(&url.host()).and_then(|row| row.address);
+        match self.scope.verdict_at(url, address) {
             ScopeVerdict::Inside | ScopeVerdict::Removed => None,
-            ScopeVerdict::Outside => {
-                Some(format!("no seed stands for it (crawl.scope is {:?})", self.scope.kind()))
-            }
+            ScopeVerdict::Outside => Some(self.scope.why_outside(url, address)),
             ScopeVerdict::Excluded(pattern) => Some(format!("crawl.patterns leaves it out with {pattern}")),
             ScopeVerdict::NotIncluded => {
                 Some("it fits none of the patterns to keep to (crawl.patterns)".to_string())

@@ -100,7 +100,7 @@ impl Followers {
     ) -> Result<Followers> {
         let now = SystemClock.now();
         let operator = OperatorState::open(fabric.tables.clone())?;
-        let mut scope = Scope::new(&config.crawl);
+        let mut scope = Scope::open(&config.crawl)?;
         operator.removed().keys().for_each(|host| scope.remove_host(host.clone()));
         operator.seeds().iter().for_each(|seed| scope.add_seed(seed));
         let seeds = Seeds::open(fabric.tables.clone(), operator.seeds())?;

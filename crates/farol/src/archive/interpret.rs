@@ -3,6 +3,7 @@
 //! Works from an archived exchange alone, so that a page read live and the same page read again from the
 //! archive after a crash come out the same. Does no I/O.
 
+use super::crawl_view::{CrawlView, VisitFacts};
 use super::timeless;
 use farol_base::{CanonicalUrl, ContentHash, Document, Language, Link, PagePosition, Timestamp};
 use farol_frontier::trap::HostShape;
@@ -12,6 +13,7 @@ use farol_store::pages::Exchange;
 use farol_store::urls::Found;
 use std::borrow::Cow;
 use std::io::Read;
+use std::sync::Arc;
 
 /// A sitemap unpacks to this size at most, as its protocol says.
 const SITEMAP_BYTES_MAX: u64 = 50 << 20;
@@ -60,6 +62,8 @@ pub enum StaysOut {
     NotText(String),
     /// It has no text.
     Empty,
+    /// It is not in the view that the crawl is about; why.
+    OutsideView(String),
 }
 
 /// How a page is said to be somewhere else.
@@ -105,6 +109,8 @@ pub struct Interpreter {
     /// Our name in robots rules inside pages.
     pub agent: String,
     pub wants: Wants,
+    /// The pages that the crawl is about, where they are told by a view.
+    pub view: Option<Arc<CrawlView>>,
 }
 
 impl Interpreter {
@@ -160,7 +166,7 @@ impl Interpreter {
         match content {
             Content::Page(parsed) => {
                 let modified = exchange.header("last-modified").and_then(|text| Timestamp::parse(&text));
-                page_of(exchange, *parsed, modified, depth)
+                page_of(exchange, *parsed, modified, depth, self.view.as_deref())
             }
             Content::Feed(entries) => list(
                 entries
@@ -177,7 +183,13 @@ impl Interpreter {
     }
 }
 
-fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>, depth: u16) -> Interpreted {
+fn page_of(
+    exchange: &Exchange,
+    mut parsed: Parsed,
+    modified: Option<Timestamp>,
+    depth: u16,
+    view: Option<&CrawlView>,
+) -> Interpreted {
     let next = depth.saturating_add(1);
     let follow = !parsed.nofollow;
     let mut found: Vec<Found> = Vec::with_capacity(parsed.links.len() + 1);
@@ -197,6 +209,26 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         (None, None) => None,
     };
     let moved = moved.map(|(url, by)| Moved { to: Found { url, depth, hint: None }, by });
+    let language = parsed.language.or_else(|| {
+        let header = exchange.header("content-language").filter(|value| !value.contains(','));
+        let declared = header.and_then(|value| Language::parse(&value));
+        declared.or_else(|| farol_parse::language::of_address(&exchange.url))
+    });
+    let dated = parsed.dated.or(modified).filter(|at| *at <= exchange.fetched);
+    let content_type = exchange.header("content-type");
+    let told = VisitFacts {
+        url: &exchange.url,
+        address: exchange.address,
+        language,
+        content_type: content_type.as_deref(),
+        dated,
+        title: &parsed.title,
+    };
+    let outside = view.and_then(|view| view.why_outside(&told));
+    // A seed is where the crawl begins, so its links count whatever it is itself; so do those of where it was moved to.
+    if outside.is_some() && depth > 0 {
+        found.clear();
+    }
     let stays_out = if !matches!(parsed.kind, Kind::Html | Kind::PlainText) {
         let called = exchange.header("content-type").unwrap_or_default();
         Some(StaysOut::NotText(called.split(';').next().unwrap_or_default().trim().to_string()))
@@ -209,7 +241,7 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
     } else if parsed.title.is_empty() && parsed.body.is_empty() {
         Some(StaysOut::Empty)
     } else {
-        None
+        outside.map(StaysOut::OutsideView)
     };
     let content_hash = parsed.content_hash;
     let is_day = HostShape::calendar_of(&exchange.url).is_some();
@@ -223,14 +255,10 @@ fn page_of(exchange: &Exchange, mut parsed: Parsed, modified: Option<Timestamp>,
         rest: parsed.rest,
         description: parsed.description,
         anchors: String::new(),
-        language: parsed.language.or_else(|| {
-            let header = exchange.header("content-language").filter(|value| !value.contains(','));
-            let declared = header.and_then(|value| Language::parse(&value));
-            declared.or_else(|| farol_parse::language::of_address(&exchange.url))
-        }),
+        language,
         file_type: parsed.file_type,
         fetched: exchange.fetched,
-        dated: parsed.dated.or(modified).filter(|at| *at <= exchange.fetched),
+        dated,
         content_hash,
         simhash: parsed.simhash,
         position: PagePosition::default(),
@@ -281,7 +309,7 @@ mod tests {
     }
 
     fn read(url: &str, status: u16, head: &str, body: &str) -> Interpreted {
-        let interpreter = Interpreter { agent: "farol".to_string(), wants: Wants::Everything };
+        let interpreter = Interpreter { agent: "farol".to_string(), wants: Wants::Everything, view: None };
         interpreter.interpret(&exchange(url, status, head, body), 3)
     }
 
@@ -307,6 +335,29 @@ mod tests {
             moved(&read("http://h/a", 200, "Content-Type: text/html", "<link rel=canonical href=/a>")),
             None
         );
+    }
+
+    #[test]
+    fn a_page_outside_the_view_stays_out_with_its_links_unless_it_is_a_seed() {
+        let crawl = crate::config::Crawl { scope: "lang:pt".parse().unwrap(), ..Default::default() };
+        let interpreter = Interpreter {
+            agent: "farol".to_string(),
+            wants: Wants::Everything,
+            view: CrawlView::open(&crawl).unwrap(),
+        };
+        let body = "<html lang=es><title>Hola</title><p>Unas palabras <a href=/x>aqui</a></p></html>";
+        for (lang, depth, indexed, links) in [("es", 3, false, 0), ("es", 0, false, 1), ("pt", 3, true, 1)] {
+            let body = body.replace("lang=es", &format!("lang={lang}"));
+            let page = exchange("http://h/", 200, "Content-Type: text/html", &body);
+            let interpreted = interpreter.interpret(&page, depth);
+            assert_eq!(interpreted.found.len(), links, "{lang} {depth}");
+            let PageOutcome::Page(page) = interpreted.outcome else { panic!() };
+            match page.document {
+                Ok(_) => assert!(indexed),
+                Err(StaysOut::OutsideView(why)) => assert!(!indexed && why.contains("lang:pt"), "{why}"),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
     }
 
     #[test]
@@ -372,7 +423,8 @@ mod tests {
                 let url = format!("http://h/{name}");
                 let head = format!("Content-Type: {kind}");
                 let exchange = Exchange { body: packed.clone().into(), ..exchange(&url, 200, &head, "") };
-                let interpreter = Interpreter { agent: "farol".to_string(), wants: Wants::Everything };
+                let interpreter =
+                    Interpreter { agent: "farol".to_string(), wants: Wants::Everything, view: None };
                 assert_eq!(found(&interpreter.interpret(&exchange, 3)), [("http://h/p", 4)], "{name} {kind}");
             }
         }

@@ -9,6 +9,7 @@
 
 pub mod change;
 pub mod confirmed;
+pub mod crawl_view;
 pub mod explain;
 pub mod followers;
 pub mod hosts;
@@ -18,6 +19,7 @@ pub mod linker;
 pub mod not_asked;
 mod open;
 pub mod page_orders;
+pub mod places;
 pub mod position;
 pub mod replay;
 pub mod revisit;

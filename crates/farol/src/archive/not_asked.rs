@@ -9,6 +9,7 @@ use farol_base::{CanonicalUrl, Timestamp};
 use farol_frontier::trap::Trap;
 use farol_parse::robots::Verdict;
 use farol_store::urls::{Visit, VisitOutcome};
+use std::net::IpAddr;
 
 /// Why a page is not asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,12 @@ impl NotAsked {
 impl Followers {
     /// Why a page must not be asked for; `None` where it may be.
     pub fn not_asked(&mut self, url: &CanonicalUrl) -> Result<Option<NotAsked>> {
-        match self.scope.verdict(url) {
+        self.not_asked_at(url, None)
+    }
+
+    /// The same where the address of its server is known.
+    pub fn not_asked_at(&mut self, url: &CanonicalUrl, address: Option<IpAddr>) -> Result<Option<NotAsked>> {
+        match self.scope.verdict_at(url, address) {
             ScopeVerdict::Inside => {}
             ScopeVerdict::Outside | ScopeVerdict::Removed => return Ok(Some(NotAsked::OutOfScope)),
             ScopeVerdict::Excluded(_) | ScopeVerdict::NotIncluded => return Ok(Some(NotAsked::Excluded)),

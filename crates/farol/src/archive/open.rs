@@ -80,11 +80,15 @@ pub fn open(folder: &Folder, config: &Config, fabric: Fabric, indexing: bool) ->
     let damage = urls.damage();
     let rebuilt = if damage.is_empty() { Vec::new() } else { urls.empty_damaged()? };
     let links = Arc::new(Mutex::new(links));
+    let mut followers = Followers::open(config, Box::new(urls), links.clone(), fabric, indexing)?;
+    let view = followers.scope.view().cloned();
+    // A view of languages or titles decides by the text which links are followed, whoever indexes it.
+    let reads_all = indexing || view.as_ref().is_some_and(|view| view.needs_visit());
     let interpreter = Interpreter {
         agent: config.crawl.agent.clone(),
-        wants: if indexing { Wants::Everything } else { Wants::LinksOnly },
+        wants: if reads_all { Wants::Everything } else { Wants::LinksOnly },
+        view,
     };
-    let mut followers = Followers::open(config, Box::new(urls), links.clone(), fabric, indexing)?;
     let bring_up = || -> Result<()> {
         if !rebuilt.is_empty() {
             let count = replay::rebuild(&archive.reader(), &mut followers, &interpreter, rebuilt)?;

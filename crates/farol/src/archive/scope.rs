@@ -1,17 +1,28 @@
 //! Which URLs belong to this crawl.
 
+use super::crawl_view::CrawlView;
 use crate::config::pattern::{PatternVerdict, UrlPattern, judge};
-use crate::config::{Crawl, ScopeKind};
+use crate::config::{Crawl, CrawlScope, ScopeKind};
+use anyhow::Result;
 use farol_base::{CanonicalUrl, Host, PageId};
 use std::collections::{BTreeSet, HashSet};
+use std::net::IpAddr;
 use std::ops::Bound;
+use std::sync::Arc;
 
-/// The part of the Web that is crawled: around the seeds, without removed hosts, as far as the patterns let.
+/// How far the crawl goes.
+#[derive(Clone, Debug)]
+enum Reach {
+    Around(ScopeKind),
+    Pages(Arc<CrawlView>),
+}
+
+/// The part of the Web that is crawled: around the seeds or in a view, without removed hosts, as far as the patterns let.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    kind: ScopeKind,
+    reach: Reach,
     patterns: Vec<UrlPattern>,
-    /// Seeds and where they were moved to: they are read though no `+` pattern fits them.
+    /// Seeds and where they were moved to: they are read though no `+` pattern fits them, and no view holds them.
     starts: HashSet<PageId>,
     hosts: HashSet<String>,
     domains: HashSet<String>,
@@ -43,21 +54,37 @@ pub struct Judged {
 
 impl Scope {
     /// The scope of a crawl without seeds.
-    pub fn new(settings: &Crawl) -> Scope {
-        Scope {
-            kind: settings.scope,
+    pub fn open(settings: &Crawl) -> Result<Scope> {
+        let reach = match (CrawlView::open(settings)?, &settings.scope) {
+            (Some(view), _) => Reach::Pages(view),
+            (None, CrawlScope::Around(kind)) => Reach::Around(*kind),
+            (None, _) => unreachable!("a scope that is a view opens as one"),
+        };
+        Ok(Scope {
+            reach,
             patterns: settings.patterns.clone(),
             starts: HashSet::new(),
             hosts: HashSet::new(),
             domains: HashSet::new(),
             prefixes: BTreeSet::new(),
             removed: HashSet::new(),
+        })
+    }
+
+    /// The view that it is, where it is one.
+    pub fn view(&self) -> Option<&Arc<CrawlView>> {
+        match &self.reach {
+            Reach::Around(_) => None,
+            Reach::Pages(view) => Some(view),
         }
     }
 
-    /// How far from the seeds it goes.
-    pub fn kind(&self) -> ScopeKind {
-        self.kind
+    /// Why it does not hold a page that [`Scope::verdict_at`] finds outside.
+    pub fn why_outside(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> String {
+        match &self.reach {
+            Reach::Around(kind) => format!("no seed stands for it (crawl.scope is {kind:?})"),
+            Reach::Pages(view) => view.why_not(url, address).unwrap_or_default(),
+        }
     }
 
     /// Widens the scope to what this seed stands for, though its host was taken out before.
@@ -70,7 +97,8 @@ impl Scope {
     pub fn widen(&mut self, to: &CanonicalUrl) {
         let host = to.host();
         self.starts.insert(to.id());
-        match self.kind {
+        let Reach::Around(kind) = self.reach else { return };
+        match kind {
             ScopeKind::Host => {
                 self.hosts.insert(host_name(&host));
             }
@@ -118,10 +146,11 @@ impl Scope {
     /// The same as [`Scope::verdict`], for many URLs in a row: where the host alone decides, and it is the one of the URL before,
     /// it is not judged again.
     pub fn contains_too(&self, url: &CanonicalUrl, judged: &mut Judged) -> bool {
-        if self.kind == ScopeKind::Prefix || judged.host != url.host_str() {
+        let host_decides = !matches!(self.reach, Reach::Around(ScopeKind::Prefix) | Reach::Pages(_));
+        if !host_decides || judged.host != url.host_str() {
             judged.host.clear();
             judged.host.push_str(url.host_str());
-            judged.inside = self.is_around(url) && !self.removed.contains(&url.host());
+            judged.inside = self.is_around(url, None) && !self.removed.contains(&url.host());
         }
         judged.inside && self.fits(url) == PatternVerdict::Wanted
     }
@@ -133,10 +162,15 @@ impl Scope {
 
     /// Says why a URL does not belong to the crawl, if it does not.
     pub fn verdict(&self, url: &CanonicalUrl) -> ScopeVerdict {
+        self.verdict_at(url, None)
+    }
+
+    /// The same where the address of its server is known.
+    pub fn verdict_at(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> ScopeVerdict {
         if self.removed.contains(&url.host()) {
             return ScopeVerdict::Removed;
         }
-        if !self.is_around(url) {
+        if !self.is_around(url, address) {
             return ScopeVerdict::Outside;
         }
         match self.fits(url) {
@@ -146,13 +180,14 @@ impl Scope {
         }
     }
 
-    /// Whether a URL is near enough to the seeds.
-    fn is_around(&self, url: &CanonicalUrl) -> bool {
-        match self.kind {
-            ScopeKind::Web => true,
-            ScopeKind::Prefix => self.has_prefix_of(url.as_str()),
-            ScopeKind::Host => self.hosts.contains(&host_name(&url.host())),
-            ScopeKind::Domain => self.domains.contains(url.host().registrable_domain()),
+    /// Whether a URL is near enough to the seeds, or may be in the view.
+    fn is_around(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> bool {
+        match &self.reach {
+            Reach::Around(ScopeKind::Web) => true,
+            Reach::Around(ScopeKind::Prefix) => self.has_prefix_of(url.as_str()),
+            Reach::Around(ScopeKind::Host) => self.hosts.contains(&host_name(&url.host())),
+            Reach::Around(ScopeKind::Domain) => self.domains.contains(url.host().registrable_domain()),
+            Reach::Pages(view) => self.starts.contains(&url.id()) || view.may_hold(url, address),
         }
     }
 
@@ -183,9 +218,9 @@ fn host_name(host: &Host) -> String {
 mod tests {
     use super::*;
 
-    fn scope(scope: ScopeKind, patterns: &[&str]) -> Scope {
+    fn scope(scope: impl Into<CrawlScope>, patterns: &[&str]) -> Scope {
         let patterns = patterns.iter().map(|text| text.parse().unwrap()).collect();
-        Scope::new(&Crawl { scope, patterns, ..Crawl::default() })
+        Scope::open(&Crawl { scope: scope.into(), patterns, ..Crawl::default() }).unwrap()
     }
 
     #[track_caller]
@@ -228,6 +263,32 @@ mod tests {
                 assert_eq!(scope.contains_too(&url, &mut judged), scope.contains(&url), "{kind:?} {url}");
             }
         }
+    }
+
+    #[test]
+    fn a_view_holds_pages_wherever_the_seeds_are() {
+        let scope_text: CrawlScope =
+            "(.pt minus prefix:a.pt/x) and lang:pt and not ip:10.0.0.0/8".parse().unwrap();
+        let mut scope = scope(scope_text, &["-/y"]);
+        let url = |text: &str| CanonicalUrl::parse(text).unwrap();
+        scope.add_seed(&url("http://portal.example/"));
+        let mut judged = Judged::default();
+        for (text, want) in [
+            ("http://a.pt/", ScopeVerdict::Inside),
+            ("http://a.pt/x", ScopeVerdict::Outside),
+            ("http://a.pt/z", ScopeVerdict::Inside),
+            ("http://portal.example/", ScopeVerdict::Inside),
+            ("http://portal.example/list", ScopeVerdict::Outside),
+            ("http://b.pt/y", ScopeVerdict::Excluded("-/y".parse().unwrap())),
+        ] {
+            assert_eq!(scope.verdict(&url(text)), want, "{text}");
+            assert_eq!(scope.contains_too(&url(text), &mut judged), want == ScopeVerdict::Inside, "{text}");
+        }
+        let at = Some("10.1.1.1".parse().unwrap());
+        assert_eq!(scope.verdict_at(&url("http://a.pt/"), at), ScopeVerdict::Outside);
+        assert!(scope.why_outside(&url("http://a.pt/"), at).contains("not ip:10.0.0.0/8"));
+        scope.remove_host(url("http://a.pt/").host());
+        assert_eq!(scope.verdict(&url("http://a.pt/")), ScopeVerdict::Removed);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Does not undo what a server asked for: a host that told us to wait is left alone until then.
 
 use super::followers::Followers;
-use crate::config::Config;
+use crate::config::{Config, CrawlScope};
 use crate::disk::is_full;
 use crate::fabric::Table;
 use anyhow::Result;
@@ -12,6 +12,7 @@ use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use farol_store::urls::{Found, State, Walk};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Among the marks: the settings of the last run.
 const MARK: &str = "settings";
@@ -31,17 +32,30 @@ struct SettingsMark {
     others: u64,
 }
 
+fn file_of(scope: &CrawlScope) -> Option<PathBuf> {
+    match scope {
+        CrawlScope::Listed(file) => Some(file.clone()),
+        CrawlScope::Around(_) | CrawlScope::Pages(_) => None,
+    }
+}
+
 impl SettingsMark {
     fn of(config: &Config) -> SettingsMark {
         let (crawl, identity) = (&config.crawl, &config.identity);
         let names = (&crawl.agent, &identity.operator, &identity.contact, &identity.public_url);
         let reach = (&crawl.nameservers, &crawl.accept_language, crawl.http2, crawl.redirects_max);
         let times = (crawl.connect_timeout, crawl.first_byte_timeout, crawl.total_timeout);
-        let bounds = (crawl.scope, &crawl.patterns, crawl.max_depth);
+        let bounds = (&crawl.scope, &crawl.patterns, crawl.max_depth);
+        // What stands in a file counts, not what it is called; without one this is as before there were such files.
+        let files =
+            [file_of(&crawl.scope), Some(&crawl.places).filter(|name| !name.is_empty()).map(PathBuf::from)];
+        let files: Vec<u64> =
+            files.into_iter().flatten().map(|file| std::fs::read(file).map_or(0, |b| hash64(&b))).collect();
+        let files = if files.is_empty() { String::new() } else { format!(" {files:?}") };
         SettingsMark {
             allow_private: crawl.allow_private,
             resolve: crawl.resolve.clone(),
-            others: hash64(format!("{names:?} {reach:?} {times:?} {bounds:?}").as_bytes()),
+            others: hash64(format!("{names:?} {reach:?} {times:?} {bounds:?}{files}").as_bytes()),
         }
     }
 

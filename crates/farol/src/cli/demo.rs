@@ -46,7 +46,7 @@ pub fn run(args: &Demo) -> Result<ExitCode> {
     config.identity.name = "Farol, a demo".to_string();
     config.identity.contact = format!("demo@{}", library::DOMAIN);
     config.serve.listen = args.listen.clone().unwrap_or(config.serve.listen);
-    config.crawl.scope = ScopeKind::Domain;
+    config.crawl.scope = ScopeKind::Domain.into();
     // These servers are ours: no need to be slow.
     config.crawl.delay_min = Span::from(std::time::Duration::from_millis(10));
     config.crawl.resolve = vec![server.resolve()];

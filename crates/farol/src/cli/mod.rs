@@ -9,6 +9,7 @@ mod config;
 mod demo;
 mod explain;
 mod export;
+mod federation;
 mod freshness;
 mod host_graph;
 mod import;
@@ -23,7 +24,7 @@ mod search;
 mod seed_news;
 mod status;
 
-use crate::config::{Config, ScopeKind};
+use crate::config::{Config, CrawlScope};
 use crate::folder::Folder;
 use anyhow::{Result, bail};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -96,6 +97,9 @@ pub enum Command {
     /// Make, watch and change a cluster of several machines
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
+    /// Say which part of the Web is meant, and compare such views
+    #[command(subcommand)]
+    Federation(federation::FederationCommand),
     /// Work out how many machines a target takes
     Plan(plan::SizingArgs),
     /// Verify a data folder
@@ -140,9 +144,9 @@ pub struct CrawlFlags {
     /// Stop fetching after this many pages
     #[arg(long, value_name = "N")]
     pub max_pages: Option<u64>,
-    /// How far from the seeds to go [default: host]
+    /// How far from the seeds to go (host, domain, prefix, web), or which pages: '.pt and lang:pt' [default: host]
     #[arg(long)]
-    pub scope: Option<ScopeKind>,
+    pub scope: Option<CrawlScope>,
     #[command(flatten)]
     pub patterns: pattern_flags::PatternFlags,
     /// Least time between two requests to one server, such as 500ms [default: 1s]
@@ -199,7 +203,7 @@ impl CrawlFlags {
     /// Puts the flags on top of the settings.
     pub fn apply(&self, config: &mut Config) {
         config.crawl.max_pages = self.max_pages.unwrap_or(config.crawl.max_pages);
-        config.crawl.scope = self.scope.unwrap_or(config.crawl.scope);
+        config.crawl.scope = self.scope.clone().unwrap_or_else(|| config.crawl.scope.clone());
         config.crawl.patterns.extend(self.patterns.patterns());
         config.crawl.delay_min = self.delay.unwrap_or(config.crawl.delay_min);
         config.crawl.allow_private |= self.allow_private;
@@ -228,6 +232,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Partition(args) => partition::run(&args),
         Command::Node(args) => node::run(&args),
         Command::Cluster(command) => cluster::run(&command),
+        Command::Federation(command) => federation::run(&command),
         Command::Plan(args) => plan::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Config(args) => config::run(&args),
@@ -272,6 +277,7 @@ fn need_seeds(place: &Place, seeds: &[CanonicalUrl], command: &str) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ScopeKind;
 
     #[test]
     fn the_command_line_is_well_formed() {
@@ -291,7 +297,7 @@ mod tests {
             Cli::parse_from(["farol", "up", "a.org", "--data", data, "--max-pages", "9", "--delay", "0"]);
         let Command::Up(args) = cli.command else { panic!() };
         let config = args.settings().unwrap();
-        assert_eq!((config.crawl.max_pages, config.crawl.scope), (9, ScopeKind::Web));
+        assert_eq!((config.crawl.max_pages, config.crawl.scope.clone()), (9, ScopeKind::Web.into()));
         assert!(config.crawl.delay_min.get().is_zero());
         assert_eq!(args.seeds(&config).unwrap()[0].as_str(), "https://a.org/");
     }

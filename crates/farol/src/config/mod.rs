@@ -6,10 +6,12 @@
 
 pub mod cluster;
 pub mod pattern;
+pub mod scope;
 mod section;
 mod values;
 
 pub use cluster::Cluster;
+pub use scope::CrawlScope;
 pub use section::{Explained, Section};
 pub use values::{ByteSize, Span};
 
@@ -75,8 +77,14 @@ section! {
     Crawl {
         /// Where to start, besides the seeds named on the command line.
         seeds: Vec<String> = Vec::new(),
-        /// How far from the seeds to go: `host`, `domain`, `prefix` or `web`.
-        scope: ScopeKind = ScopeKind::Host,
+        /// How far from the seeds to go: `host`, `domain`, `prefix` or `web`. Or which pages to take, as a view: `.pt`,
+        /// `.pt and lang:pt`, `ip:193.136.0.0/15 or country:pt`, or `@FILE` with a view a line. Languages, types, dates and
+        /// titles are known after the visit: what then turns out to lie outside is not indexed, and its links are not
+        /// followed, but for those of seeds.
+        scope: CrawlScope = CrawlScope::Around(ScopeKind::Host),
+        /// File that says where servers stand, for `country:` and `geo:` in the scope: `193.136.0.0/15,pt` or
+        /// `193.136.0.0,193.137.255.255,pt` a line, with latitude and longitude after that where they are known.
+        places: String = String::new(),
         /// Which addresses of the scope to leave out (`-`) and which to keep to (`+`): `-/calendar/`, `-/*.pdf$`,
         /// `+*.example.org/docs/`. A path is the beginning of one, `*` is anything, `$` the end. What is left out is not
         /// fetched and leaves the index; seeds and sitemaps are read though no `+` pattern fits them.
@@ -418,7 +426,7 @@ mod tests {
             Config::parse("[crawl]\ndelay_min = '500ms'\nscope = 'domain'\n[archive]\nfile_max = '64MiB'")
                 .unwrap();
         assert_eq!(config.crawl.delay_min.get().as_millis(), 500);
-        assert_eq!(config.crawl.scope, ScopeKind::Domain);
+        assert_eq!(config.crawl.scope, ScopeKind::Domain.into());
         assert_eq!(config.archive.file_max.get(), 64 << 20);
     }
 }

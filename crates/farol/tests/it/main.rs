@@ -25,4 +25,5 @@ mod robots;
 mod seeds;
 mod site;
 mod traps;
+mod views;
 mod webdriver;

@@ -271,7 +271,7 @@ impl Core {
         let mut previous = None;
         if let Task::Page(page) = lease.task() {
             let page = page.clone();
-            let mut not_asked = self.followers.not_asked(&page.url)?;
+            let mut not_asked = self.followers.not_asked_at(&page.url, Some(lease.address()))?;
             if not_asked.is_none() && self.followers.is_trapped(&page.url, now)? {
                 not_asked = Some(NotAsked::Trap);
             }

@@ -263,6 +263,7 @@ fn of_copy(interpreted: &Interpreted, copy: &Exchange) -> PageVerdict {
                 (VerdictKind::NotText, copy.header("content-type").unwrap_or_default().into_owned())
             }
             Err(StaysOut::Empty) => (VerdictKind::Empty, String::new()),
+            Err(StaysOut::OutsideView(why)) => (VerdictKind::OutOfScope, why.clone()),
         },
         _ => (VerdictKind::NotYet, String::new()),
     };
