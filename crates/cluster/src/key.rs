@@ -1,7 +1,7 @@
 //! Names of the values that nodes share.
 
 use crate::order::OrderId;
-use crate::{NodeId, ShardId};
+use crate::{NodeId, NodeNo, ShardId};
 use std::fmt;
 
 /// A key of the shared tables.
@@ -17,12 +17,18 @@ pub enum Key {
     Numbers,
     /// The shard map; the leader's.
     Shards,
+    /// Who crawls what; the leader's.
+    Route,
     /// Who ranks, and which ranks are the newest; the leader's.
     Ranks,
     /// Grows when answers may have changed; the leader's.
     State,
     /// The newest snapshot of a shard; its keeper's.
     Snapshot(ShardId),
+    /// The newest backup of an agent; the agent's.
+    Backup(NodeNo),
+    /// Who brings a dead agent's backup to its heirs; the leader's, until the one who was named says that it is done.
+    Undertake(NodeNo),
     /// What an operator wants done; written by anybody, deleted by the leader once it is taken.
     Order(OrderId),
 }
@@ -31,16 +37,20 @@ impl Key {
     /// Reads what [`fmt::Display`] writes; `None` for keys of other versions.
     pub fn parse(key: &str) -> Option<Key> {
         let number = |text: &str| text.parse().ok().filter(|number: &u32| number.to_string() == text);
+        let no = |text: &str| number(text).and_then(|number| u16::try_from(number).ok()).map(NodeNo);
         match key {
             "cluster" => Some(Key::Cluster),
             "leader" => Some(Key::Leader),
             "table.numbers" => Some(Key::Numbers),
             "table.shards" => Some(Key::Shards),
+            "table.route" => Some(Key::Route),
             "table.ranks" => Some(Key::Ranks),
             "state" => Some(Key::State),
             _ => match key.split_once('.')? {
                 ("node", id) => NodeId::parse(id).map(Key::Node),
                 ("snap", shard) => number(shard).map(ShardId).map(Key::Snapshot),
+                ("back", agent) => no(agent).map(Key::Backup),
+                ("undertake", agent) => no(agent).map(Key::Undertake),
                 ("order", id) => OrderId::parse(id).map(Key::Order),
                 _ => None,
             },
@@ -56,9 +66,12 @@ impl fmt::Display for Key {
             Key::Node(id) => write!(f, "node.{id}"),
             Key::Numbers => f.write_str("table.numbers"),
             Key::Shards => f.write_str("table.shards"),
+            Key::Route => f.write_str("table.route"),
             Key::Ranks => f.write_str("table.ranks"),
             Key::State => f.write_str("state"),
             Key::Snapshot(shard) => write!(f, "snap.{shard}"),
+            Key::Backup(no) => write!(f, "back.{no}"),
+            Key::Undertake(no) => write!(f, "undertake.{no}"),
             Key::Order(id) => write!(f, "order.{id}"),
         }
     }
@@ -76,17 +89,32 @@ mod tests {
             (Key::Node(NodeId(0)), "node.0000000000000"),
             (Key::Numbers, "table.numbers"),
             (Key::Shards, "table.shards"),
+            (Key::Route, "table.route"),
             (Key::Ranks, "table.ranks"),
             (Key::State, "state"),
             (Key::Snapshot(ShardId(7)), "snap.7"),
+            (Key::Backup(NodeNo(3)), "back.3"),
+            (Key::Undertake(NodeNo(65_535)), "undertake.65535"),
             (Key::Order(OrderId(0)), "order.0000000000000"),
         ];
         for (key, text) in keys {
             assert_eq!(key.to_string(), text);
             assert_eq!(Key::parse(text), Some(key));
         }
-        for other in ["", "node", "node.", "node.x", "snap.07", "snap.-1", "table.route", "orders", "order.A"]
-        {
+        for other in [
+            "",
+            "node",
+            "node.",
+            "node.x",
+            "snap.07",
+            "snap.-1",
+            "table.rout",
+            "back.x",
+            "back.65536",
+            "undertake.",
+            "orders",
+            "order.A",
+        ] {
             assert_eq!(Key::parse(other), None, "{other:?}");
         }
     }

@@ -72,6 +72,11 @@ impl Holder {
         self.revision
     }
 
+    /// Until when it is valid, as far as is known.
+    pub fn valid_until(&self) -> Option<Monotonic> {
+        self.valid_until
+    }
+
     pub fn is_valid(&self, now: Monotonic) -> bool {
         self.valid_until.is_some_and(|until| now < until)
     }

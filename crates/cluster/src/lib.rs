@@ -10,6 +10,8 @@
 //! leader's lease ([`Control`]) plans the next step, and writes it as one value with its term, by compare-and-set. The
 //! planner ([`shards`]) has a fixed point: where nothing changes outside, nothing is written.
 //!
+//! Who crawls what is such a decision too: [`route`] tells the life of an epoch.
+//!
 //! Everything here is a state machine: `heard` what is in the tables, `tick` for what to write, `wrote` what came of it.
 //!
 //! INVARIANT: no I/O, no clock, no threads, no global random numbers. Time is handed in as [`Monotonic`], and two
@@ -25,6 +27,7 @@ mod member;
 pub mod order;
 mod reads;
 pub mod record;
+pub mod route;
 pub mod shards;
 pub mod snapshot;
 pub mod stretch;
@@ -36,6 +39,7 @@ pub use ids::{ArchivePosition, NodeId, NodeNo, Revision, ShardId};
 pub use key::Key;
 pub use member::{Member, MemberDisk, Phase};
 pub use record::{NodeRecord, NodeReport, NodeState, Role};
+pub use route::{Epoch, RouteRecord};
 pub use shards::{ReplicaEntry, ReplicaState, ShardEntry, ShardMap, ShardState};
 pub use time::{Monotonic, Times};
 
@@ -71,10 +75,24 @@ pub struct Rules {
     pub silence_anew: bool,
     /// A node that meets another incarnation of itself stops.
     pub incarnation_conflict: bool,
+    /// An epoch is settled only when every member has released it.
+    pub released_first: bool,
+    /// Who begins to lead keeps members that it has not heard yet.
+    pub unheard_kept: bool,
+    /// Who has turned a leader out decides nothing until that one has surely stopped.
+    pub dead_waited: bool,
 }
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { lease_checked: true, burial_first: true, silence_anew: true, incarnation_conflict: true }
+        Rules {
+            lease_checked: true,
+            burial_first: true,
+            silence_anew: true,
+            incarnation_conflict: true,
+            released_first: true,
+            unheard_kept: true,
+            dead_waited: true,
+        }
     }
 }

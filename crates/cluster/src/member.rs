@@ -9,6 +9,7 @@
 use crate::lease::{Heard, Holder, Watched};
 use crate::reads::Reads;
 use crate::record::{ClusterRecord, NumberTable, RankTable, Seen, StateRecord, read, write};
+use crate::route::RouteRecord;
 use crate::{
     Key, Monotonic, NodeId, NodeNo, NodeRecord, NodeReport, NodeState, Revision, Rules, ShardMap, Times,
     Write, WriteOutcome, version,
@@ -64,6 +65,7 @@ pub struct Member {
     is_in_cluster: bool,
     peers: BTreeMap<NodeId, Peer>,
     shards: Option<ShardMap>,
+    route: Option<(RouteRecord, Revision)>,
     ranks: Option<RankTable>,
     report: NodeReport,
     trouble: Option<String>,
@@ -104,6 +106,7 @@ impl Member {
             is_in_cluster: false,
             peers: BTreeMap::new(),
             shards: None,
+            route: None,
             ranks: None,
             report: NodeReport::default(),
             trouble: None,
@@ -124,6 +127,21 @@ impl Member {
     /// Whether it may act for the cluster.
     pub fn is_active(&self, now: Monotonic) -> bool {
         matches!(self.phase, Phase::Up | Phase::Draining) && self.holder.is_valid(now)
+    }
+
+    /// Until when it may act for the cluster, as far as is known; `None` where it may not.
+    pub fn active_until(&self) -> Option<Monotonic> {
+        matches!(self.phase, Phase::Up | Phase::Draining).then(|| self.holder.valid_until()).flatten()
+    }
+
+    /// The incarnation that it is, or was last.
+    pub fn incarnation(&self) -> u64 {
+        self.disk.incarnation
+    }
+
+    /// Who crawls what, as it has seen it last.
+    pub fn route(&self) -> Option<&RouteRecord> {
+        self.route.as_ref().map(|(route, _)| route)
     }
 
     /// The newest shard map it has seen.
@@ -147,6 +165,10 @@ impl Member {
 
     /// What it tells of itself with the next renewal.
     pub fn report(&mut self, report: NodeReport) {
+        if report.released > self.report.released {
+            // Somebody may wait for it.
+            self.holder.hurry();
+        }
         self.report = report;
     }
 
@@ -197,6 +219,15 @@ impl Member {
                     self.disk.seen.shards = map.version;
                     self.disk.seen.term = self.disk.seen.term.max(map.term);
                     self.shards = Some(map);
+                }
+            }
+            (Some(Key::Route), Some(value)) => {
+                let Ok(route) = read::<RouteRecord>(key, value) else { return };
+                let is_news = self.route.as_ref().is_none_or(|(_, known)| revision > *known);
+                if is_news && route.epoch() >= self.disk.seen.epoch {
+                    self.disk.seen.epoch = route.epoch();
+                    self.disk.seen.term = self.disk.seen.term.max(route.term);
+                    self.route = Some((route, revision));
                 }
             }
             (Some(Key::Ranks), Some(value)) => {
@@ -375,7 +406,19 @@ impl Member {
     fn is_relieved(&self) -> bool {
         let has_replicas =
             self.shards.as_ref().is_some_and(|map| map.replicas_of(self.profile.id).next().is_some());
-        !has_replicas && !self.report.busy
+        !has_replicas && !self.report.busy && !self.has_hosts()
+    }
+
+    /// Whether hosts are its own that others could take.
+    fn has_hosts(&self) -> bool {
+        let (Some(route), Some(no)) = (self.route(), self.disk.no) else { return false };
+        let others = route.owners().filter(|owner| *owner != no).count();
+        let owns = |step: &crate::route::RouteStep| {
+            step.members
+                .get(&no)
+                .is_some_and(|member| member.incarnation == self.disk.incarnation && member.share > 0)
+        };
+        others > 0 && route.steps().any(owns)
     }
 
     fn write_record(&mut self, state: NodeState, now: Monotonic) -> Write {

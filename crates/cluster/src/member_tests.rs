@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::{RECORD_VERSION, Role};
+use crate::route::{Epoch, RouteMember, RouteStep};
 
 const ID: NodeId = NodeId(7);
 
@@ -220,4 +221,52 @@ fn another_cluster_and_another_wire_are_refused_with_a_sentence() {
     tables.turn(&mut node, 0);
     assert!(node.trouble().unwrap().ends_with("upgrade this node first"));
     assert!(!tables.keys.contains_key(&Key::Node(ID).to_string()), "nothing was written");
+}
+
+#[test]
+fn a_drained_agent_stays_until_others_have_its_hosts() {
+    let (mut tables, mut node) = (Tables::new(), member(1, MemberDisk::default(), 0));
+    tables.give_number(3);
+    let put = |tables: &mut Tables, epoch, settled, share, before: &[RouteStep]| {
+        let of = |share| RouteMember { incarnation: 1, share };
+        let members = [(NodeNo(3), of(share)), (NodeNo(4), of(100))].into();
+        let newest = RouteStep { epoch: Epoch(epoch), members, table: None };
+        let record = RouteRecord {
+            v: RECORD_VERSION,
+            term: 1,
+            settled,
+            newest,
+            before: before.to_vec(),
+            seed: 1,
+            bequests: Vec::new(),
+            why: String::new(),
+        };
+        tables.put(&Key::Route.to_string(), write(&record));
+        record.newest
+    };
+    let first = put(&mut tables, 1, true, 100, &[]);
+    for millis in [0, 200, 400] {
+        tables.turn(&mut node, millis);
+    }
+    assert_eq!((node.route().unwrap().epoch(), node.disk().seen.epoch), (Epoch(1), Epoch(1)));
+    node.drain(at(500));
+    put(&mut tables, 2, false, 0, &[first]);
+    for millis in (500..10_000).step_by(200) {
+        tables.turn(&mut node, millis);
+        assert_eq!(node.phase(), &Phase::Draining, "the table before may still give it something");
+    }
+    // Who waits for a release is told at once.
+    let revision = tables.revision;
+    node.report(NodeReport { released: Epoch(2), ..NodeReport::default() });
+    tables.turn(&mut node, 10_000);
+    assert_eq!((tables.revision, tables.record().report.released), (revision + 1, Epoch(2)));
+    put(&mut tables, 2, true, 0, &[]);
+    tables.turn(&mut node, 10_200);
+    tables.turn(&mut node, 10_400);
+    assert_eq!(node.phase(), &Phase::Left);
+    // A table from before is passed over.
+    let mut again = member(1, node.disk().clone(), 11_000);
+    put(&mut tables, 1, true, 100, &[]);
+    tables.turn(&mut again, 11_000);
+    assert_eq!(again.route(), None);
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
+use crate::route::Epoch;
 use crate::stretch::{Fit, Reached, Stretch};
 
 /// Layout of all records.
@@ -138,6 +139,7 @@ pub struct Seen {
     pub shards: u64,
     pub ranks: u64,
     pub state: u64,
+    pub epoch: Epoch,
 }
 
 /// A node, as it tells of itself.
@@ -161,6 +163,9 @@ pub struct NodeRecord {
     pub roles: BTreeSet<Role>,
     /// Nodes of one zone share power or network; empty where nobody said.
     pub zone: String,
+    /// Where it stands, as far as somebody said.
+    #[serde(default)]
+    pub place: Place,
     /// How much it can bear, compared with others; 100 is usual.
     pub capacity: u32,
     /// Version of the program.
@@ -187,6 +192,7 @@ impl NodeRecord {
             rpc,
             roles: BTreeSet::new(),
             zone: String::new(),
+            place: Place::default(),
             capacity: 100,
             program: String::new(),
             wire: (1, 1),
@@ -195,6 +201,36 @@ impl NodeRecord {
             report: NodeReport::default(),
         }
     }
+}
+
+/// Where a node stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Place {
+    /// ISO 3166 alpha-2, small letters; empty where nobody said.
+    pub country: String,
+    /// Millionths of a degree: north, and east.
+    pub position: Option<(i32, i32)>,
+}
+
+/// The next number that a receiver expects, by topic and sender: what is below it may leave the sender's outbox.
+pub type Expected = BTreeMap<String, BTreeMap<NodeNo, u64>>;
+
+/// How an agent fares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentReport {
+    pub hosts: u64,
+    /// Pages that it has.
+    pub pages: u64,
+    /// Pages that it fetched in the last minute.
+    pub pages_minute: u64,
+    /// URLs that it has sent to others, and got from them, since it began.
+    pub urls_sent: u64,
+    pub urls_received: u64,
+    /// Hosts that it is handing over, and is being handed.
+    pub hosts_leaving: u64,
+    pub hosts_coming: u64,
 }
 
 /// How a node fares.
@@ -216,6 +252,12 @@ pub struct NodeReport {
     pub ranked_by: u64,
     /// Bytes that wait to be sent to other agents.
     pub outbox: u64,
+    /// The newest epoch under which nothing that it has lost is under way any more.
+    pub released: Epoch,
+    pub expects: Expected,
+    /// How far it has read in each log, by topic.
+    pub marks: BTreeMap<String, u64>,
+    pub agent: AgentReport,
     /// Sentences.
     pub trouble: Vec<String>,
 }

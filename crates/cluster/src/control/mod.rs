@@ -1,4 +1,4 @@
-//! The leader's work: numbers for nodes, burials, the shard map, who ranks, orders.
+//! The leader's work: numbers for nodes, burials, the shard map, who crawls what, who ranks, orders.
 //!
 //! Every candidate hears everything all the time; only the one whose lease is valid writes. What is decided is one
 //! value each, with the leader's term in it, by compare-and-set on the revision that it was decided upon.
@@ -6,6 +6,7 @@
 //! INVARIANT: nothing is written under a lease that is not valid, and a version never falls: it follows the greatest
 //! that any node has told.
 
+mod agents;
 mod planning;
 mod table;
 
@@ -16,6 +17,7 @@ use crate::reads::Reads;
 use crate::record::{
     ClusterRecord, NumberTable, RECORD_VERSION, RankTable, RecordError, ReplicaMark, StateRecord, read, write,
 };
+use crate::route::{Proposal, RouteRecord, UndertakeRecord};
 use crate::snapshot::SnapshotPointer;
 use crate::{
     Key, Monotonic, NodeId, NodeNo, NodeRecord, NodeState, Revision, Role, Rules, ShardId, ShardMap, Times,
@@ -23,7 +25,7 @@ use crate::{
 };
 use farol_base::fingerprint::hash64;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use table::Table;
 
 /// Nodes that ever had a number; beyond, the table of numbers would not fit a key.
@@ -50,6 +52,12 @@ pub struct Control {
     burials: BTreeMap<NodeId, NodeRecord>,
     numbers: Table<NumberTable>,
     shards: Table<ShardMap>,
+    route: Table<RouteRecord>,
+    /// By the number of the dead.
+    undertakers: BTreeMap<NodeNo, Table<UndertakeRecord>>,
+    /// Agents that have backups.
+    backups: BTreeSet<NodeNo>,
+    proposal: Option<Proposal>,
     ranks: Table<RankTable>,
     state: Table<StateRecord>,
     snapshots: BTreeMap<ShardId, Watched<ReplicaMark>>,
@@ -91,6 +99,10 @@ impl Control {
             burials: BTreeMap::new(),
             numbers: Table::new(Key::Numbers),
             shards: Table::new(Key::Shards),
+            route: Table::new(Key::Route),
+            undertakers: BTreeMap::new(),
+            backups: BTreeSet::new(),
+            proposal: None,
             ranks: Table::new(Key::Ranks),
             state: Table::new(Key::State),
             snapshots: BTreeMap::new(),
@@ -130,10 +142,13 @@ impl Control {
                 (self.cluster.is_none(), Key::Cluster),
                 (self.numbers.is_wanted(), self.numbers.key()),
                 (self.shards.is_wanted(), self.shards.key()),
+                (self.route.is_wanted(), self.route.key()),
                 (self.ranks.is_wanted(), self.ranks.key()),
                 (self.state.is_wanted(), self.state.key()),
             ];
             wanted.extend(tables.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, key)| key));
+            let undertakers = self.undertakers.values();
+            wanted.extend(undertakers.filter(|table| table.is_wanted()).map(|table| table.key()));
         }
         self.reads.due(wanted.iter().map(Key::to_string).collect(), self.clock)
     }
@@ -158,6 +173,16 @@ impl Control {
             }
             Key::Numbers => hear(&mut self.numbers, key, value, revision, &mut self.trouble),
             Key::Shards => hear(&mut self.shards, key, value, revision, &mut self.trouble),
+            Key::Route => hear(&mut self.route, key, value, revision, &mut self.trouble),
+            Key::Undertake(no) => {
+                let table = self.undertakers.entry(no).or_insert_with(|| Table::new(parsed));
+                hear(table, key, value, revision, &mut self.trouble);
+            }
+            Key::Backup(no) => {
+                if value.is_some() {
+                    self.backups.insert(no);
+                }
+            }
             Key::Ranks => hear(&mut self.ranks, key, value, revision, &mut self.trouble),
             Key::State => hear(&mut self.state, key, value, revision, &mut self.trouble),
             Key::Snapshot(shard) => {
@@ -179,6 +204,7 @@ impl Control {
         let terms = [
             self.numbers.get().map(|table| table.term),
             self.shards.get().map(|map| map.term),
+            self.route.get().map(|route| route.term),
             self.ranks.get().map(|table| table.term),
             self.state.get().map(|state| state.term),
         ];
@@ -194,6 +220,7 @@ impl Control {
         let mut writes: Vec<Write> = self.candidacy.tick(now).into_iter().collect();
         let Some(term) = self.candidacy.term(now) else {
             self.planning.forget();
+            self.proposal = None;
             self.trouble = None;
             return writes;
         };
@@ -209,6 +236,8 @@ impl Control {
         if self.candidacy.is_settled(now) && self.burials.is_empty() {
             writes.extend(self.plan_shards(term, now));
         }
+        writes.extend(self.plan_route(term, now));
+        writes.extend(self.plan_undertakers(term, now));
         writes.extend(self.plan_ranks(term));
         writes.extend(self.grow_state(term, now));
         writes.extend(self.delete_orders());
@@ -227,6 +256,12 @@ impl Control {
             }
             Some(Key::Numbers) => self.numbers.wrote(outcome),
             Some(Key::Shards) => self.shards.wrote(outcome),
+            Some(Key::Route) => self.route.wrote(outcome),
+            Some(Key::Undertake(no)) => {
+                if let Some(table) = self.undertakers.get_mut(&no) {
+                    table.wrote(outcome);
+                }
+            }
             Some(Key::Ranks) => self.ranks.wrote(outcome),
             Some(Key::State) => self.state.wrote(outcome),
             Some(Key::Order(id)) => {
@@ -236,7 +271,7 @@ impl Control {
                     order.is_deleting = false;
                 }
             }
-            Some(Key::Cluster | Key::Snapshot(_)) | None => {}
+            Some(Key::Cluster | Key::Snapshot(_) | Key::Backup(_)) | None => {}
         }
     }
 

@@ -231,3 +231,57 @@ fn who_reads_a_greater_term_leads_no_more() {
     trial.control.heard("table.shards", value.as_deref(), Revision(revision), at(trial.now));
     assert_eq!(trial.control.term(at(trial.now)), None);
 }
+
+/// A renewal of an agent that has released the newest epoch.
+fn crawl(trial: &mut Trial, id: u64, change: impl FnOnce(&mut NodeRecord)) {
+    let epoch = trial.get::<RouteRecord>("table.route").map(|route| route.epoch()).unwrap_or_default();
+    trial.renew(id, |record| {
+        record.roles = [Role::Crawl].into();
+        record.incarnation = 1;
+        record.report.released = epoch;
+        change(record);
+    });
+}
+
+#[test]
+fn agents_get_a_table_and_the_dead_an_undertaker() {
+    let mut trial = born(1, 1, &[9]);
+    assert_eq!(trial.get::<RouteRecord>("table.route"), None, "nobody crawls");
+    for _ in 0..8 {
+        crawl(&mut trial, 1, |_| {});
+        trial.run(1, &[9]);
+    }
+    let route: RouteRecord = trial.get("table.route").unwrap();
+    assert_eq!((route.epoch().0, route.settled, route.newest.members.len()), (1, true, 1));
+    for _ in 0..8 {
+        (1..=3).for_each(|id| crawl(&mut trial, id, |_| {}));
+        trial.run(1, &[9]);
+    }
+    let route: RouteRecord = trial.get("table.route").unwrap();
+    assert_eq!((route.settled, route.newest.members.len()), (true, 3), "{route:?}");
+    assert_eq!(route.term, trial.control.term(at(trial.now)).unwrap());
+    // One that has a backup dies.
+    let no = trial.get::<NodeRecord>(&node_key(2)).unwrap().no.unwrap();
+    trial.put(&Key::Backup(no).to_string(), Some(b"{}".to_vec()));
+    for _ in 0..9 {
+        [1, 3].iter().for_each(|id| crawl(&mut trial, *id, |_| {}));
+        trial.run(5, &[9]);
+    }
+    let route: RouteRecord = trial.get("table.route").unwrap();
+    assert!(!route.newest.members.contains_key(&no) && route.settled, "{route:?}");
+    assert_eq!(route.bequests.len(), 1);
+    let key = Key::Undertake(no).to_string();
+    let named: UndertakeRecord = trial.get(&key).unwrap();
+    assert_eq!((named.no, named.done), (no, false));
+    trial.put(&key, Some(write(&UndertakeRecord { done: true, ..named })));
+    trial.run(2, &[9]);
+    let after: RouteRecord = trial.get("table.route").unwrap();
+    assert_eq!((after.bequests.len(), after.epoch()), (0, route.epoch()));
+    // A better table becomes the next epoch.
+    let members = after.newest.members.keys().copied().collect();
+    let table = Some(crate::route::TableBlob { name: "route/1".to_string(), digest: "d".to_string() });
+    trial.control.propose(Proposal { table: table.clone(), members, why: "nearer".to_string() });
+    trial.run(2, &[9]);
+    let last: RouteRecord = trial.get("table.route").unwrap();
+    assert_eq!((last.newest.table, last.why.as_str(), last.settled), (table, "nearer", false));
+}

@@ -2,7 +2,7 @@
 
 use super::kv::Kv;
 use farol_cluster::record::{LeaderRecord, NodeRecord, read};
-use farol_cluster::{Key, NodeId, NodeState, ReplicaState, ShardId, ShardMap, Write};
+use farol_cluster::{Key, NodeId, NodeState, ReplicaState, RouteRecord, ShardId, ShardMap, Write};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,14 +62,23 @@ impl WriteChecker {
                 }
                 Ok(())
             }
-            Some(Key::Numbers | Key::Shards | Key::Ranks | Key::State) => self.table(kv, write, value, now),
+            Some(Key::Numbers | Key::Shards | Key::Route | Key::Ranks | Key::State) => {
+                self.table(kv, write, value, now)
+            }
             Some(Key::Node(id)) => self.buried(write, value, id, issued),
             _ => Ok(()),
         }
     }
 
     fn table(&mut self, kv: &Kv, write: &Write, value: &[u8], now: u64) -> Result<(), Violation> {
-        let Ok(Versioned { version, term }) = serde_json::from_slice(value) else {
+        let versioned = match Key::parse(&write.key) {
+            // An epoch is written again when it is settled.
+            Some(Key::Route) => read::<RouteRecord>(&write.key, value)
+                .map(|route| (2 * route.epoch().0 + u64::from(route.settled), route.term))
+                .ok(),
+            _ => serde_json::from_slice(value).ok().map(|Versioned { version, term }| (version, term)),
+        };
+        let Some((version, term)) = versioned else {
             return broken("fenced", format!("{} has no term", write.key));
         };
         let before = self.tables.insert(write.key.clone(), (version, term)).unwrap_or((0, 0));

@@ -333,7 +333,14 @@ impl ClusterWorld {
         });
         let is_agent = place.roles.contains(&Role::Crawl);
         let sent = if is_agent { sent_of(&place.disk.agent) } else { BTreeMap::new() };
-        process.member.report(NodeReport { replicas: replicas.collect(), sent, ..NodeReport::default() });
+        // Hosts are not simulated here: nothing is ever under way that was lost.
+        let released = process.member.route().map(|route| route.epoch()).unwrap_or_default();
+        process.member.report(NodeReport {
+            replicas: replicas.collect(),
+            sent,
+            released,
+            ..NodeReport::default()
+        });
     }
 
     fn member_turn(&mut self, node: usize) -> Result<(), Violation> {
