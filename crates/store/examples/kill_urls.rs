@@ -5,8 +5,8 @@
 //! ```
 //! A child process loads batches of URLs and visits, and says so after each flush that returned. Within 300
 //! ms it is killed (SIGKILL). Then a copy of its folder is opened: exactly the batches that the child spoke
-//! of are there, and at most one more, whole; every URL has its visits, its depth and its last visit; nothing
-//! is doubled or invented. The next child goes on in the folder as the dead one left it. Ends with an error
+//! of are there, and at most one more, whole; every URL has its visits, its depth and its last visit, and what
+//! another store knew of it; the sender's number is that of the last batch; nothing is doubled or invented. The next child goes on in the folder as the dead one left it. Ends with an error
 //! at the first difference.
 //!
 //! Sums are compared each time, URLs of the last batches and some others too, all of them before a folder is
@@ -15,7 +15,9 @@
 use farol_base::disk::{Disk, File};
 use farol_base::random::mix;
 use farol_base::{CanonicalUrl, ContentHash, PagePosition, Random, Seeded, Timestamp};
-use farol_store::urls::{Found, UrlStore, Veuni, VeuniOptions, Visit, VisitOutcome};
+use farol_store::urls::{
+    Found, KnownUrl, Record, Source, State, UrlStore, Veuni, VeuniOptions, Visit, VisitOutcome,
+};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{Read, Write};
@@ -30,12 +32,14 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// New URLs of a batch; as many are found again.
 const NEW: u64 = 60;
 const VISITS: u64 = 30;
+const IMPORTS: u64 = 10;
 /// A folder with more batches than this is given up for an empty one.
 const BATCHES_MAX: u64 = 300;
 /// Batches whose URLs are all looked up in each round, and URLs of earlier ones.
 const LAST: u64 = 3;
 const SAMPLE: u64 = 150;
 const SIGKILL: i32 = 9;
+const SENDER: Source = Source(3);
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -76,11 +80,13 @@ fn url(number: u64) -> Outcome<CanonicalUrl> {
     Ok(CanonicalUrl::parse(&format!("http://h{host}.test/d{}/p{number}", number % 11))?)
 }
 
-/// What a batch says.
+/// What a batch says: every batch also notes its number for a sender.
 struct WriteBatch {
     /// URL and depth.
     found: Vec<(u64, u16)>,
     visited: Vec<u64>,
+    /// What another store knew, as of this batch.
+    imported: Vec<(u64, Known)>,
 }
 
 /// Batches have numbers from 1 on; the new URLs of each follow on those of the one before.
@@ -90,7 +96,13 @@ fn batch(seed: u64, number: u64) -> WriteBatch {
     let mut found: Vec<(u64, u16)> = (known..after).map(|url| (url, random.below(9) as u16)).collect();
     found.extend((0..NEW).map(|_| (random.below(after), random.below(9) as u16)));
     let visited = (0..VISITS).map(|_| random.below(after)).collect();
-    WriteBatch { found, visited }
+    let mut known = || {
+        let (visits, depth) = (random.below(1000) as u32, random.below(9) as u16);
+        Known { visits, depth, last_visit: if visits > 0 { number } else { 0 } }
+    };
+    let known: Vec<Known> = (0..IMPORTS).map(|_| known()).collect();
+    let imported = known.into_iter().map(|known| (random.below(after), known)).collect();
+    WriteBatch { found, visited, imported }
 }
 
 fn visit(url: u64, batch: u64) -> Visit {
@@ -120,6 +132,10 @@ fn load(folder: &Path, first: u64, seed: u64, threads: usize) -> Outcome<()> {
         for visited in batch.visited {
             store.visited(&url(visited)?, &visit(visited, number))?;
         }
+        for (imported, known) in batch.imported {
+            store.import(&[KnownUrl { url: url(imported)?, record: known.record(imported) }])?;
+        }
+        store.note(SENDER, number)?;
         store.mark(PagePosition { file: 0, offset: number })?;
         match number % 16 {
             5 => store.sync()?,
@@ -148,6 +164,25 @@ struct Known {
     visits: u32,
     depth: u16,
     last_visit: u64,
+}
+
+impl Known {
+    /// As another store would hand it over.
+    fn record(self, url: u64) -> Record {
+        let mut record = Record { depth: self.depth, ..Record::default() };
+        if self.visits > 0 {
+            record.state = if url.is_multiple_of(7) { State::Failed } else { State::Collected };
+            (record.visits, record.last_visit) = (self.visits, Timestamp::from_secs(self.last_visit));
+        }
+        record
+    }
+
+    fn merge(&mut self, other: Known) {
+        self.depth = self.depth.min(other.depth);
+        if other.visits > 0 && (other.last_visit, other.visits) > (self.last_visit, self.visits) {
+            (self.visits, self.last_visit) = (other.visits, other.last_visit);
+        }
+    }
 }
 
 /// The parent: knows what must be there.
@@ -206,7 +241,7 @@ impl Judge {
             "{kills} kills, {batches} batches of {} writes: all there, none in part ({unheard} whole ones had not been \
              told yet). {cut} torn tails cut off, {mid_compaction} times in the middle of a compaction, {level0} times with \
              level-0 runs, up to {buckets_max} buckets; {looked_up} URLs looked up",
-            2 * NEW + VISITS
+            2 * NEW + VISITS + IMPORTS
         );
         Ok(())
     }
@@ -233,6 +268,11 @@ impl Judge {
         let there = store.watermark().offset;
         if there != told && there != told + 1 {
             return Err(format!("{there} batches are there, and {told} had been told").into());
+        }
+        // The number of the sender stands in the same batch.
+        let noted = store.numbers().get(&SENDER).copied().unwrap_or(0);
+        if noted != there {
+            return Err(format!("{there} batches are there, and the sender's number is {noted}").into());
         }
         self.tally.unheard += there - told;
         self.tally.batches += there - self.batches;
@@ -287,6 +327,9 @@ impl Judge {
         for url in batch.visited {
             let known = &mut self.urls[url as usize];
             (known.visits, known.last_visit) = (known.visits + 1, number);
+        }
+        for (url, known) in batch.imported {
+            self.urls[url as usize].merge(known);
         }
     }
 

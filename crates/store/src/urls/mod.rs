@@ -22,11 +22,13 @@ pub mod veuni;
 
 use crate::Error;
 use farol_base::{CanonicalUrl, Host, PagePosition, Scheduled, Timestamp};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 pub use naive::Naive;
 pub use record::{Counts, HostCounts, Memo, Record, State, Visit, VisitOutcome};
 pub use verifier::Verifier;
-pub use veuni::{Veuni, VeuniOptions};
+pub use veuni::{StoreFile, StoreFiles, Veuni, VeuniOptions};
 
 /// A URL that was seen somewhere: in a link, a sitemap, a feed, or among the seeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +47,30 @@ pub struct Drawn {
     /// When the next draw from this host will give something: at once (`now`) where more was waiting than was
     /// asked for, `None` where nothing waits. URLs in flight do not count.
     pub next_due: Option<Timestamp>,
+}
+
+/// Who sent something that the store took in, and over which way: numbered by the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source(pub u64);
+
+/// A URL and what is known of it, on its way from one store to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownUrl {
+    pub url: CanonicalUrl,
+    pub record: Record,
+}
+
+/// What a store knew of some hosts at one moment. Can be read on another thread, while the store goes on.
+pub trait Export: Send {
+    /// Hands over every URL, host by host in the order of their hashes, each host's in that of their paths, until there
+    /// are no more or `take` breaks off. Memory does not grow with the size of a host.
+    ///
+    /// # Errors
+    /// Where a file cannot be read: what was handed over until then is right, and not all.
+    fn walk(
+        self: Box<Self>,
+        take: &mut dyn FnMut(&Host, &str, &Record) -> ControlFlow<()>,
+    ) -> Result<(), Error>;
 }
 
 /// Which URLs a [`walk`](UrlStore::walk) goes to.
@@ -134,6 +160,34 @@ pub trait UrlStore: Send {
 
     /// Deletes a host and all of its URLs, and returns how many they were.
     fn delete_host(&mut self, host: &Host) -> Result<u64, Error>;
+
+    /// Forgets hosts and all of their URLs, without waiting for it: the next draw gives none of them. What is found or
+    /// imported of them afterwards is known again.
+    fn forget(&mut self, hosts: &[Host]) -> Result<(), Error>;
+
+    /// What is known of some hosts now, with all that was written so far. What is written of them afterwards is not in
+    /// it.
+    fn export(&mut self, hosts: &[Host]) -> Result<Box<dyn Export>, Error>;
+
+    /// Learns what another store knew, by [`Record::merge`]: later visits win, the least depth counts, known URLs stay
+    /// known. Doing it twice, or in another order, changes nothing.
+    fn import(&mut self, urls: &[KnownUrl]) -> Result<(), Error>;
+
+    /// Notes, together with the rest of the batch, that everything up to this number of a sender was taken in. A
+    /// number below the last one says nothing.
+    fn note(&mut self, source: Source, number: u64) -> Result<(), Error>;
+
+    /// The last number of each sender. Those that a flush made durable may be told to their senders.
+    fn numbers(&self) -> BTreeMap<Source, u64>;
+
+    /// Flushes, and answers the files that make up the store now; they stay as they are until the answer is dropped.
+    /// `None` where a store keeps nothing on disk.
+    ///
+    /// # Errors
+    /// Where a part of the store is damaged: that is no state to go back to.
+    fn files(&mut self) -> Result<Option<StoreFiles>, Error> {
+        self.flush().map(|()| None)
+    }
 
     /// URLs of a host by state; `None` where the host is not known.
     fn host_counts(&self, host: &Host) -> Option<HostCounts>;

@@ -2,11 +2,14 @@
 //!
 //! It is the judge: every other store must answer as this one does. Small simulations can use it as it is.
 
-use super::{Counts, Drawn, Found, HostCounts, Record, State, UrlStore, Visit, Walk};
+use super::{
+    Counts, Drawn, Export, Found, HostCounts, KnownUrl, Record, Source, State, UrlStore, Visit, Walk,
+};
 use crate::Error;
 use farol_base::Scheduled;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 /// A URL store made of maps.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +19,7 @@ pub struct Naive {
     hosts: Vec<Host>,
     leased: BTreeSet<Host>,
     watermark: PagePosition,
+    numbers: BTreeMap<Source, u64>,
     born: u64,
 }
 
@@ -166,6 +170,36 @@ impl UrlStore for Naive {
         Ok((before - self.urls.len()) as u64)
     }
 
+    fn forget(&mut self, hosts: &[Host]) -> Result<(), Error> {
+        hosts.iter().try_for_each(|host| self.delete_host(host).map(drop))
+    }
+
+    fn export(&mut self, hosts: &[Host]) -> Result<Box<dyn Export>, Error> {
+        let wanted = self.urls.iter().filter(|(url, _)| hosts.contains(&url.host()));
+        let mut urls: Vec<KnownUrl> =
+            wanted.map(|(url, entry)| KnownUrl { url: url.clone(), record: entry.record.clone() }).collect();
+        let order = |known: &KnownUrl| (known.url.host_hash(), known.url.clone());
+        urls.sort_by_cached_key(order);
+        Ok(Box::new(NaiveExport(urls)))
+    }
+
+    fn import(&mut self, urls: &[KnownUrl]) -> Result<(), Error> {
+        for KnownUrl { url, record } in urls {
+            self.learn(url, record.depth).record.merge(&record.handed_over());
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, source: Source, number: u64) -> Result<(), Error> {
+        let known = self.numbers.entry(source).or_insert(number);
+        *known = number.max(*known);
+        Ok(())
+    }
+
+    fn numbers(&self) -> BTreeMap<Source, u64> {
+        self.numbers.clone()
+    }
+
     fn host_counts(&self, host: &Host) -> Option<HostCounts> {
         let mut counts = self.hosts.contains(host).then(HostCounts::default)?;
         for (_, entry) in self.urls.iter().filter(|(url, _)| url.host() == *host) {
@@ -220,6 +254,23 @@ impl UrlStore for Naive {
     }
 
     fn sync(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The URLs of an export, copied.
+struct NaiveExport(Vec<KnownUrl>);
+
+impl Export for NaiveExport {
+    fn walk(
+        self: Box<Self>,
+        take: &mut dyn FnMut(&Host, &str, &Record) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        for KnownUrl { url, record } in &self.0 {
+            if take(&url.host(), url.path_and_query(), record).is_break() {
+                break;
+            }
+        }
         Ok(())
     }
 }

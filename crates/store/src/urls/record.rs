@@ -107,6 +107,47 @@ impl Record {
         self.memo = visit.memo;
     }
 
+    /// Takes in what another store knew of the URL: least depth, and the later visit wins as a whole, with its
+    /// content hash. A copy in another's archive is not where ours would be, so the position of what wins is void.
+    ///
+    /// INVARIANT: the order in which records are merged does not matter, nor does a record that comes twice: so a
+    /// hand-over that was broken off, or done from two sides, is simply done again.
+    pub fn merge(&mut self, other: &Record) {
+        let depth = self.depth.min(other.depth);
+        if other.is_visited() && other.rank() > self.rank() {
+            *self = Record { position: None, ..other.clone() };
+        } else if self.rank() == other.rank() && other.is_visited() {
+            // The same visit, and one of both has heard of a change since.
+            self.due = self.due.min(other.due);
+        }
+        self.depth = depth;
+    }
+
+    /// What of it means something to another store: no position, and no more of an unvisited URL than its depth.
+    pub(super) fn handed_over(&self) -> Record {
+        if !self.is_visited() {
+            return Record { depth: self.depth, ..Record::default() };
+        }
+        let millis = u64::try_from(self.download.as_millis()).unwrap_or(u64::MAX);
+        Record { position: None, download: Duration::from_millis(millis), ..self.clone() }
+    }
+
+    /// Whether it says more than that the URL was found.
+    pub fn is_visited(&self) -> bool {
+        self.visits > 0 && self.state != State::Known
+    }
+
+    /// Which of two records wins; one that was never visited loses. Beyond the time of the last visit the order means
+    /// nothing but that there is one.
+    fn rank(&self) -> impl PartialOrd + use<> {
+        let Record { state, visits, last_visit, last_change, content_hash, failures, download, memo, .. } =
+            *self;
+        (
+            (self.is_visited(), last_visit, visits, state as u8),
+            (content_hash.0, last_change, failures, download, memo),
+        )
+    }
+
     /// Whether a hint of a change makes the URL due earlier than it is.
     pub(super) fn is_moved_by(&self, hint: Timestamp) -> bool {
         self.visits > 0 && hint > self.last_visit && hint < self.due
@@ -210,6 +251,7 @@ pub struct Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_compact_record_loses_nothing() {
@@ -257,6 +299,84 @@ mod tests {
         check(&[Gone, Failed], State::Failed, 1);
         check(&[Redirect], State::Redirect, 0);
         check(&[Refused, Page], State::Collected, 0);
+    }
+
+    fn visited(at: u64, state: State, due: u64) -> Record {
+        Record {
+            state,
+            visits: 2,
+            last_visit: Timestamp::from_secs(at),
+            content_hash: ContentHash(u128::from(at)),
+            position: Some(PagePosition { file: 1, offset: at }),
+            due: Timestamp::from_secs(due),
+            depth: (at % 5) as u16,
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn the_later_visit_wins_and_what_is_known_stays_known() {
+        let (old, new) = (visited(10, State::Collected, 90), visited(20, State::Gone, 80));
+        let mut record = old.clone();
+        record.merge(&new);
+        assert_eq!(record, Record { position: None, depth: 0, ..new.clone() });
+        let mut record = new.clone();
+        record.merge(&old);
+        assert_eq!(record, Record { depth: 0, ..new.clone() });
+        // Who has never visited it tells a depth at most.
+        let found = Record { depth: 0, due: Timestamp::from_secs(1), ..Record::default() };
+        record.merge(&found);
+        assert_eq!(record, Record { depth: 0, ..new.clone() });
+        let mut record = Record { depth: 3, ..found };
+        record.merge(&new);
+        assert_eq!(record, Record { position: None, depth: 0, ..new });
+    }
+
+    #[test]
+    fn a_hint_that_one_of_two_has_heard_stays() {
+        let (ours, theirs) = (visited(10, State::Collected, 90), visited(10, State::Collected, 40));
+        let mut record = ours.clone();
+        record.merge(&theirs);
+        assert_eq!(record, Record { due: Timestamp::from_secs(40), ..ours });
+    }
+
+    fn any_record() -> impl Strategy<Value = Record> {
+        let small = || 0u64..3;
+        (small(), small(), 0u8..6, small(), small(), (0u16..3, small())).prop_map(
+            |(at, visits, state, due, hash, (depth, changed))| {
+                use State::*;
+                Record {
+                    state: [Known, Collected, Redirect, Gone, Refused, Failed][state as usize],
+                    visits: visits as u32,
+                    last_visit: Timestamp::from_secs(at),
+                    last_change: Timestamp::from_secs(changed),
+                    content_hash: ContentHash(u128::from(hash)),
+                    due: Timestamp::from_secs(due),
+                    depth,
+                    ..Record::default()
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn neither_order_nor_repetition_of_merges_matters(
+            (a, b, c) in (any_record(), any_record(), any_record()),
+        ) {
+            let merged = |records: &[&Record]| {
+                let mut all = Record { depth: u16::MAX, ..Record::default() };
+                records.iter().for_each(|record| all.merge(record));
+                all
+            };
+            let once = merged(&[&a, &b, &c]);
+            for order in [[&a, &c, &b], [&b, &a, &c], [&b, &c, &a], [&c, &a, &b], [&c, &b, &a]] {
+                prop_assert_eq!(&merged(&order), &once);
+            }
+            prop_assert_eq!(&merged(&[&a, &b, &a, &c, &b, &c, &c]), &once);
+            let pair = merged(&[&b, &c]);
+            prop_assert_eq!(merged(&[&a, &pair]), once);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! as damaged.
 
 use crate::urls::{Memo, Record, State, Visit, VisitOutcome};
-use farol_base::codec::{DecodeError, Decoder, put_instant, put_varint};
+use farol_base::codec::{DecodeError, Decoder, put_bytes, put_instant, put_varint};
 use farol_base::{ContentHash, PagePosition, Timestamp};
 use std::time::Duration;
 
@@ -123,6 +123,21 @@ pub fn visits_of(bytes: &[u8], state: State, depth: u16) -> Result<Record, Decod
         memo,
     };
     if whole { Ok(record) } else { Err("more bytes than a visit has") }
+}
+
+/// Appends all that is known of a visited URL but its depth, after its state and the length of the rest.
+pub fn put_record(out: &mut Vec<u8>, record: &Record) {
+    let mut visits = Vec::with_capacity(64);
+    put_visits(&mut visits, record);
+    out.push(state_byte(record.state));
+    put_bytes(out, &visits);
+}
+
+/// Reads what [`put_record`] wrote.
+pub fn record_of(bytes: &mut Decoder<'_>, depth: u16) -> Result<Record, DecodeError> {
+    let state = state_of(bytes.byte()?)?;
+    let record = visits_of(bytes.bytes()?, state, depth)?;
+    if record.is_visited() { Ok(record) } else { Err("a record without a visit") }
 }
 
 /// The due time among bytes of [`put_visits`].
@@ -261,7 +276,12 @@ mod tests {
             let mut out = Vec::new();
             put_visits(&mut out, &record);
             prop_assert_eq!(due_of(&out), Ok(record.due));
-            prop_assert_eq!(visits_of(&out, State::Gone, 7), Ok(record));
+            prop_assert_eq!(visits_of(&out, State::Gone, 7), Ok(record.clone()));
+            let (record, mut stored) = (Record { visits: record.visits.max(1), ..record }, Vec::new());
+            put_record(&mut stored, &record);
+            let mut bytes = Decoder::of(&stored);
+            prop_assert_eq!(record_of(&mut bytes, 7), Ok(record));
+            prop_assert!(bytes.is_empty());
             let visit = Visit {
                 at: times.1, outcome: VisitOutcome::OutOfScope, content_hash, changed, position, download, due: times.0, memo,
             };
@@ -274,6 +294,7 @@ mod tests {
         fn no_bytes_break_reading(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
             let _ = visits_of(&bytes, State::Gone, 0);
             let _ = visit_of(&mut Decoder::of(&bytes));
+            let _ = record_of(&mut Decoder::of(&bytes), 0);
             let _ = Decoder::of(&bytes).text();
         }
     }

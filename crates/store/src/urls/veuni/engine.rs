@@ -15,7 +15,7 @@ use super::seen_cache::{Fingerprint, SeenCache};
 use super::wal::Wal;
 use super::{VeuniOptions, prefetch};
 use crate::Error;
-use crate::urls::{Found, Visit};
+use crate::urls::{Found, Record, Visit};
 use farol_base::disk::Disk;
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, HostHash, Timestamp};
@@ -78,6 +78,11 @@ impl Engine {
     /// The bucket of a host.
     pub fn bucket_of(&self, hash: HostHash) -> usize {
         self.bucket_index.bucket_of(hash)
+    }
+
+    /// The number of a host's bucket.
+    pub fn bucket_number(&self, hash: HostHash) -> u32 {
+        self.buckets[self.bucket_of(hash)].number
     }
 
     /// The bucket with a number.
@@ -163,10 +168,18 @@ impl Engine {
         self.wal.batch.visited(host, path, visit);
     }
 
-    /// Adds a tombstone for a host: all that was written of it before is deleted.
-    pub fn delete_host(&mut self, host: &str) {
-        self.memtable_of(host, self.wal.next_seqno).delete_host(host);
-        self.wal.batch.delete_host(host);
+    /// Adds what another store knew of a visited URL to the WAL's batch and to its memtable.
+    pub fn imported(&mut self, host: &str, path: &str, record: &Record) {
+        self.memtable_of(host, self.wal.next_seqno).imported(host, path, record);
+        self.wal.batch.imported(host, path, record);
+    }
+
+    /// Adds tombstones for hosts: all that was written of them before is deleted.
+    pub fn delete_hosts<'a>(&mut self, hosts: impl Iterator<Item = &'a str>) {
+        for host in hosts {
+            self.memtable_of(host, self.wal.next_seqno).delete_host(host);
+            self.wal.batch.delete_host(host);
+        }
         self.seen_cache.clear();
     }
 

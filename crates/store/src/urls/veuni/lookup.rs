@@ -35,11 +35,7 @@ impl Engine {
             record = file.get(&meta, path.as_bytes())?;
         }
         for run in &bucket.runs {
-            // The host may begin in the block before the first that begins with its hash.
-            let first = run.index.partition_point(|(start, _)| *start < hash).saturating_sub(1);
-            let end = run.index.partition_point(|(start, _)| *start <= hash);
-            let offsets: Vec<u64> = run.index[first..end].iter().map(|(_, offset)| *offset).collect();
-            let mut reader = RunReader::file(self.disk.clone(), &bucket.level0_file(), offsets)?;
+            let mut reader = RunReader::file(self.disk.clone(), &bucket.level0_file(), run.blocks_of(hash))?;
             while let Some(next) = reader.peek() {
                 let mut delta = HostDelta::default();
                 let is_it = next == (hash, host);
@@ -152,8 +148,7 @@ impl Engine {
                 bucket.damage = Some(Damage::of(error, &file.file, file.totals.hosts));
             }
             for run in &bucket.runs {
-                let offsets = run.index.iter().map(|(_, offset)| *offset).collect();
-                let mut reader = RunReader::file(self.disk.clone(), &bucket.level0_file(), offsets);
+                let mut reader = RunReader::file(self.disk.clone(), &bucket.level0_file(), run.blocks());
                 while let Ok(run) = &mut reader
                     && run.peek().is_some()
                 {

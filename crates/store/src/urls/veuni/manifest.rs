@@ -1,11 +1,11 @@
 //! Which files make up the store, in one small text file that is replaced whole.
 //!
 //! ```text
-//! farol-urls 1
+//! farol-urls 2
 //! next 7
 //! block 0 3 0000000000000000 file
 //! block 6 0 8000000000000000 file
-//! crc 1c291ca3
+//! crc 071f38f2
 //! ```
 //! Per bucket: number, generation, first hash, and whether it has a file yet; `rebuild` after that says that
 //! it was emptied and is not filled again yet. Buckets are in the order of their hashes.
@@ -15,9 +15,12 @@ use farol_base::HostHash;
 use farol_base::disk::Disk;
 use std::fmt::Write;
 
-const FILE: &str = "blocks";
+pub const FILE: &str = "blocks";
 pub const NEW_FILE: &str = "blocks.new";
-const VERSION: u32 = 1;
+/// A store of version 2 may have records of other stores in its log and its runs, and senders' numbers in its log, which
+/// an older Farol cannot read. A list of version 1 is read, and written anew at once.
+const VERSION: u32 = 2;
+const VERSION_BEFORE: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestEntry {
@@ -34,8 +37,11 @@ pub struct ManifestEntry {
 /// A store that is just beginning is one empty bucket, and is listed at once: where there are files of a store but no
 /// list, the list was lost.
 pub fn open(disk: &dyn Disk) -> Result<(Vec<ManifestEntry>, u32), Error> {
-    if let Some(listed) = read(disk)? {
-        return Ok(listed);
+    if let Some((version, listed, next)) = read(disk)? {
+        if version != VERSION {
+            write(disk, &listed, next)?;
+        }
+        return Ok((listed, next));
     }
     let names = disk.list().map_err(Error::io("list", "the folder of the URL store"))?;
     if names.iter().any(|name| is_listed(name) || name.starts_with("log-")) {
@@ -67,7 +73,10 @@ fn damaged(what: &str) -> Error {
     Error::Damaged { file: FILE.to_string(), offset: 0, what: what.to_string() }
 }
 
-fn read(disk: &dyn Disk) -> Result<Option<(Vec<ManifestEntry>, u32)>, Error> {
+/// Version, buckets, next free number.
+type Listed = (u32, Vec<ManifestEntry>, u32);
+
+fn read(disk: &dyn Disk) -> Result<Option<Listed>, Error> {
     let Some(len) = disk.len(FILE).map_err(Error::io("look at", FILE))? else { return Ok(None) };
     let mut bytes = vec![0; len as usize];
     disk.read_at(FILE, 0, &mut bytes).map_err(Error::io("read", FILE))?;
@@ -75,7 +84,7 @@ fn read(disk: &dyn Disk) -> Result<Option<(Vec<ManifestEntry>, u32)>, Error> {
     let body = checked(&text).ok_or_else(|| damaged("the list of buckets does not fit its checksum"))?;
     // The checksum first: a flipped bit is damage, not another version.
     if let Some(version) = body.strip_prefix("farol-urls ").and_then(|rest| rest.lines().next()?.parse().ok())
-        && version != VERSION
+        && !(VERSION_BEFORE..=VERSION).contains(&version)
     {
         return Err(Error::Version { file: FILE.to_string(), found: version, known: VERSION });
     }
@@ -88,9 +97,10 @@ fn checked(text: &str) -> Option<&str> {
     (u32::from_str_radix(crc, 16).ok()? == crc32fast::hash(body.as_bytes())).then_some(body)
 }
 
-fn parse(body: &str) -> Option<(Vec<ManifestEntry>, u32)> {
+fn parse(body: &str) -> Option<Listed> {
     let mut lines = body.lines();
-    lines.next().filter(|line| *line == format!("farol-urls {VERSION}"))?;
+    let first = lines.next()?;
+    let version = (VERSION_BEFORE..=VERSION).find(|version| first == format!("farol-urls {version}"))?;
     let next = lines.next()?.strip_prefix("next ")?.parse().ok()?;
     let buckets: Option<Vec<ManifestEntry>> = lines
         .map(|line| {
@@ -107,11 +117,11 @@ fn parse(body: &str) -> Option<(Vec<ManifestEntry>, u32)> {
         .collect();
     let buckets = buckets?;
     let fits = buckets.first()?.from.0 == 0 && buckets.windows(2).all(|pair| pair[0].from < pair[1].from);
-    fits.then_some((buckets, next))
+    fits.then_some((version, buckets, next))
 }
 
-/// Replaces the list; it survives a power cut once this returns.
-pub fn write(disk: &dyn Disk, buckets: &[ManifestEntry], next: u32) -> Result<(), Error> {
+/// The list as it is written.
+pub fn text(buckets: &[ManifestEntry], next: u32) -> String {
     let mut text = format!("farol-urls {VERSION}\nnext {next}\n");
     for ManifestEntry { number, generation, from: HostHash(from), has_file, rebuilding } in buckets {
         let file = if *has_file { "file" } else { "-" };
@@ -121,6 +131,12 @@ pub fn write(disk: &dyn Disk, buckets: &[ManifestEntry], next: u32) -> Result<()
     }
     let crc = crc32fast::hash(text.as_bytes());
     let _ = writeln!(text, "crc {crc:08x}");
+    text
+}
+
+/// Replaces the list; it survives a power cut once this returns.
+pub fn write(disk: &dyn Disk, buckets: &[ManifestEntry], next: u32) -> Result<(), Error> {
+    let text = text(buckets, next);
     disk.remove(NEW_FILE).map_err(Error::io("remove", NEW_FILE))?;
     disk.append(NEW_FILE, text.as_bytes()).map_err(Error::io("write", NEW_FILE))?;
     disk.sync(NEW_FILE).map_err(Error::io("sync", NEW_FILE))?;
@@ -154,6 +170,25 @@ mod tests {
             bad.append(FILE, &other).unwrap();
             assert!(matches!(open(&bad), Err(Error::Damaged { .. })), "byte {at}");
         }
+    }
+
+    #[test]
+    fn a_list_of_version_1_is_read_and_written_anew_and_a_later_one_refused() {
+        let sealed = |body: &str| format!("{body}crc {:08x}\n", crc32fast::hash(body.as_bytes()));
+        let list = |version: u32| {
+            sealed(&format!("farol-urls {version}\nnext 7\nblock 0 3 0000000000000000 file\n"))
+        };
+        let mem = Mem::new();
+        mem.append(FILE, list(1).as_bytes()).unwrap();
+        let listed = open(&mem).unwrap();
+        assert_eq!((listed.0.len(), listed.1), (1, 7));
+        let mut bytes = vec![0; mem.len(FILE).unwrap().unwrap() as usize];
+        mem.read_at(FILE, 0, &mut bytes).unwrap();
+        assert_eq!(String::from_utf8_lossy(&bytes), list(2));
+        assert_eq!(open(&mem).unwrap(), listed);
+        let later = Mem::new();
+        later.append(FILE, list(3).as_bytes()).unwrap();
+        assert!(matches!(open(&later), Err(Error::Version { found: 3, known: 2, .. })));
     }
 
     #[test]

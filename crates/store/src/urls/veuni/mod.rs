@@ -49,6 +49,8 @@ mod codec;
 mod compaction;
 mod dispatch;
 mod engine;
+mod export;
+mod files;
 mod lookup;
 mod manifest;
 mod memtable;
@@ -61,19 +63,21 @@ mod wal;
 #[cfg(test)]
 mod tests;
 
-use super::{Counts, Drawn, Found, HostCounts, Record, UrlStore, Visit, Walk};
+use super::{Counts, Drawn, Export, Found, HostCounts, KnownUrl, Record, Source, UrlStore, Visit, Walk};
 use crate::{Cut, Error};
 use dispatch::Dispatcher;
 use engine::Engine;
 use farol_base::disk::Disk;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use host_order::{Fifo, HostOrder};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use url_order::{Breadth, UrlOrder};
 
 pub use bucket::Damage;
 pub use dispatch::{host_order, url_order};
+pub use files::{StoreFile, StoreFiles};
 
 /// How the store is kept.
 #[derive(Clone, Debug)]
@@ -250,10 +254,55 @@ impl UrlStore for Veuni {
     fn delete_host(&mut self, host: &Host) -> Result<u64, Error> {
         self.engine.compact_all(&mut self.dispatcher)?;
         let known = self.engine.host_counts(host).map_or(0, |counts| counts.known);
-        self.engine.delete_host(host.as_str());
-        self.dispatcher.delete_host(host);
+        self.forget(std::slice::from_ref(host))?;
         self.engine.compact_all(&mut self.dispatcher)?;
         Ok(known)
+    }
+
+    fn forget(&mut self, hosts: &[Host]) -> Result<(), Error> {
+        self.engine.make_room(&mut self.dispatcher)?;
+        self.engine.delete_hosts(hosts.iter().map(Host::as_str));
+        for host in hosts {
+            let number = self.engine.bucket_number(host.hash());
+            self.dispatcher.delete_host(number, host);
+        }
+        Ok(())
+    }
+
+    fn export(&mut self, hosts: &[Host]) -> Result<Box<dyn Export>, Error> {
+        self.engine.poll_jobs(&mut self.dispatcher);
+        self.engine.export(hosts).map(|export| Box::new(export) as Box<dyn Export>)
+    }
+
+    fn import(&mut self, urls: &[KnownUrl]) -> Result<(), Error> {
+        self.engine.make_room(&mut self.dispatcher)?;
+        let (visited, found): (Vec<&KnownUrl>, Vec<&KnownUrl>) =
+            urls.iter().partition(|known| known.record.is_visited());
+        for KnownUrl { url, record } in visited {
+            let ((host, path), record) = (split(url), record.handed_over());
+            self.engine.imported(host, path, &record);
+            self.dispatcher.imported(self.engine.bucket_number(url.host_hash()), url, &record);
+        }
+        let found: Vec<Found> = found
+            .into_iter()
+            .map(|known| Found { url: known.url.clone(), depth: known.record.depth, hint: None })
+            .collect();
+        self.engine.found(&found, |_, _| {});
+        Ok(())
+    }
+
+    fn note(&mut self, source: Source, number: u64) -> Result<(), Error> {
+        self.engine.wal.note(source, number);
+        Ok(())
+    }
+
+    fn numbers(&self) -> BTreeMap<Source, u64> {
+        self.engine.wal.numbers()
+    }
+
+    fn files(&mut self) -> Result<Option<StoreFiles>, Error> {
+        self.engine.flush(&mut self.dispatcher)?;
+        self.engine.files().map(Some)
     }
 
     fn host_counts(&self, host: &Host) -> Option<HostCounts> {

@@ -96,8 +96,9 @@ impl Engine {
                 self.memtable_of(host, seqno).found(host, path, depth, Some(at))
             }
             WalOp::Visit { path, visit } => self.memtable_of(host, seqno).visited(host, path, &visit),
+            WalOp::Import { path, record } => self.memtable_of(host, seqno).imported(host, path, &record),
             WalOp::DeleteHost => self.memtable_of(host, seqno).delete_host(host),
-            WalOp::Host(_) | WalOp::Mark(_) => return false,
+            WalOp::Host(_) | WalOp::Mark(_) | WalOp::Note { .. } => return false,
         }
         true
     }

@@ -50,8 +50,7 @@ impl Engine {
         let bucket = &self.buckets[at];
         let mut kept = Memtable::default();
         for run in &bucket.runs {
-            let offsets = run.index.iter().map(|(_, offset)| *offset).collect();
-            let whole = RunReader::file(self.disk.clone(), &bucket.level0_file(), offsets)
+            let whole = RunReader::file(self.disk.clone(), &bucket.level0_file(), run.blocks())
                 .and_then(|mut reader| keep(&mut reader, &mut kept));
             if let Err(error) = whole {
                 tracing::warn!(error = %error, "what followed the damage is read from the archive again");
@@ -72,9 +71,8 @@ impl Engine {
         self.buckets[at] = fresh;
         let list: Vec<ManifestEntry> = self.buckets.iter().map(Bucket::listed).collect();
         manifest::write(&*self.disk, &list, self.next_number.load(Ordering::Relaxed))?;
-        for file in files {
-            self.disk.remove(&file).map_err(Error::io("remove", &file))?;
-        }
+        files.into_iter().for_each(|file| self.obsolete_files.remove(file, None));
+        self.obsolete_files.wait();
         Ok(())
     }
 }
@@ -98,6 +96,8 @@ fn keep(reader: &mut RunReader, into: &mut Memtable) -> Result<(), Error> {
             for event in entry.events {
                 match event {
                     Event::Hint(hint) => into.found(&host, path, u16::MAX, Some(*hint)),
+                    // No archive of ours has it.
+                    Event::Merge(record) => into.imported(&host, path, record),
                     Event::Visit(visit) => match visit.outcome {
                         VisitOutcome::Failed | VisitOutcome::Refused | VisitOutcome::OutOfScope => {
                             into.visited(&host, path, visit);

@@ -1,11 +1,13 @@
 //! Joins a host's stored URLs with its deltas, both sorted by path.
 
+use crate::Error;
 use crate::urls::Record;
 use crate::urls::veuni::bucket::{Cursor, EntryError, EntryRange, UrlEntry};
 use crate::urls::veuni::codec::{put_visits, state_byte};
 use crate::urls::veuni::compaction::delta::{DeltaEntry, HostDelta};
 use crate::urls::veuni::compaction::entry_buf::EntryBuf;
 use crate::urls::veuni::memtable::Event;
+use farol_base::Timestamp;
 use std::cmp::Ordering;
 
 /// Takes each URL that comes out of a join.
@@ -14,6 +16,45 @@ type EmitEntry<'a> = &'a mut dyn FnMut(&UrlEntry<'_>) -> Result<(), EntryError>;
 /// A range of stored URLs with its cursor, the URLs of the other range, which are in memory, and the deltas,
 /// of which some (`taken`) were applied to the latter.
 pub type MergeSources<'a> = (&'a mut Option<Cursor>, &'a EntryRange, &'a EntryBuf, &'a HostDelta, &'a [bool]);
+
+/// Loads the URLs of a range with their deltas applied, and marks the latter as taken; returns how many of these URLs
+/// can still be drawn at `now`.
+pub fn load_range(
+    cursor: &mut Option<Cursor>,
+    range: &EntryRange,
+    delta: &HostDelta,
+    (loaded, taken): (&mut EntryBuf, &mut Vec<bool>),
+    visits: &mut Vec<u8>,
+    now: Timestamp,
+) -> Result<u64, Error> {
+    loaded.clear();
+    taken.clear();
+    taken.resize(delta.len(), false);
+    let Some(cursor) = cursor.as_mut().filter(|_| range.len > 0) else { return Ok(0) };
+    cursor.seek(range.at)?;
+    let (mut at, mut left) = (0, 0);
+    for _ in 0..range.len {
+        let entry = cursor.advance()?;
+        while at < delta.len() && delta.get(at).path < entry.path {
+            at += 1;
+        }
+        let start = at;
+        while at < delta.len() && delta.get(at).path == entry.path {
+            taken[at] = true;
+            at += 1;
+        }
+        let is_visit = |event: &Event| matches!(event, Event::Visit(_) | Event::Merge(_));
+        let visited = (start..at).any(|at| delta.get(at).events.iter().any(is_visit));
+        apply(Some(entry), (start..at).map(|at| delta.get(at)), visits, &mut |entry| {
+            loaded.push(entry, visited);
+            Ok(())
+        })
+        .map_err(|error| cursor.locate(error))?;
+        let ready = loaded.get(loaded.len() - 1).ready().map_err(|what| cursor.damaged(what))?;
+        left += u64::from(!visited && ready <= now);
+    }
+    Ok(left)
+}
 
 /// Emits all URLs of a host in the order of their paths, each once; with each, whether it is one of those in
 /// memory and was not visited.
@@ -137,6 +178,7 @@ pub fn apply_events(record: &mut Record, depth: u16, events: &[Event]) {
             Event::Hint(hint) if record.is_moved_by(*hint) => record.due = *hint,
             Event::Hint(_) => {}
             Event::Visit(visit) => record.visit(visit),
+            Event::Merge(other) => record.merge(other),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! of its remaining ones: a host with a hundred million URLs needs no more than another. A bucket that would
 //! grow too large is split between hosts.
 
-use super::join::{apply, merge_join, merge_ordered};
+use super::join::{load_range, merge_join, merge_ordered};
 use super::split_writer::SplitWriter;
 use crate::Error;
 use crate::urls::veuni::bucket::{
@@ -14,7 +14,6 @@ use crate::urls::veuni::bucket::{
 use crate::urls::veuni::compaction::delta::HostDelta;
 use crate::urls::veuni::compaction::entry_buf::EntryBuf;
 use crate::urls::veuni::dispatch::url_order::{UrlOrder, entry_key};
-use crate::urls::veuni::memtable::Event;
 use crate::urls::veuni::run::RunReader;
 use farol_base::disk::Disk;
 use farol_base::{HostHash, Timestamp};
@@ -214,37 +213,10 @@ impl Merger {
         .map_err(|error| located(&self.remaining, error))
     }
 
-    /// Loads the URLs of a range with their deltas applied; returns how many of them can still be drawn.
+    /// Loads the URLs of a range; returns how many of them can still be drawn.
     fn load_range(&mut self, range: &EntryRange) -> Result<u64, Error> {
-        self.scratch.loaded.clear();
-        self.scratch.taken.clear();
-        self.scratch.taken.resize(self.scratch.delta.len(), false);
-        let Some(cursor) = self.others.as_mut().filter(|_| range.len > 0) else { return Ok(0) };
-        cursor.seek(range.at)?;
-        let (mut at, mut left) = (0, 0);
-        for _ in 0..range.len {
-            let entry = cursor.advance()?;
-            while at < self.scratch.delta.len() && self.scratch.delta.get(at).path < entry.path {
-                at += 1;
-            }
-            let start = at;
-            while at < self.scratch.delta.len() && self.scratch.delta.get(at).path == entry.path {
-                self.scratch.taken[at] = true;
-                at += 1;
-            }
-            let delta = &self.scratch.delta;
-            let visited = (start..at)
-                .any(|at| delta.get(at).events.iter().any(|event| matches!(event, Event::Visit(_))));
-            let loaded = &mut self.scratch.loaded;
-            apply(Some(entry), (start..at).map(|at| delta.get(at)), &mut self.scratch.visits, &mut |entry| {
-                loaded.push(entry, visited);
-                Ok(())
-            })
-            .map_err(|error| cursor.locate(error))?;
-            let ready = loaded.get(loaded.len() - 1).ready().map_err(|what| cursor.damaged(what))?;
-            left += u64::from(!visited && ready <= self.job.now);
-        }
-        Ok(left)
+        let Scratch { delta, taken, loaded, visits, .. } = &mut self.scratch;
+        load_range(&mut self.others, range, delta, (loaded, taken), visits, self.job.now)
     }
 
     /// The key and path up to which URLs are chosen.

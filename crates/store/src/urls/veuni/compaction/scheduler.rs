@@ -308,8 +308,7 @@ impl Engine {
         bucket.state = BucketState::Compacting(sealed.clone());
         let (number, old, level0_file) = (bucket.number, bucket.file().cloned(), bucket.level0_file());
         let id = BucketId { number, generation: bucket.generation + 1, from: bucket.from, flushed_seqno };
-        let offsets: Vec<Vec<u64>> =
-            bucket.runs.iter().map(|run| run.index.iter().map(|(_, offset)| *offset).collect()).collect();
+        let offsets: Vec<Vec<u64>> = bucket.runs.iter().map(Run::blocks).collect();
         // Paths shrink to about a fifth on their way into a bucket.
         let run_bytes = bucket.level0_bytes() / 2 + sealed.bytes() / 5;
         let is_short = bucket.bytes() + bucket.level0_bytes() + sealed.bytes() < INLINE_BYTES;

@@ -106,6 +106,9 @@ impl Dispatcher {
                 let meta = active.meta(ordinal);
                 let Some(meta) = self.unless_damaged(engine, at, meta)?.flatten() else { continue };
                 let Ok(host) = Host::parse(&meta.host) else { continue };
+                if self.active(number).is_some_and(|active| active.is_overruled(host.as_str())) {
+                    continue;
+                }
                 if self.is_leased(&host) {
                     // It comes up again when it is released; meanwhile `newly_ready` names it.
                     self.newly_ready.insert(host);

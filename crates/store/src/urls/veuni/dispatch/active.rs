@@ -31,6 +31,8 @@ pub struct ActiveBucket {
     /// URLs that may be stored as pre-scheduled and are not to be drawn from there: visited without having
     /// been drawn while the bucket is active, or drawn before that and released.
     pub skipped: HashSet<CanonicalUrl, SeededHasher>,
+    /// Hosts that were forgotten or imported since: none of their URLs is drawn from this snapshot.
+    overruled: HashSet<Box<str>>,
     /// The page of the directory that was read last.
     page: Option<(u32, Vec<HostMeta>)>,
     cursor: Cursor,
@@ -62,6 +64,7 @@ impl ActiveBucket {
             queue: BinaryHeap::from(queue),
             cursors: HashMap::default(),
             skipped: HashSet::default(),
+            overruled: HashSet::new(),
             page: None,
             cursor: file.cursor(32 << 10),
             top_k: TopK::default(),
@@ -86,6 +89,19 @@ impl ActiveBucket {
         self.skipped.insert(url.clone());
     }
 
+    /// Draws nothing more of a host, whatever the file says: that comes with the bucket's next compaction.
+    pub fn overrule(&mut self, host: &str) {
+        self.cursors.remove(host);
+        if !self.overruled.contains(host) {
+            self.overruled.insert(host.into());
+        }
+    }
+
+    /// Whether nothing is drawn of a host.
+    pub fn is_overruled(&self, host: &str) -> bool {
+        self.overruled.contains(host)
+    }
+
     pub fn is_overrun(&self) -> bool {
         self.skipped.len() > SKIPPED_MAX
     }
@@ -108,6 +124,9 @@ impl ActiveBucket {
 
     /// Opens a cursor for a host by its name; returns whether the bucket knows it.
     pub fn find_host(&mut self, hash: HostHash, host: &str) -> Result<bool, Error> {
+        if self.is_overruled(host) {
+            return Ok(false);
+        }
         if !self.cursors.contains_key(host) {
             let Some((ordinal, meta)) = self.file.host_meta(hash, host)? else { return Ok(false) };
             self.open_host(ordinal, 0, meta);

@@ -54,6 +54,11 @@ impl InFlight {
         self.find(url).is_some()
     }
 
+    pub fn get_mut(&mut self, url: &CanonicalUrl) -> Option<&mut InFlightUrl> {
+        let fingerprint = self.fingerprint(url.as_str());
+        self.urls.find_mut(fingerprint as u64, |url| url.fingerprint == fingerprint)
+    }
+
     /// Adds a URL; returns whether it was not in flight before.
     pub fn insert(&mut self, url: &CanonicalUrl, known: CompactRecord, from: Option<BucketVersion>) -> bool {
         let fingerprint = self.fingerprint(url.as_str());

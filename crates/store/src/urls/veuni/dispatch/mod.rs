@@ -22,10 +22,12 @@ pub mod in_flight;
 pub mod top_k;
 pub mod url_order;
 
-use super::VeuniOptions;
 use super::bucket::Bucket;
 use super::engine::BucketListener;
+use super::{VeuniOptions, split};
 use crate::Error;
+use crate::urls::Record;
+use crate::urls::record::CompactRecord;
 use active::ActiveBucket;
 use due_queue::DueQueue;
 use farol_base::fingerprint::SeededHasher;
@@ -126,17 +128,40 @@ impl Dispatcher {
         self.due_queue.hint(host, path, hint);
     }
 
-    /// Drops the URLs in flight, the queued pages and the lease of a host.
-    pub fn delete_host(&mut self, host: &Host) {
+    /// Drops the URLs in flight, the queued pages and the lease of a host of this bucket, and draws no more of it.
+    pub fn delete_host(&mut self, number: u32, host: &Host) {
         self.in_flight.delete_host(host.as_str());
         self.due_queue.delete_host(host.as_str());
         self.release_host(host, Timestamp::EPOCH);
+        if let Some(active) = self.active(number) {
+            active.overrule(host.as_str());
+        }
+    }
+
+    /// Another store knew this of a visited URL of this bucket. Wherever the URL is in memory it is up to date at once;
+    /// the bucket is with its next compaction, and draws nothing of the host before.
+    pub fn imported(&mut self, number: u32, url: &CanonicalUrl, record: &Record) {
+        let (host, path) = split(url);
+        if let Some(drawn) = self.in_flight.get_mut(url) {
+            let mut known = std::mem::take(&mut drawn.known).into_record();
+            known.merge(record);
+            drawn.known = CompactRecord::of(known);
+        } else if let Some(mut known) = self.due_queue.take(host, path) {
+            known.merge(record);
+            if known.due != Timestamp::NEVER {
+                self.due_queue.insert(host, path, known, self.leased_hosts.contains_key(&url.host()));
+            }
+        }
+        if let Some(active) = self.active(number) {
+            active.overrule(host);
+        }
     }
 
     /// Activates a bucket: its hosts are dispatched from now on.
     fn activate(&mut self, bucket: &Bucket) -> Result<(), Error> {
         let Some(file) = bucket.file() else { return Ok(()) };
         let mut active = ActiveBucket::of(file, &*self.options.host_order)?;
+        bucket.memtable.overruled_hosts().for_each(|host| active.overrule(host));
         // What was visited while the bucket was being compacted is stored in it as if it were not.
         for url in bucket.memtable.visited_urls() {
             if let Ok(url) = CanonicalUrl::from_stored(&url) {

@@ -9,16 +9,17 @@ mod sort;
 
 pub use sort::{MemtableReader, SortKey, head_of};
 
-use crate::urls::Visit;
-use crate::urls::veuni::codec::{put_visit, visit_of};
+use crate::urls::veuni::codec::{put_record, put_visit, record_of, visit_of};
 use crate::urls::veuni::memtable::chunk_pool::ChunkPool;
 use crate::urls::veuni::run::UrlDelta;
+use crate::urls::{Record, Visit};
 use farol_base::HostHash;
 use farol_base::codec::{DecodeError, Decoder, put_varint};
 use farol_base::fingerprint::hash64;
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Timestamp};
 use hashbrown::HashTable;
+use std::collections::HashSet;
 
 /// Depth, bytes of the host with the entry's kind, bytes of the path; then, where there is an event, its
 /// bytes. The host's hash is computed again where it is needed: memory is dearer.
@@ -36,17 +37,27 @@ pub enum Event {
     /// A page said that it changed then.
     Hint(Timestamp),
     Visit(Visit),
+    /// Another store knew this of it; the depth stands with the entry.
+    Merge(Box<Record>),
 }
 
 const HINT: u8 = 1;
 const VISIT: u8 = 2;
+const MERGE: u8 = 3;
 
 impl Event {
+    /// Memory that an event takes once it is read, by the bytes that [`Event::read`] takes.
+    pub fn memory_of(event: &[u8]) -> usize {
+        let boxed = if event.first() == Some(&MERGE) { size_of::<Record>() } else { 0 };
+        size_of::<Event>() + boxed
+    }
+
     /// Reads an event, of which the first byte is its kind.
     pub fn read(bytes: &mut Decoder<'_>, kind: u8) -> Result<Event, DecodeError> {
         match kind {
             HINT => Ok(Event::Hint(Timestamp::from_millis(bytes.varint()?))),
             VISIT => Ok(Event::Visit(visit_of(bytes)?)),
+            MERGE => Ok(Event::Merge(Box::new(record_of(bytes, u16::MAX)?))),
             _ => Err("an unknown event"),
         }
     }
@@ -66,6 +77,8 @@ pub struct Memtable {
     event: Vec<u8>,
     /// Entries that are visits.
     visits: Vec<EntryPtr>,
+    /// Hosts with tombstones or records of another store: no file from before these is right about them.
+    overruled: HashSet<Box<str>>,
 }
 
 /// All that an entry of a found URL changes, in one cache line: writes go to hundreds of memtables
@@ -143,6 +156,7 @@ impl Memtable {
             index: Mutex::default(),
             event: Vec::new(),
             visits: Vec::new(),
+            overruled: HashSet::new(),
         }
     }
 
@@ -233,6 +247,16 @@ impl Memtable {
         self.event = event;
     }
 
+    /// Adds what another store knew of a visited URL.
+    pub fn imported(&mut self, host: &str, path: &str, record: &Record) {
+        let mut event = std::mem::take(&mut self.event);
+        event.clear();
+        event.push(MERGE);
+        put_record(&mut event, record);
+        self.push(false, record.depth, [host.as_bytes(), path.as_bytes()], host.len(), &event);
+        self.event = event;
+    }
+
     /// Adds a tombstone: all that was known of the host is deleted.
     pub fn delete_host(&mut self, host: &str) {
         self.push(true, u16::MAX, [host.as_bytes()], host.len(), &[]);
@@ -259,8 +283,15 @@ impl Memtable {
             self.head.open = self.chunk_pool.take(bytes);
         }
         let head = &mut self.head;
-        let is_visit = event.first() == Some(&VISIT);
-        head.blocks_activation |= is_tombstone || is_visit;
+        let (is_visit, is_merge) = (event.first() == Some(&VISIT), event.first() == Some(&MERGE));
+        if is_tombstone || is_merge {
+            // The host comes first, in a text of its own.
+            let host = std::str::from_utf8(texts[0]).unwrap_or_default();
+            if !self.overruled.contains(host) {
+                self.overruled.insert(host.into());
+            }
+        }
+        head.blocks_activation |= is_tombstone || is_visit || is_merge;
         head.len += 1;
         head.bytes += bytes as u64;
         if is_visit {
@@ -362,6 +393,17 @@ impl Memtable {
     pub fn visited_urls(&self) -> impl Iterator<Item = String> {
         let entries = self.visits.iter().map(|ptr| self.entry(*ptr));
         entries.map(|entry| String::from_utf8_lossy(&[entry.host, entry.path].concat()).into_owned())
+    }
+
+    /// Hosts that no file from before these entries is right about.
+    pub fn overruled_hosts(&self) -> impl Iterator<Item = &str> {
+        self.overruled.iter().map(|host| &**host)
+    }
+
+    /// Copies the entries of some hosts, in their order, behind those of an earlier memtable.
+    pub fn copy_hosts(&self, is_wanted: impl Fn(&[u8]) -> bool, into: &mut Memtable) {
+        let wanted = self.entries(EntryPtr::default()).filter(|(_, entry)| is_wanted(entry.host));
+        wanted.for_each(|(_, entry)| into.push_entry(&entry));
     }
 
     /// Coalesces the entries of one URL, in their order.

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::urls::veuni::block_frame::write_block;
 use crate::urls::veuni::codec::shared_bytes;
 use crate::urls::veuni::compaction::delta::DELTA_SLOT_BYTES;
+use crate::urls::veuni::memtable::Event;
 use farol_base::HostHash;
 use farol_base::codec::{put_bytes, put_varint};
 
@@ -116,7 +117,8 @@ impl<'a> RunBuilder<'a> {
         self.before.truncate(shared);
         self.before.extend_from_slice(&path[shared..]);
         self.count += 1;
-        self.bytes += (DELTA_SLOT_BYTES + path.len()) as u64;
+        let events: usize = events.iter().map(|event| Event::memory_of(event)).sum();
+        self.bytes += (DELTA_SLOT_BYTES + path.len() + events) as u64;
         if self.is_full() {
             self.close_host();
             self.close_block()?;

@@ -29,6 +29,21 @@ pub struct Run {
     pub blocks_activation: bool,
 }
 
+impl Run {
+    /// Offsets of all blocks.
+    pub fn blocks(&self) -> Vec<u64> {
+        self.index.iter().map(|(_, offset)| *offset).collect()
+    }
+
+    /// Offsets of the blocks that may have something of hosts of a hash: one may begin in the block before the first
+    /// that begins with it.
+    pub fn blocks_of(&self, hash: HostHash) -> Vec<u64> {
+        let first = self.index.partition_point(|(start, _)| *start < hash).saturating_sub(1);
+        let end = self.index.partition_point(|(start, _)| *start <= hash);
+        self.index[first..end.max(first)].iter().map(|(_, offset)| *offset).collect()
+    }
+}
+
 /// [`Run::largest`] of a run that an earlier process wrote: a host that fills blocks is the first in each but
 /// one of them, and takes three times their bytes when its paths are whole.
 fn largest_of(index: &[(HostHash, u64)]) -> u64 {

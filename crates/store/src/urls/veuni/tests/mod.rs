@@ -2,6 +2,7 @@
 
 mod damage;
 mod due;
+mod handover;
 mod load;
 mod policies;
 mod race;

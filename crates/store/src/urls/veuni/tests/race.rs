@@ -8,6 +8,7 @@ use farol_base::Scheduled;
 use farol_base::disk::{Faulty, Mem};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 const HOSTS: usize = 7;
@@ -36,6 +37,21 @@ enum Op {
     HostsDue(usize),
     ReleaseHost(u8),
     DeleteHost(u8),
+    Forget(Vec<u8>),
+    /// What another store knew of these URLs comes in.
+    Import(Vec<(u8, ImportedVisit)>),
+    /// Some hosts go to another store, and are forgotten here or not.
+    HandOver {
+        hosts: Vec<u8>,
+        forget: bool,
+    },
+    /// The other store hands over all it has.
+    ComeBack,
+    Note {
+        source: u64,
+        number: u64,
+    },
+    Files,
     Mark(u32),
     Flush,
     Sync,
@@ -52,6 +68,17 @@ enum Op {
     Tick(u8),
 }
 
+/// Depth, visits, outcome, seconds of the last visit and of the next.
+type ImportedVisit = (u16, u32, u8, u8, Option<u8>);
+
+fn imported(number: u8, (depth, visits, outcome, at, due): ImportedVisit) -> KnownUrl {
+    let mut record = Record { depth, ..Record::default() };
+    for _ in 0..visits {
+        record.visit(&visit(outcome, Timestamp::from_secs(80 + u64::from(at)), due));
+    }
+    KnownUrl { url: url(number), record }
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let (url, host) = (0..URLS, 0..HOSTS as u8);
     let found = (url.clone(), 0u16..4, proptest::option::of(0u8..60));
@@ -64,7 +91,18 @@ fn op() -> impl Strategy<Value = Op> {
         3 => url.prop_map(Op::Release),
         5 => (0usize..4).prop_map(Op::HostsDue),
         4 => host.clone().prop_map(Op::ReleaseHost),
-        1 => host.prop_map(Op::DeleteHost),
+        1 => host.clone().prop_map(Op::DeleteHost),
+        2 => proptest::collection::vec(host.clone(), 0..4).prop_map(Op::Forget),
+        4 => proptest::collection::vec(
+            (0..URLS, (0u16..4, 0u32..3, 0u8..6, 0u8..60, proptest::option::of(0u8..60))),
+            0..12,
+        )
+        .prop_map(Op::Import),
+        3 => (proptest::collection::vec(host, 0..5), any::<bool>())
+            .prop_map(|(hosts, forget)| Op::HandOver { hosts, forget }),
+        1 => Just(Op::ComeBack),
+        2 => (0u64..3, 0u64..20).prop_map(|(source, number)| Op::Note { source, number }),
+        2 => Just(Op::Files),
         2 => (0u32..9).prop_map(Op::Mark),
         8 => Just(Op::Flush),
         2 => Just(Op::Sync),
@@ -127,6 +165,8 @@ struct Race {
     flushed: Naive,
     since_sync: Vec<Naive>,
     now: Timestamp,
+    /// Another agent's store, and its judge.
+    other: (Veuni, Naive),
 }
 
 impl Race {
@@ -146,6 +186,7 @@ impl Race {
             flushed,
             since_sync,
             now: Timestamp::from_secs(100),
+            other: (open(&Arc::new(Faulty::new(Arc::new(Mem::new())))), Naive::new()),
         }
     }
 
@@ -206,6 +247,60 @@ impl Race {
                 self.leased.remove(&host(*number));
             }
             Op::DeleteHost(number) => self.delete_host(&host(*number)),
+            Op::Forget(hosts) => {
+                let hosts: Vec<Host> = hosts.iter().map(|number| host(*number)).collect();
+                self.forget(&hosts);
+            }
+            Op::Import(urls) => {
+                let urls: Vec<KnownUrl> = urls.iter().map(|(url, visit)| imported(*url, *visit)).collect();
+                self.veuni.import(&urls).unwrap();
+                self.naive.import(&urls).unwrap();
+            }
+            Op::HandOver { hosts, forget } => {
+                let hosts: Vec<Host> = hosts.iter().map(|number| host(*number)).collect();
+                match exported(&mut self.veuni, &hosts) {
+                    Ok(urls) => {
+                        assert_eq!(urls, exported(&mut self.naive, &hosts).unwrap());
+                        for part in urls.chunks(3) {
+                            self.other.0.import(part).unwrap();
+                            self.other.1.import(part).unwrap();
+                            self.other.0.flush().unwrap();
+                        }
+                        if *forget {
+                            self.forget(&hosts);
+                        }
+                    }
+                    Err(error) => self.broken(error, vec![self.flushed.clone()]),
+                }
+                assert_eq!(differences(&self.other.0, &self.other.1), [""; 0]);
+            }
+            Op::ComeBack => {
+                let hosts: Vec<Host> = (0..HOSTS as u8).map(host).collect();
+                let urls = exported(&mut self.other.0, &hosts).unwrap();
+                self.veuni.import(&urls).unwrap();
+                self.naive.import(&urls).unwrap();
+            }
+            Op::Note { source, number } => {
+                self.veuni.note(Source(*source), *number).unwrap();
+                self.naive.note(Source(*source), *number).unwrap();
+            }
+            Op::Files => match self.veuni.files() {
+                Ok(files) => {
+                    self.flushed(Ok(()), false);
+                    let files = files.unwrap();
+                    // The store goes on, and its files are replaced, before they are copied.
+                    let compacted = self.veuni.compact_all();
+                    let elsewhere = Mem::new();
+                    if !self.disk.is_dead() {
+                        files.copy_to(&elsewhere).unwrap();
+                        drop(files);
+                        let copy = open(&Arc::new(Faulty::new(Arc::new(elsewhere))));
+                        assert_eq!(differences(&copy, &self.naive), [""; 0]);
+                    }
+                    self.flushed(compacted, false);
+                }
+                Err(error) => self.flushed(Err(error), false),
+            },
             Op::Mark(offset) => {
                 let upto = PagePosition { file: 0, offset: u64::from(*offset) };
                 self.veuni.mark(upto).unwrap();
@@ -286,6 +381,13 @@ impl Race {
             assert!(depth >= record.depth);
             assert!(self.in_flight.insert(url));
         }
+    }
+
+    fn forget(&mut self, hosts: &[Host]) {
+        self.veuni.forget(hosts).unwrap();
+        self.naive.forget(hosts).unwrap();
+        self.in_flight.retain(|url| !hosts.contains(&url.host()));
+        self.leased.retain(|host| !hosts.contains(host));
     }
 
     fn delete_host(&mut self, host: &Host) {
@@ -415,10 +517,24 @@ fn differences(veuni: &Veuni, naive: &Naive) -> Vec<String> {
             differences.push(format!("{url}: {ours:?}, not {theirs:?}"));
         }
     }
+    if veuni.numbers() != naive.numbers() {
+        differences.push(format!("numbers: {:?}, not {:?}", veuni.numbers(), naive.numbers()));
+    }
     if veuni.watermark() != naive.watermark() {
         differences.push(format!("watermark: {:?}, not {:?}", veuni.watermark(), naive.watermark()));
     }
     differences
+}
+
+/// All that a store has of some hosts.
+fn exported(store: &mut dyn UrlStore, hosts: &[Host]) -> Result<Vec<KnownUrl>, Error> {
+    let mut urls = Vec::new();
+    store.export(hosts)?.walk(&mut |host, path, record| {
+        let url = host.stored_page(path).unwrap();
+        urls.push(KnownUrl { url, record: record.clone() });
+        ControlFlow::Continue(())
+    })?;
+    Ok(urls)
 }
 
 proptest! {

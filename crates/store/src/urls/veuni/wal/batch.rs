@@ -1,8 +1,8 @@
 //! A batch: the operations between two flushes, encoded as they are added.
 
 use super::BATCH_HEAD_BYTES;
-use crate::urls::Visit;
-use crate::urls::veuni::codec::{put_visit, visit_of};
+use crate::urls::veuni::codec::{put_record, put_visit, record_of, visit_of};
+use crate::urls::{Record, Source, Visit};
 use farol_base::codec::{DecodeError, Decoder, put_bytes, put_varint};
 use farol_base::{CanonicalUrl, PagePosition, Timestamp};
 use std::ops::Range;
@@ -14,16 +14,37 @@ const VISIT: u8 = 4;
 const TOMBSTONE: u8 = 5;
 const MARK: u8 = 6;
 const URL: u8 = 7;
+const NOTE: u8 = 8;
+const IMPORT: u8 = 9;
 
-/// An operation of a batch; all but the first and the last are about the host that was named last.
+/// An operation of a batch; all but the first and the last two are about the host that was named last.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WalOp<'a> {
     Host(&'a str),
-    Found { path: &'a str, depth: u16 },
-    Hint { path: &'a str, depth: u16, at: Timestamp },
-    Visit { path: &'a str, visit: Visit },
+    Found {
+        path: &'a str,
+        depth: u16,
+    },
+    Hint {
+        path: &'a str,
+        depth: u16,
+        at: Timestamp,
+    },
+    Visit {
+        path: &'a str,
+        visit: Visit,
+    },
+    /// What another store knew of a visited URL.
+    Import {
+        path: &'a str,
+        record: Record,
+    },
     DeleteHost,
     Mark(PagePosition),
+    Note {
+        source: Source,
+        number: u64,
+    },
 }
 
 /// The batch that is being filled.
@@ -101,6 +122,14 @@ impl WriteBatch {
         put_visit(&mut self.bytes, visit);
     }
 
+    pub fn imported(&mut self, host: &str, path: &str, record: &Record) {
+        self.host(host);
+        self.bytes.push(IMPORT);
+        put_bytes(&mut self.bytes, path.as_bytes());
+        put_varint(&mut self.bytes, u64::from(record.depth));
+        put_record(&mut self.bytes, record);
+    }
+
     pub fn delete_host(&mut self, host: &str) {
         self.host(host);
         self.bytes.push(TOMBSTONE);
@@ -110,6 +139,12 @@ impl WriteBatch {
         self.bytes.push(MARK);
         put_varint(&mut self.bytes, u64::from(upto.file));
         put_varint(&mut self.bytes, upto.offset);
+    }
+
+    pub(super) fn note(&mut self, source: Source, number: u64) {
+        self.bytes.push(NOTE);
+        put_varint(&mut self.bytes, source.0);
+        put_varint(&mut self.bytes, number);
     }
 }
 
@@ -131,8 +166,13 @@ pub(super) fn read_ops(bytes: &[u8], take: &mut dyn FnMut(WalOp<'_>)) -> Result<
                 WalOp::Hint { path, depth, at: Timestamp::from_millis(bytes.varint()?) }
             }
             VISIT => WalOp::Visit { path: bytes.text()?, visit: visit_of(&mut bytes)? },
+            IMPORT => {
+                let (path, depth) = (bytes.text()?, bytes.varint_as()?);
+                WalOp::Import { path, record: record_of(&mut bytes, depth)? }
+            }
             TOMBSTONE => WalOp::DeleteHost,
             MARK => WalOp::Mark(PagePosition { file: bytes.varint_as()?, offset: bytes.varint()? }),
+            NOTE => WalOp::Note { source: Source(bytes.varint()?), number: bytes.varint()? },
             _ => return Err("an unknown operation"),
         };
         take(op);

@@ -1,11 +1,12 @@
 //! Replays the WAL when a store is opened.
 
 use super::batch::read_ops;
-use super::segment::{HEADER_BYTES, WalSegment, read_header};
+use super::segment::{WalSegment, read_header};
 use super::{BATCH_HEAD_BYTES, Wal, WalOp, WriteBatch};
 use crate::{Cut, Error};
 use farol_base::PagePosition;
 use farol_base::disk::Disk;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Largest batch that is believed.
@@ -25,6 +26,8 @@ impl Wal {
             next_seqno: 1,
             watermark: PagePosition::default(),
             marked: None,
+            numbers: BTreeMap::new(),
+            noted: BTreeMap::new(),
             batch: WriteBatch::default(),
             poisoned: false,
         };
@@ -53,10 +56,9 @@ impl Wal {
             offset,
             what: what.to_string(),
         };
-        let (mut good, mut head) = (0, [0; HEADER_BYTES]);
-        let read = self.disk.read_at(file, 0, &mut head).map_err(Error::io("read", file))?;
-        if read == HEADER_BYTES {
-            let (first, watermark) = read_header(file, &head)?;
+        let mut good = 0;
+        if let Some(head) = read_header(&*self.disk, file)? {
+            let first = head.first;
             // Each segment goes on where the one before it ended, and they are given up in their order: where one is
             // still needed, so are all behind it.
             if needed && first != self.next_seqno {
@@ -64,11 +66,12 @@ impl Wal {
                 return Err(damaged(0, &what));
             }
             self.next_seqno = self.next_seqno.max(first);
-            self.watermark = self.watermark.max(watermark);
-            good = HEADER_BYTES as u64;
-            self.segments.push(WalSegment { file: file.to_string(), first, len: good });
+            self.watermark = self.watermark.max(head.watermark);
+            head.numbers.into_iter().for_each(|(source, number)| self.take_number(source, number));
+            good = head.len;
+            self.segments.push(WalSegment { file: file.to_string(), first, head_bytes: good, len: good });
         } else if !last {
-            return Err(damaged(read as u64, "the file ends too early"));
+            return Err(damaged(len, "the file ends too early"));
         }
         let mut body = Vec::new();
         while good > 0 && good < len {
@@ -89,13 +92,15 @@ impl Wal {
             }
             let (seqno, ops) = body.split_at(8);
             let seqno = u64::from_le_bytes(std::array::from_fn(|i| seqno[i]));
-            let mut mark = None;
+            let (mut mark, mut notes) = (None, Vec::new());
             read_ops(ops, &mut |op| match op {
                 WalOp::Mark(upto) => mark = Some(upto),
+                WalOp::Note { source, number } => notes.push((source, number)),
                 op => take(seqno, op),
             })
             .map_err(|what| damaged(good, what))?;
             self.watermark = mark.unwrap_or(self.watermark);
+            notes.into_iter().for_each(|(source, number)| self.take_number(source, number));
             self.next_seqno = self.next_seqno.max(seqno + 1);
             good += 8 + size;
             if let Some(segment) = self.segments.last_mut() {
