@@ -100,8 +100,7 @@ impl Router {
 
     /// The owner of a host, as in `https://example.org`.
     pub fn route_host(&self, host: &str, address: Option<IpAddr>) -> Route {
-        let found = self.by_domain(host).or_else(|| self.hosts.find(hash64(host.as_bytes())));
-        let found = found.or_else(|| self.by_address(address?));
+        let found = self.route_name(host).or_else(|| self.by_address(address?));
         match (found, self.unknown) {
             (Some(owner), _) => Route::To(owner),
             (None, Unknown::Hold) => Route::Hold,
@@ -111,6 +110,11 @@ impl Router {
                 None => hash::of_text(host, self.destinations),
             }),
         }
+    }
+
+    /// The owner of a host whatever its address: by a filter for its domain, or by an exception.
+    pub fn route_name(&self, host: &str) -> Option<Owner> {
+        self.by_domain(host).or_else(|| self.hosts.find(hash64(host.as_bytes())))
     }
 
     /// The owner by the block that an address lies in.
