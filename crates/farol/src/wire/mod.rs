@@ -5,6 +5,7 @@
 //! ([`WIRE`]), which two nodes agree on before they speak (`farol_cluster::version`).
 
 pub mod batch;
+pub mod urls;
 pub mod v1;
 pub mod values;
 
