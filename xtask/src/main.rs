@@ -1,5 +1,6 @@
 //! The project's own tools. Plain std, so that `cargo xtask test` needs nothing but Rust.
 
+mod agents;
 mod check;
 mod debian_docs;
 mod dependencies;
@@ -29,7 +30,8 @@ const USAGE: &str = "cargo xtask COMMAND
   debian-docs crawl Debian's documentation packages and judge the crawl (--help for its options)
   extraction  measure the text that is made of pages (--help for its options)
   trial       ask written questions about other documentation (--help for its options)
-  faults      break a cluster of real processes while people ask (--help for its options)";
+  faults      break a cluster of real processes while people ask (--help for its options)
+  agents      have agents die, join, leave and freeze while they crawl (--help for its options)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["extraction", ref rest @ ..] => extraction::measure(rest),
         ["trial", ref rest @ ..] => trial::run(rest),
         ["faults", ref rest @ ..] => faults::run(rest),
+        ["agents", ref rest @ ..] => agents::run(rest),
         _ => Err(USAGE.to_string()),
     };
     match result {

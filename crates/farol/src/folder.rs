@@ -200,6 +200,11 @@ impl Folder {
         self.path.join("rank")
     }
 
+    /// What other agents of a cluster are to get.
+    pub fn outbox(&self) -> PathBuf {
+        self.path.join("outbox")
+    }
+
     pub fn index(&self) -> PathBuf {
         self.path.join("index")
     }

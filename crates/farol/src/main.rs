@@ -13,6 +13,7 @@ mod cluster;
 mod config;
 mod disk;
 mod engine;
+mod exchange;
 mod fabric;
 mod folder;
 mod handles;

@@ -19,6 +19,10 @@ pub struct ClusterStatus {
     pub nodes: Vec<ClusterNode>,
     /// The parts of the index, in the order of their ranges.
     pub shards: Vec<ClusterShard>,
+    /// Nodes that crawl, each with hosts of its own.
+    pub agents: Vec<ClusterAgent>,
+    /// The table by which they share hosts, where there is one.
+    pub route: Option<ClusterRoute>,
     /// The logs between nodes.
     pub logs: Vec<ClusterLog>,
     /// The servers that carry logs and tables.
@@ -107,6 +111,46 @@ impl NodeState {
     pub fn can_drain(self) -> bool {
         matches!(self, NodeState::Joining | NodeState::Up)
     }
+}
+
+/// A node that crawls, by what it last told of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterAgent {
+    /// Its [`ClusterNode::id`].
+    pub node: String,
+    /// Where it stands on the globe, as a country; empty where nobody said.
+    pub place: String,
+    /// Hosts that it knows.
+    pub hosts: u64,
+    /// Pages that it has.
+    pub pages: u64,
+    /// Pages that it fetched in the last minute.
+    pub pages_minute: u64,
+    /// URLs that it has sent to other agents since it began.
+    pub urls_sent: u64,
+    /// URLs that it has got from them.
+    pub urls_received: u64,
+    /// Bytes that wait on its disk for other agents.
+    pub outbox: u64,
+    /// Hosts that it hands over to others at the moment.
+    pub hosts_leaving: u64,
+    /// Hosts that it is being handed.
+    pub hosts_coming: u64,
+    /// The version of the routing table that it goes by.
+    pub epoch: u64,
+    /// The newest version under which it asks nobody that is another's.
+    pub released: u64,
+}
+
+/// The table by which agents share hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterRoute {
+    /// Its version.
+    pub epoch: u64,
+    /// Whether all agents have released it.
+    pub is_settled: bool,
+    /// Why there is this version, in a sentence.
+    pub why: String,
 }
 
 /// A part of the index.

@@ -46,8 +46,9 @@ mod trace;
 
 pub use api::cluster::cluster_json;
 pub use cluster::{
-    ClusterLeader, ClusterLog, ClusterNode, ClusterOrder, ClusterReplica, ClusterShard, ClusterStatus,
-    ClusterSummary, ClusterWarning, FabricServer, NodeState, ReplicaState, ShardState,
+    ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterOrder, ClusterReplica, ClusterRoute,
+    ClusterShard, ClusterStatus, ClusterSummary, ClusterWarning, FabricServer, NodeState, ReplicaState,
+    ShardState,
 };
 pub use engine::{Command, Engine, EngineError, StoredCopy};
 pub use histogram::Histogram;

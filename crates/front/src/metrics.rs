@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::request_metrics::Counts;
 use crate::server::Connections;
 use crate::shared::Shared;
-use crate::{ClusterStatus, EngineState, Histogram, NodeState, ReplicaState, Status};
+use crate::{ClusterAgent, ClusterStatus, EngineState, Histogram, NodeState, ReplicaState, Status};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -158,6 +158,7 @@ fn cluster(page: &mut Page, status: &ClusterStatus) {
         page.sample("farol_node_free_bytes", &[("node", &node.name)], free);
     }
     shards(page, status);
+    agents(page, status);
     page.metric("farol_log_bytes", "gauge", "Size of a log between nodes.");
     for log in &status.logs {
         page.sample("farol_log_bytes", &[("log", &log.name)], log.bytes);
@@ -173,6 +174,31 @@ fn cluster(page: &mut Page, status: &ClusterStatus) {
     page.metric("farol_cluster_table_version", "gauge", "Version of a table that this node goes by.");
     for (table, version) in &status.maps {
         page.sample("farol_cluster_table_version", &[("table", table)], version);
+    }
+}
+
+fn agents(page: &mut Page, status: &ClusterStatus) {
+    if let Some(route) = &status.route {
+        page.gauge("farol_route_epoch", "Version of the table by which agents share hosts.", route.epoch);
+        let settled = u8::from(route.is_settled);
+        page.gauge("farol_route_settled", "1 where all agents have released that version.", settled);
+    }
+    type Value = fn(&ClusterAgent) -> u64;
+    let gauges: [(&str, &str, Value); 6] = [
+        ("farol_agent_hosts", "Hosts that an agent knows.", |agent| agent.hosts),
+        ("farol_agent_pages", "Pages that an agent has.", |agent| agent.pages),
+        ("farol_agent_urls_sent", "URLs that an agent has sent to others.", |agent| agent.urls_sent),
+        ("farol_agent_urls_received", "URLs that an agent has got from others.", |agent| agent.urls_received),
+        ("farol_agent_outbox_bytes", "What waits on an agent's disk for others.", |agent| agent.outbox),
+        ("farol_agent_released_epoch", "Newest version of the table that an agent has released.", |agent| {
+            agent.released
+        }),
+    ];
+    for (name, help, value) in gauges {
+        page.metric(name, "gauge", help);
+        for agent in &status.agents {
+            page.sample(name, &[("node", status.name_of(&agent.node))], value(agent));
+        }
     }
 }
 

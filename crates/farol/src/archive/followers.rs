@@ -15,6 +15,7 @@ use super::shapes::Shapes;
 use crate::clicks::ClickCounts;
 use crate::config::Config;
 use crate::disk::{OnFullDisk, until_room};
+use crate::exchange::Exchange;
 use crate::fabric::{Change, Fabric};
 use crate::operator::OperatorState;
 use anyhow::Result;
@@ -40,6 +41,8 @@ pub struct Followers {
     pub revisits: Revisits,
     pub clicks: Arc<ClickCounts>,
     pub fabric: Fabric,
+    /// Takes what is another agent's, in a cluster.
+    pub exchange: Option<Exchange>,
     /// Called about once a second while the disk is full; at first nobody waits for room.
     pub on_full_disk: OnFullDisk,
     /// The time, as far as judging links is concerned; set by the caller before it writes.
@@ -82,10 +85,15 @@ pub struct FollowerSet {
     pub links: bool,
     pub hosts: bool,
     pub index: bool,
+    /// Other agents, who are sent what is theirs.
+    pub exchange: bool,
 }
 
 impl FollowerSet {
-    pub const ALL: FollowerSet = FollowerSet { urls: true, links: true, hosts: true, index: true };
+    pub const ALL: FollowerSet =
+        FollowerSet { urls: true, links: true, hosts: true, index: true, exchange: true };
+    pub const NONE: FollowerSet =
+        FollowerSet { urls: false, links: false, hosts: false, index: false, exchange: false };
 }
 
 impl Followers {
@@ -112,6 +120,7 @@ impl Followers {
             revisits: Revisits::new(config),
             clicks: Arc::new(ClickCounts::open(fabric.tables.clone(), now)?),
             fabric,
+            exchange: None,
             on_full_disk: Box::new(|_| false),
             now,
             only: None,
@@ -219,6 +228,12 @@ impl Followers {
         if wanted.links {
             self.apply_links(visit, &mut interpreted)?;
         }
+        if wanted.exchange && !wanted.urls {
+            // What is this agent's own is known already, unless hosts have changed hands.
+            let moved = interpreted.moved.map(|moved| moved.to);
+            self.find(interpreted.found.into_iter().chain(moved).collect())?;
+            return Ok(());
+        }
         if wanted.urls {
             let before = self.urls.get(visit.url)?;
             let hops = self.hops.remove(&visit.url.id()).unwrap_or(0);
@@ -270,20 +285,20 @@ impl Followers {
 
     /// The same for what was found on a page; says also how its part of the site grew by it.
     fn find_on(&mut self, page: Option<&CanonicalUrl>, mut found: Vec<Found>) -> Result<(usize, PageGrowth)> {
-        let mut judged = Judged::default();
-        let depth_max = if self.depth_max == 0 { self.traps.hops_max } else { self.depth_max };
-        found.retain(|found| {
-            let is_near = found.depth <= depth_max;
-            let is_inside = is_near && self.scope.contains_too(&found.url, &mut judged);
-            if !is_inside {
-                tracing::debug!("left out: {} ({:?})", found.url, self.scope.verdict(&found.url));
-            }
-            is_inside
-        });
+        self.keep_in_scope(&mut found);
         let in_scope = found.len();
         if self.only.is_some() {
             found.retain(|found| self.wants(&found.url));
         }
+        if let Some(exchange) = &mut self.exchange {
+            let urls = &self.urls;
+            found = exchange.sort(found, &|host| urls.host_counts(host).is_some())?;
+        }
+        Ok((in_scope, self.note(page, found)?))
+    }
+
+    /// Notes addresses that are in scope and this agent's, and do not look like a trap.
+    pub(super) fn note(&mut self, page: Option<&CanonicalUrl>, found: Vec<Found>) -> Result<PageGrowth> {
         // Only what is new can lead into a trap; what is known has passed before.
         let mut fine = Vec::with_capacity(found.len());
         let (mut counted, mut growth) = (HashSet::new(), PageGrowth::default());
@@ -304,7 +319,21 @@ impl Followers {
             }
         }
         self.urls.found(&fine)?;
-        Ok((in_scope, growth))
+        Ok(growth)
+    }
+
+    /// Leaves out what is too far from the seeds.
+    pub(super) fn keep_in_scope(&self, found: &mut Vec<Found>) {
+        let mut judged = Judged::default();
+        let depth_max = if self.depth_max == 0 { self.traps.hops_max } else { self.depth_max };
+        found.retain(|found| {
+            let is_near = found.depth <= depth_max;
+            let is_inside = is_near && self.scope.contains_too(&found.url, &mut judged);
+            if !is_inside {
+                tracing::debug!("left out: {} ({:?})", found.url, self.scope.verdict(&found.url));
+            }
+            is_inside
+        });
     }
 
     fn shape(&mut self, host: &Host) -> &mut HostShape {
@@ -389,6 +418,9 @@ impl Followers {
     pub fn flush(&mut self, upto: PagePosition) -> Result<()> {
         self.urls.mark(upto)?;
         until_room("what was found", &*self.on_full_disk, || Ok(self.urls.flush()?))?;
+        if let Some(exchange) = &mut self.exchange {
+            exchange.set_position(upto);
+        }
         self.linker.upto(upto)?;
         if self.indexing {
             self.fabric.changes.send(Change::Upto(upto))?;
@@ -408,13 +440,13 @@ impl Followers {
     fn apply_robots(&mut self, visit: &ArchivedVisit<'_>, rules: Robots, wanted: FollowerSet) -> Result<()> {
         let Some(body) = visit.robots else { return Ok(()) };
         let host = visit.url.host();
-        if !wanted.hosts && !wanted.urls {
+        if !wanted.hosts && !wanted.urls && !wanted.exchange {
             return Ok(());
         }
         // Whatever the clock said then: no rules hold longer from now on than those of today.
         let fetched = visit.fetched.min(self.now);
         let sitemaps = self.hosts.set_robots(&host, visit.status, body, rules, fetched)?;
-        if wanted.urls {
+        if wanted.urls || wanted.exchange {
             let maps = sitemaps.iter().filter_map(|map| visit.url.join(map).ok());
             let found = maps.map(|url| Found { url, depth: 0, hint: None }).collect();
             self.find(found)?;

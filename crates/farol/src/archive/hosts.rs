@@ -291,6 +291,14 @@ impl Hosts {
         }
     }
 
+    /// Notes that a host that has changed hands rests until this instant (milliseconds).
+    pub fn rest_until(&mut self, host: &Host, until_ms: u64) -> Result<()> {
+        let loaded = self.load(host)?;
+        loaded.row.not_before_ms = until_ms.max(loaded.row.not_before_ms);
+        self.changed.entry(host.clone()).or_default();
+        Ok(())
+    }
+
     /// Notes that a server asked us to wait.
     pub fn asked_to_wait(&mut self, host: &Host, until: Timestamp) -> Result<()> {
         self.load(host)?.row.asked_to_wait_ms = until.as_millis();

@@ -21,6 +21,7 @@ mod open;
 pub mod page_orders;
 pub mod places;
 pub mod position;
+mod received;
 pub mod replay;
 pub mod revisit;
 mod rules_cache;
@@ -33,5 +34,6 @@ mod timeless;
 
 pub use followers::{ArchivedVisit, FollowerSet, Followers};
 pub use interpret::Interpreter;
-pub use open::{Opened, is_damage, open, open_links, open_urls};
+pub use open::{Opened, is_damage, open, open_in_cluster, open_links, open_urls};
+pub use received::Received;
 pub use seed_outcomes::state_of;

@@ -6,6 +6,7 @@ use super::interpret::Interpreter;
 use super::replay;
 use crate::config::Config;
 use crate::disk::is_full;
+use crate::exchange::Exchange;
 use crate::fabric::Fabric;
 use crate::folder::Folder;
 use crate::handles::crawl::{CrawlSnapshot, Totals};
@@ -57,6 +58,17 @@ impl Opened {
 /// Parts of the URL store that cannot be opened are built anew from the archive. Where the archive itself has
 /// become shorter, it goes on in a new file: what is lost is lost, and no position is used for another page.
 pub fn open(folder: &Folder, config: &Config, fabric: Fabric, indexing: bool) -> Result<Opened> {
+    open_in_cluster(folder, config, fabric, indexing, None)
+}
+
+/// The same for an agent of a cluster, where what is found may be another's.
+pub fn open_in_cluster(
+    folder: &Folder,
+    config: &Config,
+    fabric: Fabric,
+    indexing: bool,
+    exchange: Option<Exchange>,
+) -> Result<Opened> {
     let mut notes = Vec::new();
     let mut urls = open_or_renew_urls(folder, &mut notes)?;
     let links = open_links(folder)?;
@@ -89,6 +101,11 @@ pub fn open(folder: &Folder, config: &Config, fabric: Fabric, indexing: bool) ->
         wants: if reads_all { Wants::Everything } else { Wants::LinksOnly },
         view,
     };
+    let received = followers.received();
+    followers.exchange = exchange.map(|mut exchange| {
+        exchange.resume(received);
+        exchange
+    });
     let bring_up = || -> Result<()> {
         if !rebuilt.is_empty() {
             let count = replay::rebuild(&archive.reader(), &mut followers, &interpreter, rebuilt)?;

@@ -129,7 +129,7 @@ impl Followers {
             }));
         }
         let known = self.known_pages(pages, NOTED_MAX)?;
-        let wanted = FollowerSet { urls: false, links: true, hosts: false, index: true };
+        let wanted = FollowerSet { links: true, index: true, ..FollowerSet::NONE };
         let copies = known.iter().filter_map(|(_, record)| record.position).take(RESTORED_MAX);
         for position in copies.collect::<Vec<_>>() {
             // A copy that cannot be read is fetched again like the others.

@@ -19,7 +19,8 @@ pub fn catch_up(
 ) -> Result<u64> {
     let (urls, hosts) = (followers.urls.watermark(), followers.hosts.watermark());
     let links = followers.linker.links.lock().watermark();
-    let from = urls.min(links).min(hosts);
+    let sent = followers.exchange.as_ref().map_or(end, |exchange| exchange.watermark());
+    let from = urls.min(links).min(hosts).min(sent);
     let mut count = 0;
     delete_hosts_again(followers, urls, hosts)?;
     if from >= end {
@@ -39,6 +40,7 @@ pub fn catch_up(
             links: position >= links,
             hosts: position >= hosts,
             index: false,
+            exchange: position >= sent,
         };
         let removed =
             followers.operator().removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
@@ -78,7 +80,7 @@ pub fn rebuild(
     ranges: Vec<std::ops::RangeInclusive<u64>>,
 ) -> Result<u64> {
     let end = followers.urls.watermark();
-    let wanted = FollowerSet { urls: true, links: false, hosts: false, index: false };
+    let wanted = FollowerSet { urls: true, ..FollowerSet::NONE };
     followers.only = Some(ranges);
     let mut count = 0;
     for record in archive.scan(PagePosition::default()) {

@@ -3,6 +3,7 @@
 use super::followers::{ArchivedVisit, Followers};
 use super::interpret::{Moved, MovedBy, PageOutcome, StaysOut};
 use super::scope::ScopeVerdict;
+use crate::exchange::orders::CrawlOrder;
 use anyhow::Result;
 use farol_base::status::SeedState;
 use farol_base::{CanonicalUrl, Host, Timestamp};
@@ -34,7 +35,12 @@ impl Followers {
             return Ok(());
         }
         self.scope.widen(to);
+        let is_news = !self.seeds.has(to);
         self.seeds.moved(from, to, visit.fetched)?;
+        if let Some(exchange) = self.exchange.as_ref().filter(|_| is_news) {
+            // How far the crawl goes is the same for all agents.
+            exchange.tell_all(CrawlOrder::Moved { from: from.to_string(), to: to.to_string() });
+        }
         let state = match self.scope.verdict(to) {
             ScopeVerdict::Removed => Some((SeedState::Removed, to.host().to_string())),
             ScopeVerdict::Excluded(pattern) => Some((SeedState::Excluded, pattern.to_string())),
@@ -46,6 +52,20 @@ impl Followers {
         };
         if let Some((state, detail)) = state {
             self.seeds.page(to, state, &detail, visit.fetched);
+        }
+        Ok(())
+    }
+
+    /// Another agent has seen that a seed was moved: the crawl goes there as well.
+    pub(super) fn seed_moved_elsewhere(
+        &mut self,
+        from: &CanonicalUrl,
+        to: &CanonicalUrl,
+        now: Timestamp,
+    ) -> Result<()> {
+        if self.seeds.has(from) && !self.seeds.has(to) {
+            self.scope.widen(to);
+            self.seeds.moved(from, to, now)?;
         }
         Ok(())
     }

@@ -10,6 +10,8 @@ use farol_base::{CanonicalUrl, PagePosition};
 use farol_query::scatter::ReplicaNo;
 use farol_rpc::{CallError, CallerHandle, Peer};
 use farol_store::pages::Exchange;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -48,6 +50,36 @@ impl RemoteIndex {
                 Some(error) => Err(format!("the node that may have it does not answer: {error}")),
                 None => Ok(None),
             }
+        })
+    }
+}
+
+impl RemoteIndex {
+    /// Asks all agents the same, each within `time`; those that answer, in the order of their answers.
+    pub fn ask_agents<Req, Resp>(&self, verb: &'static str, request: &Req, time: Duration) -> Vec<Resp>
+    where
+        Req: Serialize + Clone + Send + Sync + 'static,
+        Resp: DeserializeOwned + Send + 'static,
+    {
+        let table = self.table();
+        let deadline = Instant::now() + time;
+        let peers = table.agents.iter().filter_map(|agent| table.peers.get(agent).cloned());
+        let mut calls = JoinSet::new();
+        self.caller.block_on(async {
+            for peer in peers {
+                let (client, request) = (self.caller.client().clone(), request.clone());
+                calls.spawn(async move { client.call(&peer, verb, &request, deadline).await });
+            }
+            let mut answers = Vec::new();
+            while let Some(ended) = calls.join_next().await {
+                let answer: Result<Result<Resp, CallError>, _> = ended;
+                match answer {
+                    Ok(Ok(answer)) => answers.push(answer),
+                    Ok(Err(error)) => tracing::info!(%error, verb, "an agent does not answer"),
+                    Err(error) => tracing::warn!(%error, verb, "a call broke down"),
+                }
+            }
+            answers
         })
     }
 }

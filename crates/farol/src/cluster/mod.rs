@@ -4,8 +4,10 @@
 //! [`node`] starts membership, replicas, crawl and front, each a role that knows the others through handles alone. What
 //! the nodes decide is in `farol_cluster`, what carries it in `farol_fabric` and `farol_rpc`.
 
+mod agents;
 pub mod birth;
 pub mod calls;
+mod crawl_orders;
 pub mod door;
 pub mod identity;
 pub mod node;

@@ -267,7 +267,10 @@ fn profile(shared: &Shared, id: NodeId, rpc: SocketAddr) -> Result<NodeRecord> {
     record.machine = identity::machine();
     record.folder = identity::folder(shared.folder.path())?;
     record.roles.clone_from(&shared.options.roles);
-    record.zone.clone_from(&shared.options.config.cluster.zone);
+    let settings = &shared.options.config.cluster;
+    record.zone.clone_from(&settings.zone);
+    record.place.country.clone_from(&settings.country);
+    record.capacity = u32::try_from(settings.capacity).unwrap_or(u32::MAX);
     record.program = env!("CARGO_PKG_VERSION").to_string();
     record.wire = WIRE;
     Ok(record)

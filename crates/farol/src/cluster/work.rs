@@ -1,38 +1,48 @@
 //! What a node does once it is a member: it crawls and sends what it finds, and it answers people.
 //!
-//! Every node has an archive of its own, which stays empty where it does not crawl. Until agents share hosts, one node
-//! crawls: the one with the least number of those that have the role.
+//! Every node has an archive of its own, which stays empty where it does not crawl. Nodes that crawl are agents: each
+//! asks the hosts that the routing table gives to it, and sends what it finds of others to their agents.
 
 use super::node::Shared;
-use super::orders;
+use super::{agents, crawl_orders, orders};
 use crate::archive::Opened;
+use crate::archive::page_orders::OrderReply;
 use crate::broker::table::ServedShard;
-use crate::broker::{BrokerSettings, RemoteIndex};
+use crate::broker::{BrokerSettings, RemoteIndex, ask_again};
 use crate::engine::{Listening, orders as order_taker, snapshots};
+use crate::exchange::orders::CrawlOrder;
+use crate::exchange::outboxes::Outboxes;
+use crate::exchange::{Exchange, ExchangeDesk};
 use crate::fabric::Fabric as LocalFabric;
-use crate::handles::cluster::{ClusterFace, ClusterView};
+use crate::handles::cluster::ClusterFace;
 use crate::handles::cluster_status::status_of;
+use crate::handles::crawl::CrawlHandle;
 use crate::handles::queries::Queries;
 use crate::handles::ranks::Ranks;
 use crate::handles::still::StillCrawl;
 use crate::roles::control::{Control, Watched};
-use crate::roles::crawler::Crawler;
+use crate::roles::courier::{Courier, CourierSources, OrderReader};
+use crate::roles::crawler::{AgentWork, Crawler, Sweep};
 use crate::roles::desk::BackupDesk;
 use crate::roles::front::{LiveEngine, ResultCache, RuleFiles};
 use crate::roles::sender::{ArchiveSender, SenderSources, ShardLog};
 use anyhow::Result;
-use farol_base::{Clock, SystemClock};
+use farol_base::{CanonicalUrl, Clock, SystemClock};
 use farol_cluster::order::{Order, OrderId};
 use farol_cluster::record::Role;
 use farol_cluster::{NodeId, NodeNo, ShardState};
+use farol_fabric::blobs::Blobs;
 use farol_front::{ClusterOrder, EngineError};
 use std::sync::Arc;
 
 /// Crawl, sender and front of a node.
 pub struct NodeWork {
+    listens: bool,
     crawler: Option<Crawler>,
     still: Option<Arc<StillCrawl>>,
     sender: Option<ArchiveSender>,
+    courier: Option<Courier>,
+    reader: Option<OrderReader>,
     control: Option<Control>,
     engine: Option<Arc<LiveEngine>>,
     /// What opening the folder had to mend.
@@ -44,9 +54,14 @@ impl NodeWork {
     pub fn begin(shared: &Arc<Shared>, no: NodeNo) -> Result<NodeWork> {
         let config = shared.options.config.clone();
         let local = LocalFabric::local(&shared.folder.tables())?;
-        let crawls =
-            shared.options.roles.contains(&Role::Crawl) && is_first_agent(&shared.cluster.view(), no);
-        let mut opened = crate::archive::open(&shared.folder, &config, local.clone(), crawls)?;
+        let crawls = shared.options.roles.contains(&Role::Crawl);
+        let exchange = match crawls {
+            true => Some(open_exchange(shared, no, &local)?),
+            false => None,
+        };
+        let desk = exchange.as_ref().map(Exchange::desk);
+        let mut opened =
+            crate::archive::open_in_cluster(&shared.folder, &config, local.clone(), crawls, exchange)?;
         let (archive, links, interpreter) =
             (opened.archive.reader(), opened.links.clone(), opened.interpreter.clone());
         shared.desk.open_archive(archive.clone());
@@ -60,9 +75,10 @@ impl NodeWork {
         let ranked = ranker_is_there(shared);
         // Always: what the crawl has told before a ranker comes could not be told again.
         opened.followers.exports_links = true;
-        let (crawler, still) = match crawls && !opened.is_behind {
-            true => (Some(start_crawl(shared, opened)?), None),
-            false => (None, Some(Arc::new(StillCrawl::new(opened)))),
+        let (told, known_seeds) = (opened.followers.told()?, known_seeds(shared, &opened));
+        let (crawler, still) = match desk.as_ref().filter(|_| !opened.is_behind) {
+            Some(desk) => (Some(start_crawl(shared, no, opened, desk.clone(), &known_seeds)?), None),
+            None => (None, Some(Arc::new(StillCrawl::new(opened)))),
         };
         let sender = match &crawler {
             Some(_) => {
@@ -82,6 +98,20 @@ impl NodeWork {
             None => None,
         };
         let crawl = crawler.as_ref().map(Crawler::handle);
+        let courier = match (&crawl, &desk) {
+            (Some(crawl), Some(desk)) => Some(start_courier(shared, no, desk.clone(), crawl.clone())?),
+            _ => None,
+        };
+        let here = order_taker(crawl.clone(), still.clone());
+        let given = desk.clone();
+        let reader = OrderReader::start(
+            shared.fabric.clone(),
+            told,
+            here.clone(),
+            Arc::new(move || given.as_ref()?.orders.lock().pop_front()),
+        )?;
+        let place = Arc::new(reader.placer());
+        tell_seeds(shared, &known_seeds, &*place)?;
         let queries = Arc::new(Queries::default());
         let control = Control::start(Watched {
             snapshot: snapshots(crawl.clone(), last_snapshot.clone()),
@@ -92,10 +122,12 @@ impl NodeWork {
             rank_every: config.index.rank_every.get(),
         })?;
         let index = Arc::new(remote_index(shared));
-        let engine = match shared.options.roles.contains(&Role::Front) {
+        let listens = shared.options.roles.contains(&Role::Front);
+        // A node that crawls explains its pages to others, whether it answers people or not.
+        let engine = match listens || crawls {
             true => Some(Arc::new(LiveEngine {
-                cluster: Some(face(shared, &index)),
-                index,
+                cluster: Some(face(shared, &index, desk.clone())),
+                index: index.clone(),
                 queries,
                 samples: control.samples(),
                 rules: RuleFiles::open(&config.search)?,
@@ -104,7 +136,7 @@ impl NodeWork {
                 links,
                 interpreter,
                 clicks,
-                orders: order_taker(crawl.clone(), still.clone()),
+                orders: crawl_orders::orders(here.clone(), place, index.clone()),
                 crawl,
                 started: SystemClock.now(),
                 last_snapshot,
@@ -113,17 +145,28 @@ impl NodeWork {
             })),
             false => None,
         };
-        Ok(NodeWork { crawler, still, sender, control: Some(control), engine, notes })
+        if let Some(engine) = engine.clone().filter(|_| crawls) {
+            shared.desk.open_pages(crawl_orders::page_desk(engine, here));
+        }
+        Ok(NodeWork {
+            listens,
+            crawler,
+            still,
+            sender,
+            courier,
+            reader: Some(reader),
+            control: Some(control),
+            engine,
+            notes,
+        })
     }
 
     /// Listens for people; says where.
     pub async fn listen(&self, shared: &Shared) -> Result<Option<Listening>> {
-        match &self.engine {
+        match self.engine.as_ref().filter(|_| self.listens) {
             Some(engine) => {
-                let is_crawling = self.crawler.is_some();
-                crate::engine::listen(engine, &shared.folder, &shared.options.config, is_crawling)
-                    .await
-                    .map(Some)
+                // Orders are those of the whole crawl, whoever takes them.
+                crate::engine::listen(engine, &shared.folder, &shared.options.config, true).await.map(Some)
             }
             None => Ok(None),
         }
@@ -132,25 +175,85 @@ impl NodeWork {
     /// Ends everything in order: what was fetched is archived, what was archived is sent as far as the logs take it.
     pub fn stop(mut self, shared: &Shared) -> Result<()> {
         drop(self.control.take());
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
+        if let Some(courier) = self.courier.take() {
+            courier.stop();
+        }
         let crawled = self.crawler.take().map_or(Ok(()), Crawler::stop);
         let crawled = crawled.and(self.still.take().map_or(Ok(()), |still| still.close()));
         let sent = self.sender.take().map_or(Ok(()), ArchiveSender::stop);
         *shared.board.sender.lock() = None;
+        *shared.board.agent.lock() = None;
         let clicked = self.engine.as_ref().map_or(Ok(()), |engine| engine.clicks.flush());
         crawled.and(sent).and(clicked)
     }
 }
 
-/// Whether no other node that has the role crawl has a lesser number.
-fn is_first_agent(view: &ClusterView, no: NodeNo) -> bool {
-    let agents =
-        view.nodes.values().filter(|node| !node.state.is_gone() && node.roles.contains(&Role::Crawl));
-    agents.filter_map(|node| node.no).all(|other| other >= no)
+/// The exchange of URLs with other agents, as this node's folder has it.
+fn open_exchange(shared: &Shared, no: NodeNo, local: &LocalFabric) -> Result<Exchange> {
+    let room = shared.options.config.cluster.outbox_max.get();
+    let outboxes = Outboxes::open(&shared.folder.outbox(), no, room)?;
+    let place = &shared.options.config.cluster.blobs;
+    let blobs = if place.is_empty() { None } else { Some(Arc::new(Blobs::open(place)?)) };
+    Exchange::open(agents::routes(shared.cluster.clone(), no, blobs), outboxes, &*local.tables)
 }
 
-fn start_crawl(shared: &Shared, opened: Opened) -> Result<Crawler> {
-    let options = &shared.options;
-    Crawler::start(opened, &shared.folder, options.config.clone(), &options.seeds, false)
+/// Seeds that were named and that this node knows of already, with their hosts still in the crawl.
+fn known_seeds(shared: &Shared, opened: &Opened) -> Vec<CanonicalUrl> {
+    let operator = opened.followers.operator();
+    let is_known = |seed: &&CanonicalUrl| {
+        operator.seeds().contains(seed) && !opened.followers.is_host_removed(&seed.host())
+    };
+    shared.options.seeds.iter().filter(is_known).cloned().collect()
+}
+
+/// Tells the whole crawl of seeds that it may not know.
+fn tell_seeds(
+    shared: &Shared,
+    known: &[CanonicalUrl],
+    place: &dyn Fn(&CrawlOrder) -> Result<OrderReply>,
+) -> Result<()> {
+    let news = shared.options.seeds.iter().filter(|seed| !known.contains(seed)).cloned();
+    for order in crate::exchange::orders::seeds(&news.collect::<Vec<_>>()) {
+        // What the crawl answers is told by its pages; that it was placed is what counts.
+        let _reply = place(&order)?;
+    }
+    Ok(())
+}
+
+fn start_crawl(
+    shared: &Shared,
+    no: NodeNo,
+    opened: Opened,
+    desk: Arc<ExchangeDesk>,
+    seeds: &[CanonicalUrl],
+) -> Result<Crawler> {
+    let is_member = agents::is_member(shared.cluster.clone(), no);
+    let agent = AgentWork { desk: desk.clone(), is_member, sweep: Sweep::default() };
+    let config = shared.options.config.clone();
+    let crawler = Crawler::start_agent(opened, &shared.folder, config, seeds, false, Some(agent))?;
+    *shared.board.agent.lock() = Some(agents::face(no, desk.clone(), crawler.handle()));
+    shared.desk.open_exchange(desk);
+    Ok(crawler)
+}
+
+fn start_courier(
+    shared: &Shared,
+    no: NodeNo,
+    desk: Arc<ExchangeDesk>,
+    crawl: CrawlHandle,
+) -> Result<Courier> {
+    Courier::start(CourierSources {
+        me: no,
+        desk,
+        fabric: shared.fabric.clone(),
+        cluster: shared.cluster.clone(),
+        board: shared.board.clone(),
+        crawl,
+        ask_again: ask_again(shared.table.clone(), shared.client.blocking()),
+    })
 }
 
 /// Tells whether somebody in the cluster keeps the graph of links.
@@ -199,16 +302,21 @@ fn remote_index(shared: &Shared) -> RemoteIndex {
 }
 
 /// What the pages show of the cluster, and the orders that they take.
-fn face(shared: &Arc<Shared>, index: &Arc<RemoteIndex>) -> ClusterFace {
-    let (status, order, counted, index) = (shared.clone(), shared.clone(), index.clone(), index.clone());
+fn face(shared: &Arc<Shared>, index: &Arc<RemoteIndex>, desk: Option<Arc<ExchangeDesk>>) -> ClusterFace {
+    let (status, order, counted, asked, index) =
+        (shared.clone(), shared.clone(), index.clone(), index.clone(), index.clone());
     ClusterFace {
         status: Box::new(move || {
             let name = &status.options.config.cluster.name;
             status_of(name, &status.cluster.view(), &status.fabric.state())
         }),
         order: Box::new(move |what| give_order(&order, what)),
-        metrics: Box::new(move || counted.metrics_text()),
+        metrics: Box::new(move || {
+            let exchanged = desk.as_ref().map_or_else(String::new, |desk| desk.metrics_text());
+            counted.metrics_text() + &exchanged
+        }),
         copy: Box::new(move |url, at| index.copy(url, at)),
+        explain: crawl_orders::explainer(asked),
     }
 }
 

@@ -25,12 +25,18 @@ section! {
         listen_rpc: String = "127.0.0.1:7800".to_string(),
         /// Name of what fails together, such as a rack or a site: replicas of a shard go to different ones.
         zone: String = String::new(),
+        /// Country where this node stands, two small letters as in `br`; empty where nobody says.
+        country: String = String::new(),
+        /// Share of the hosts that this node gets where it crawls, compared with the others'.
+        capacity: usize = 100,
         /// Copies that NATS keeps of each log and table; 0 = three where there are three servers or more, else one.
         copies: usize = 0,
         /// Folder that all nodes share, for snapshots of shards and ranks; empty = `blobs` beside the data folder.
         blobs: String = String::new(),
         /// Bytes of one shard's log that NATS keeps at most; crawling waits while it is full.
         log_max: ByteSize = ByteSize::mib(4096),
+        /// Bytes that wait on an agent's disk for other agents at most; crawling waits while there are more.
+        outbox_max: ByteSize = ByteSize::mib(2048),
         /// Time between two snapshots of a shard.
         snapshot_every: Span = Span::secs(600),
     }
@@ -41,6 +47,16 @@ impl Cluster {
     pub fn check(&self) -> Result<()> {
         if !is_name(&self.name) {
             bail!("cluster.name is {:?}; use letters, digits and dashes, 32 at most", self.name);
+        }
+        let is_country = self.country.len() == 2 && self.country.bytes().all(|b| b.is_ascii_lowercase());
+        if !self.country.is_empty() && !is_country {
+            bail!("cluster.country is {:?}; use two small letters, such as pt", self.country);
+        }
+        if !(1..=6400).contains(&self.capacity) {
+            bail!("cluster.capacity is {}, choose 1 to 6400; 100 is usual", self.capacity);
+        }
+        if self.outbox_max.get() < 1 << 20 {
+            bail!("cluster.outbox_max is {}, less than a few batches; choose 64MiB or more", self.outbox_max);
         }
         if !matches!(self.copies, 0 | 1 | 3 | 5) {
             bail!(
@@ -80,6 +96,9 @@ mod tests {
         refused("name = 'a.b'", "letters");
         refused("name = ''", "letters");
         refused("copies = 2", "1, 3 or 5");
+        refused("country = 'PRT'", "two small letters");
+        refused("capacity = 0", "1 to 6400");
+        refused("outbox_max = '1KiB'", "64MiB");
         refused("tls_ca = 'ca.pem'", "all three");
         refused("log_max = '1KiB'", "64MiB");
         Config::parse("[cluster]\nname = 'books-2'\ncopies = 3\njoin = 'nats://a:4222'").unwrap();

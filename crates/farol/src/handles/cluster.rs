@@ -6,9 +6,11 @@ use farol_base::{CanonicalUrl, PagePosition};
 use farol_cluster::record::{
     ClusterRecord, LeaderRecord, RankTable, RanksReport, ReplicaReport, StateRecord,
 };
-use farol_cluster::{ArchivePosition, NodeId, NodeNo, NodeRecord, NodeReport, Phase, ShardId, ShardMap};
+use farol_cluster::{
+    ArchivePosition, Monotonic, NodeId, NodeNo, NodeRecord, NodeReport, Phase, RouteRecord, ShardId, ShardMap,
+};
 use farol_fabric::Topic;
-use farol_front::{ClusterOrder, ClusterStatus, EngineError};
+use farol_front::{ClusterOrder, ClusterStatus, EngineError, PageDetail};
 use farol_store::pages::Exchange;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,10 +30,14 @@ pub struct ClusterView {
     /// When each was last heard of, by the own clock.
     pub heard: BTreeMap<NodeId, Instant>,
     pub shards: Option<Arc<ShardMap>>,
+    /// Who crawls what.
+    pub route: Option<Arc<RouteRecord>>,
     pub ranks: Option<RankTable>,
     pub state: Option<StateRecord>,
     /// Whether this node may act for the cluster: its lease is valid.
     pub is_active: bool,
+    /// Until when that is sure, by the monotonic clock of this machine.
+    pub active_until: Option<Monotonic>,
     pub trouble: Option<String>,
 }
 
@@ -46,9 +52,11 @@ impl ClusterView {
             nodes: BTreeMap::new(),
             heard: BTreeMap::new(),
             shards: None,
+            route: None,
             ranks: None,
             state: None,
             is_active: false,
+            active_until: None,
             trouble: None,
         }
     }
@@ -87,6 +95,9 @@ impl ClusterHandle {
 pub type CopySource =
     Box<dyn Fn(&CanonicalUrl, PagePosition) -> Result<Option<Exchange>, String> + Send + Sync>;
 
+/// Who tells what is known of a page; `None` where no agent answers.
+pub type Explainer = Box<dyn Fn(&CanonicalUrl) -> Option<PageDetail> + Send + Sync>;
+
 /// What the pages show of the cluster, and the orders that they take.
 pub struct ClusterFace {
     pub status: Box<dyn Fn() -> ClusterStatus + Send + Sync>,
@@ -95,13 +106,20 @@ pub struct ClusterFace {
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
     /// A page as it was fetched, from the node that has it.
     pub copy: CopySource,
+    /// What is known of a page, by the agent whose it is.
+    pub explain: Explainer,
 }
+
+/// What a node tells of itself as an agent.
+pub type AgentFace = Box<dyn Fn() -> NodeReport + Send + Sync>;
 
 /// Where roles write what the node tells of itself.
 #[derive(Default)]
 pub struct ReportBoard {
     pub replicas: Mutex<BTreeMap<ShardId, ReplicaReport>>,
     pub sender: Mutex<Option<Arc<SendProgress>>>,
+    /// How the node fares as an agent that crawls.
+    pub agent: Mutex<Option<AgentFace>>,
     pub ranks: Mutex<Option<RanksReport>>,
     /// Version of the ranks that replicas answer by.
     pub ranked_by: AtomicU64,
@@ -138,16 +156,17 @@ impl ReportBoard {
                 }
             }
         }
+        let agent = self.agent.lock().as_ref().map(|agent| agent()).unwrap_or_default();
         NodeReport {
             replicas: self.replicas.lock().clone(),
             sent,
             load: u32::try_from(self.load.load(Ordering::Relaxed)).unwrap_or(u32::MAX),
             room: crate::disk::free_bytes(&self.disk_path).unwrap_or(0),
-            busy: self.busy.load(Ordering::SeqCst),
+            busy: self.busy.load(Ordering::SeqCst) || agent.busy,
             ranks: self.ranks.lock().clone(),
             ranked_by: self.ranked_by.load(Ordering::SeqCst),
             trouble,
-            ..NodeReport::default()
+            ..agent
         }
     }
 }

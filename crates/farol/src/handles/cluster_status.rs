@@ -5,8 +5,8 @@ use farol_cluster::record::{NodeRecord, ReplicaReport, Role};
 use farol_cluster::{NodeId, NodeState, ReplicaState, ShardEntry, ShardId, ShardMap, ShardState};
 use farol_fabric::FabricState;
 use farol_front::{
-    ClusterLeader, ClusterLog, ClusterNode, ClusterReplica, ClusterShard, ClusterStatus, ClusterWarning,
-    FabricServer,
+    ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterReplica, ClusterRoute, ClusterShard,
+    ClusterStatus, ClusterWarning, FabricServer,
 };
 use std::time::Duration;
 
@@ -29,6 +29,12 @@ pub fn status_of(name: &str, view: &ClusterView, fabric: &FabricState) -> Cluste
             .map(|leader| ClusterLeader { node: leader.node.to_string(), term: leader.term }),
         nodes: view.nodes.values().map(|record| node(record, view)).collect(),
         shards: view.shards.as_deref().map_or_else(Vec::new, |map| shards(map, view)),
+        agents: view.nodes.values().filter(|node| crawls(node)).map(agent).collect(),
+        route: view.route.as_ref().map(|route| ClusterRoute {
+            epoch: route.epoch().0,
+            is_settled: route.settled,
+            why: route.why.clone(),
+        }),
         logs: fabric
             .streams
             .iter()
@@ -56,6 +62,7 @@ pub fn status_of(name: &str, view: &ClusterView, fabric: &FabricState) -> Cluste
     status.nodes.sort_by_key(|node| (node.no.is_none(), node.no));
     let versions = [
         ("shards", view.shards.as_ref().map(|map| map.version)),
+        ("route", view.route.as_ref().map(|route| route.epoch().0)),
         ("ranks", view.ranks.as_ref().map(|ranks| ranks.version)),
         ("state", view.state.as_ref().map(|state| state.version)),
     ];
@@ -92,6 +99,28 @@ fn node(record: &NodeRecord, view: &ClusterView) -> ClusterNode {
         load: f64::from(record.report.load) / 100.0,
         free_bytes: Some(record.report.room).filter(|room| *room > 0),
         trouble: record.report.trouble.clone(),
+    }
+}
+
+fn crawls(node: &NodeRecord) -> bool {
+    !node.state.is_gone() && node.roles.contains(&Role::Crawl)
+}
+
+fn agent(node: &NodeRecord) -> ClusterAgent {
+    let report = &node.report;
+    ClusterAgent {
+        node: node.id.to_string(),
+        place: node.place.country.clone(),
+        hosts: report.agent.hosts,
+        pages: report.agent.pages,
+        pages_minute: report.agent.pages_minute,
+        urls_sent: report.agent.urls_sent,
+        urls_received: report.agent.urls_received,
+        outbox: report.outbox,
+        hosts_leaving: report.agent.hosts_leaving,
+        hosts_coming: report.agent.hosts_coming,
+        epoch: node.seen.epoch.0,
+        released: report.released.0,
     }
 }
 
@@ -220,19 +249,6 @@ fn warnings(status: &ClusterStatus, view: &ClusterView, fabric: &FabricState) ->
                 }
             }
         }
-    }
-    let crawling =
-        view.nodes.values().filter(|node| node.state == NodeState::Up && node.roles.contains(&Role::Crawl));
-    let crawling: Vec<&str> = crawling.map(|node| &*node.name).collect();
-    if crawling.len() > 1 {
-        warn(
-            format!(
-                "{} nodes have the role crawl ({}); the one with the least number crawls.",
-                crawling.len(),
-                crawling.join(", ")
-            ),
-            "Start the others with --roles index,front,control.",
-        );
     }
     for log in status.logs.iter().filter(|log| log.bytes_max > 0 && log.fill() > FILL_MAX) {
         warn(

@@ -8,6 +8,7 @@ pub mod cluster_status;
 pub mod crawl;
 pub mod index;
 pub mod order;
+pub mod page_wire;
 pub mod queries;
 pub mod ranks;
 pub mod replicas;

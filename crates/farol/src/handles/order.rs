@@ -1,8 +1,10 @@
 //! What a running crawl can be told and asked.
 
+use crate::archive::Received;
 use crate::archive::explain::PageFacts;
 use crate::archive::hosts::HostRow;
 use crate::archive::page_orders::{OrderReply, PageOrder};
+use crate::exchange::orders::CrawlOrder;
 use crate::page_set::PageSet;
 use farol_base::status::{Freshness, RecentVisit};
 use farol_base::{CanonicalUrl, Host};
@@ -19,6 +21,10 @@ pub enum Order {
     /// Something to be done with single pages; what came of it is told on the channel.
     Pages(PageOrder, SyncSender<OrderReply>),
     Inspect(Inspect),
+    /// URLs from another agent.
+    Received(Received),
+    /// The order of this number of those that concern the whole crawl; what came of it is told on the channel.
+    Told(u64, CrawlOrder, SyncSender<OrderReply>),
 }
 
 /// Something that the crawl is asked; it answers on the channel.

@@ -32,7 +32,13 @@ impl StillCrawl {
                 let _ = reply.send(done);
                 Ok(())
             }
-            Order::Pause | Order::Resume | Order::AddSeed(_) | Order::RemoveHost(_) => {
+            Order::Told(number, order, reply) => {
+                let (archive, now) = (archive.reader(), SystemClock.now());
+                let (done, _) = followers.carry_out(number, &order, now, &archive, interpreter)?;
+                let _ = reply.send(done);
+                Ok(())
+            }
+            Order::Pause | Order::Resume | Order::AddSeed(_) | Order::RemoveHost(_) | Order::Received(_) => {
                 bail!("no crawler runs in this process")
             }
         }

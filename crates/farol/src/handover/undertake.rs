@@ -74,7 +74,8 @@ impl Estate {
             followers.add_seed(seed)?;
         }
         // As agents do: what a page's content hash covers depends on it.
-        let interpreter = Interpreter { agent: config.crawl.agent.clone(), wants: Wants::Everything };
+        let view = followers.scope.view().cloned();
+        let interpreter = Interpreter { agent: config.crawl.agent.clone(), wants: Wants::Everything, view };
         let replayed = replay_tail(&folder, manifest.end.into(), &mut followers, &interpreter)?;
         Ok(Estate { followers, replayed })
     }

@@ -241,10 +241,14 @@ impl MemberLoop {
         view.no = member.no();
         view.phase = member.phase().clone();
         view.is_active = member.is_active(now());
+        view.active_until = member.active_until();
         view.trouble = member.trouble().map(str::to_string);
         view.ranks = member.ranks().cloned();
         if view.shards.as_deref() != member.shards() {
             view.shards = member.shards().cloned().map(Arc::new);
+        }
+        if view.route.as_deref() != member.route() {
+            view.route = member.route().cloned().map(Arc::new);
         }
         self.membership.cluster.set(view.clone());
     }

@@ -4,6 +4,7 @@
 //! see of the other is a handle ([`crate::handles`]); what they all do with archived pages is in [`crate::archive`].
 
 pub mod control;
+pub mod courier;
 pub mod crawler;
 pub mod desk;
 pub mod front;
@@ -17,8 +18,9 @@ pub mod sender;
 mod tests {
     use std::path::{Path, PathBuf};
 
-    const ROLES: [&str; 9] =
-        ["control", "crawler", "desk", "front", "indexer", "member", "ranker", "replica", "sender"];
+    const ROLES: [&str; 10] = [
+        "control", "courier", "crawler", "desk", "front", "indexer", "member", "ranker", "replica", "sender",
+    ];
 
     fn sources(path: &Path, found: &mut Vec<PathBuf>) {
         if path.is_dir() {
@@ -64,9 +66,17 @@ mod tests {
 
     #[test]
     fn what_roles_share_knows_no_role() {
-        for shared in
-            ["archive", "broker", "fabric", "handles", "clicks.rs", "operator.rs", "seed.rs", "disk.rs"]
-        {
+        for shared in [
+            "archive",
+            "broker",
+            "exchange",
+            "fabric",
+            "handles",
+            "clicks.rs",
+            "operator.rs",
+            "seed.rs",
+            "disk.rs",
+        ] {
             for (path, text) in texts(&source().join(shared)) {
                 assert!(!text.contains("roles::"), "{} knows a role", path.display());
                 let shows = shared != "handles" && text.contains("farol_front::");

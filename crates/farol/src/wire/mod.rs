@@ -7,6 +7,7 @@
 pub mod batch;
 #[allow(dead_code, reason = "for `handover`, which agents of a cluster call")]
 pub mod parcel;
+pub mod urls;
 pub mod v1;
 pub mod values;
 

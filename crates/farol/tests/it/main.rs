@@ -1,8 +1,10 @@
 //! The real binary against a made-up Web: crawls, crashes, command lines, browsers.
 
+mod agents_long;
 mod browser;
 mod cache;
 mod cluster;
+mod cluster_agents;
 mod cluster_fixture;
 mod cluster_ops;
 mod cluster_ranks;

@@ -10,8 +10,8 @@ use crate::params::{FormParams, Params, link};
 use crate::shared::Shared;
 use crate::text::{Texts, Visitor, fill, format};
 use crate::{
-    ClusterNode, ClusterOrder, ClusterReplica, ClusterShard, ClusterStatus, ClusterSummary, EngineError,
-    NodeState, ReplicaState, ShardState,
+    ClusterAgent, ClusterNode, ClusterOrder, ClusterReplica, ClusterShard, ClusterStatus, ClusterSummary,
+    EngineError, NodeState, ReplicaState, ShardState,
 };
 use axum::extract::State;
 use axum::response::Response;
@@ -38,6 +38,7 @@ pub(crate) async fn show(
             (shown.warnings())
             (shown.tiles())
             (shown.nodes())
+            (shown.agents())
             (shown.shards())
             (shown.logs())
             (shown.servers())
@@ -290,6 +291,72 @@ impl<'a> Shown<'a> {
                     @if node.state.can_drain() {
                         a.button href=(drain) aria-label={ (texts.drain) " " (node.name) } { (texts.drain) "…" }
                     }
+                }
+            }
+        }
+    }
+
+    fn agents(&self) -> Markup {
+        let texts = self.texts();
+        let route = self.cluster.route.as_ref();
+        html! {
+            @if !self.cluster.agents.is_empty() {
+                h2 { (texts.cluster_agents) }
+                @if let Some(route) = route {
+                    p.quiet dir="auto" {
+                        (fill(texts.cluster_route, &[("epoch", &self.number(route.epoch)), ("why", &route.why)]))
+                        @if !route.is_settled { " (" (texts.cluster_unsettled) ")" }
+                    }
+                }
+                div.scroll.cards tabindex="0" role="region" aria-label=(texts.cluster_agents) {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { (texts.cluster_node) }
+                                th scope="col" { (texts.cluster_place) }
+                                @for name in self.agent_columns() { th.number scope="col" { (name) } }
+                            }
+                        }
+                        tbody { @for agent in self.cluster.agents.iter().take(ROWS_MAX) { (self.agent(agent)) } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn agent_columns(&self) -> [&'static str; 9] {
+        let texts = self.texts();
+        [
+            texts.hosts,
+            texts.cluster_pages,
+            texts.cluster_minute,
+            texts.cluster_sent,
+            texts.cluster_received,
+            texts.cluster_outbox,
+            texts.cluster_moving,
+            texts.cluster_epoch,
+            texts.cluster_released,
+        ]
+    }
+
+    fn agent(&self, agent: &ClusterAgent) -> Markup {
+        let values = [
+            self.number(agent.hosts),
+            self.number(agent.pages),
+            self.number(agent.pages_minute),
+            self.number(agent.urls_sent),
+            self.number(agent.urls_received),
+            format::bytes(agent.outbox, self.visitor.locale),
+            format!("{} / {}", self.number(agent.hosts_leaving), self.number(agent.hosts_coming)),
+            self.number(agent.epoch),
+            self.number(agent.released),
+        ];
+        html! {
+            tr {
+                th scope="row" { span title=(agent.node) { (self.cluster.name_of(&agent.node)) } }
+                td data-label=(self.texts().cluster_place) { (or_dash(&agent.place)) }
+                @for (name, value) in self.agent_columns().into_iter().zip(values) {
+                    td.number data-label=(name) { (value) }
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::admin::access::Admin;
 use crate::admin::cluster::{carry_out, node_id, of};
 use crate::failure::Failure;
 use crate::shared::Shared;
-use crate::{ClusterNode, ClusterOrder, ClusterReplica, ClusterShard, ClusterStatus};
+use crate::{ClusterAgent, ClusterNode, ClusterOrder, ClusterReplica, ClusterShard, ClusterStatus};
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,8 @@ pub(crate) struct ClusterWire {
     leader: Option<LeaderWire>,
     nodes: Vec<NodeWire>,
     shards: Vec<ShardWire>,
+    agents: Vec<AgentWire>,
+    route: Option<RouteWire>,
     logs: Vec<LogWire>,
     servers: Vec<ServerWire>,
     sync_always: Option<bool>,
@@ -69,6 +71,29 @@ struct ReplicaWire {
     lag_seconds: f64,
     mark: u64,
     pages: u64,
+}
+
+#[derive(Serialize)]
+struct AgentWire {
+    node: String,
+    place: String,
+    hosts: u64,
+    pages: u64,
+    pages_minute: u64,
+    urls_sent: u64,
+    urls_received: u64,
+    outbox_bytes: u64,
+    hosts_leaving: u64,
+    hosts_coming: u64,
+    epoch: u64,
+    released: u64,
+}
+
+#[derive(Serialize)]
+struct RouteWire {
+    epoch: u64,
+    settled: bool,
+    why: String,
 }
 
 #[derive(Serialize)]
@@ -141,6 +166,12 @@ fn wire(cluster: ClusterStatus) -> ClusterWire {
         leader: cluster.leader.map(|leader| LeaderWire { node: leader.node, term: leader.term }),
         nodes: cluster.nodes.into_iter().map(node).collect(),
         shards: cluster.shards.into_iter().map(shard).collect(),
+        agents: cluster.agents.into_iter().map(agent).collect(),
+        route: cluster.route.map(|route| RouteWire {
+            epoch: route.epoch,
+            settled: route.is_settled,
+            why: route.why,
+        }),
         logs: cluster.logs.into_iter().map(log).collect(),
         servers: cluster.servers.into_iter().map(server).collect(),
         sync_always: cluster.sync_always,
@@ -169,6 +200,23 @@ fn node(node: ClusterNode) -> NodeWire {
         load: finite(node.load),
         free_bytes: node.free_bytes,
         trouble: node.trouble,
+    }
+}
+
+fn agent(agent: ClusterAgent) -> AgentWire {
+    AgentWire {
+        node: agent.node,
+        place: agent.place,
+        hosts: agent.hosts,
+        pages: agent.pages,
+        pages_minute: agent.pages_minute,
+        urls_sent: agent.urls_sent,
+        urls_received: agent.urls_received,
+        outbox_bytes: agent.outbox,
+        hosts_leaving: agent.hosts_leaving,
+        hosts_coming: agent.hosts_coming,
+        epoch: agent.epoch,
+        released: agent.released,
     }
 }
 

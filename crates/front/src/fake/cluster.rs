@@ -2,8 +2,8 @@
 
 use super::HOSTILE_TITLE;
 use crate::{
-    ClusterLeader, ClusterLog, ClusterNode, ClusterReplica, ClusterShard, ClusterStatus, ClusterWarning,
-    FabricServer, NodeState, ReplicaState, ShardState,
+    ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterReplica, ClusterRoute, ClusterShard,
+    ClusterStatus, ClusterWarning, FabricServer, NodeState, ReplicaState, ShardState,
 };
 use std::time::Duration;
 
@@ -17,6 +17,21 @@ pub(super) fn cluster() -> ClusterStatus {
         leader: Some(ClusterLeader { node: "b6c1m9".into(), term: 1_204 }),
         nodes: nodes(),
         shards: shards(),
+        agents: vec![ClusterAgent {
+            node: "b6c1m9".into(),
+            place: "pt".into(),
+            hosts: 4_210,
+            pages: 1_880_402,
+            pages_minute: 611,
+            urls_sent: 90_211,
+            urls_received: 71_003,
+            outbox: 1_204_118,
+            hosts_leaving: 3,
+            hosts_coming: 0,
+            epoch: 7,
+            released: 6,
+        }],
+        route: Some(ClusterRoute { epoch: 7, is_settled: false, why: "agent 3 is to leave".into() }),
         logs: vec![
             ClusterLog { name: "docs.0".into(), messages: 18_221, bytes: 3 * GB, bytes_max: 4 * GB },
             ClusterLog { name: "docs.1".into(), messages: 902, bytes: 41_022_118, bytes_max: 4 * GB },

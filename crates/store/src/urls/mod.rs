@@ -28,6 +28,7 @@ use std::ops::ControlFlow;
 pub use naive::Naive;
 pub use record::{Counts, HostCounts, Memo, Record, State, Visit, VisitOutcome};
 pub use verifier::Verifier;
+pub use veuni::seen_cache::SeenCache;
 pub use veuni::{StoreFile, StoreFiles, Veuni, VeuniOptions};
 
 /// A URL that was seen somewhere: in a link, a sitemap, a feed, or among the seeds.

@@ -1,5 +1,6 @@
 //! `farol cluster`: what concerns a cluster as a whole, one file per command.
 
+mod agents;
 mod backup;
 mod certs;
 mod digest;
@@ -53,6 +54,8 @@ pub enum ClusterCommand {
     Digest(digest::DigestArgs),
     /// Make the cluster's authority and its nodes' certificates
     Certs(certs::CertsArgs),
+    /// Show who crawls what, and what agents exchange
+    Agents(agents::ClusterAgentsArgs),
     /// Print the configuration of a NATS server
     NatsConfig(nats_config::NatsConfigArgs),
 }
@@ -62,6 +65,7 @@ pub fn run(command: &ClusterCommand) -> Result<ExitCode> {
         ClusterCommand::Up(args) => up::run(args),
         ClusterCommand::Init(args) => init::run(args),
         ClusterCommand::Status(args) => status::run(args),
+        ClusterCommand::Agents(args) => agents::run(args),
         ClusterCommand::Doctor(args) => doctor::run(args),
         ClusterCommand::Drain(args) => orders::drain(args),
         ClusterCommand::Remove(args) => orders::remove(args),

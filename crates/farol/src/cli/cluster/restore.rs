@@ -3,7 +3,7 @@
 //! The nodes are new ones, with new ids: whatever is left of the old cluster cannot be taken for them.
 
 use super::backup::{Contents, FILE, LAYOUT, SETTINGS, new_folder};
-use crate::progress::{counted, size};
+use crate::progress::size;
 use anyhow::{Context, Result, ensure};
 use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
@@ -33,19 +33,18 @@ pub fn run(args: &RestoreArgs) -> Result<ExitCode> {
         copy(&settings, &args.data.join(SETTINGS))?;
     }
     let archives = contents.folders.iter().filter(|node| node.bytes > 0).count() as u64;
-    if archives > 1 {
-        writeln!(
-            out,
-            "There are {}, and one node crawls at a time: `farol import` takes the pages of the others into the first.",
-            counted(archives, "archive")
-        )?;
-    }
     let (shards, replicas) = (contents.shards, contents.replicas);
+    // Folders with an archive come first, and so do the nodes that crawl.
+    let crawlers = if archives > 1 { format!(" --crawlers {archives}") } else { String::new() };
+    let crawling = match archives {
+        0 | 1 => "node-1 as the data folder of the one that crawls".to_string(),
+        count => format!("node-1 to node-{count} as the data folders of those that crawl"),
+    };
     writeln!(
         out,
         "On this machine, with the flags of before but no seeds:\n  farol cluster up --data {} --nodes {} --shards {shards} \
-         --replicas {replicas}\nOn several: `farol cluster init --shards {shards} --replicas {replicas}` on empty NATS \
-         servers, then `farol node` with an empty shared folder, and node-1 as the data folder of the one that crawls.",
+         --replicas {replicas}{crawlers}\nOn several: `farol cluster init --shards {shards} --replicas {replicas}` on empty NATS \
+         servers, then `farol node` with an empty shared folder, and {crawling}.",
         args.data.display(),
         contents.nodes
     )?;

@@ -63,11 +63,11 @@ pub fn run(args: &ClusterStatusArgs) -> Result<ExitCode> {
 
 /// Revisions of nodes' records and when each was first seen: how old a record is, by this clock alone.
 #[derive(Default)]
-struct Seen(BTreeMap<NodeId, (u64, Instant)>);
+pub struct Seen(BTreeMap<NodeId, (u64, Instant)>);
 
 impl Seen {
     /// The tables as they are now.
-    fn look(&mut self, door: &Door) -> Result<ClusterStatus> {
+    pub fn look(&mut self, door: &Door) -> Result<ClusterStatus> {
         let mut view = ClusterView::new(NodeId(0));
         for (key, value, revision) in door.fabric.list("")? {
             match Key::parse(&key) {
@@ -87,6 +87,7 @@ impl Seen {
                 }
                 Some(Key::Cluster) => view.cluster = read(&key, &value).ok(),
                 Some(Key::Shards) => view.shards = read(&key, &value).ok().map(Arc::new),
+                Some(Key::Route) => view.route = read(&key, &value).ok().map(Arc::new),
                 Some(Key::Ranks) => view.ranks = read::<RankTable>(&key, &value).ok(),
                 Some(Key::State) => view.state = read::<StateRecord>(&key, &value).ok(),
                 _ => {}
@@ -191,7 +192,7 @@ fn replica_text(replica: &ClusterReplica, name: &str, pages: u64) -> String {
 }
 
 /// Rows with each column as wide as its widest cell.
-fn columns(out: &mut String, rows: &[Vec<String>]) {
+pub fn columns(out: &mut String, rows: &[Vec<String>]) {
     let _ = writeln!(out);
     for row in rows {
         for (at, cell) in row.iter().enumerate() {

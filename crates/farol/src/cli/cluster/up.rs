@@ -7,7 +7,7 @@
 //!   lock           held by this process
 //!   nats-1/ …      what the NATS servers keep
 //!   blobs/         snapshots of shards
-//!   node-1/ …      data folders of the nodes; the first one crawls
+//!   node-1/ …      data folders of the nodes; the first ones crawl
 //! ```
 
 use super::place::JoinFile;
@@ -45,6 +45,9 @@ pub struct UpArgs {
     /// Nodes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=16))]
     nodes: u16,
+    /// Nodes that crawl, each with hosts of its own; 0 where others join to do that
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=16))]
+    crawlers: u16,
     /// NATS servers: 1, or 3 to see one of them fail
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=5))]
     nats: u16,
@@ -63,6 +66,12 @@ pub struct UpArgs {
 
 pub fn run(args: &UpArgs) -> Result<ExitCode> {
     ensure!(matches!(args.nats, 1 | 3 | 5), "--nats is {}: servers vote, so take 1 or 3", args.nats);
+    ensure!(
+        args.crawlers <= args.nodes,
+        "--crawlers is {}, more than the {} nodes: raise --nodes as well",
+        args.crawlers,
+        args.nodes
+    );
     let _lock = own_folder(&args.data)?;
     let mut config = settings(args)?;
     let shards = args.shards.unwrap_or(u32::from(args.nodes));
@@ -132,7 +141,7 @@ fn settings(args: &UpArgs) -> Result<Config> {
     Ok(config)
 }
 
-/// The nodes, each with its own folder and port. The first one crawls.
+/// The nodes, each with its own folder and port. The first ones crawl; whom seeds are told makes no difference.
 fn nodes(args: &UpArgs, config: &Config, file: &Path) -> Result<Vec<NodeProcess>> {
     let listen: SocketAddr = config.serve.listen.parse().with_context(|| {
         format!("--listen {:?} is not ADDR:PORT, such as 127.0.0.1:8080", config.serve.listen)
@@ -140,7 +149,8 @@ fn nodes(args: &UpArgs, config: &Config, file: &Path) -> Result<Vec<NodeProcess>
     let node = |nth: u16| {
         let name = format!("node-{}", nth + 1);
         let port = if listen.port() == 0 { 0 } else { listen.port().saturating_add(nth) };
-        let roles = if nth == 0 { "crawl,index,front,control,rank" } else { "index,front,control,rank" };
+        let roles =
+            if nth < args.crawlers { "crawl,index,front,control,rank" } else { "index,front,control,rank" };
         let mut arguments: Vec<String> = vec![
             "--config".into(),
             file.display().to_string(),

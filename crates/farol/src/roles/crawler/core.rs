@@ -6,8 +6,9 @@
 //!
 //! INVARIANT: nothing follows from an answer before that answer is in the archive.
 
+use super::agent::AgentWork;
 use super::under_way::UnderWay;
-use super::visit::{VisitPlan, Visited, Visitor};
+use super::visit::{NoAnswer, VisitPlan, Visited, Visitor};
 use crate::archive::Followers;
 use crate::archive::not_asked::NotAsked;
 use crate::archive::page_orders::PageOrder;
@@ -49,6 +50,8 @@ const NAP_WHILE_MERGING: Duration = Duration::from_millis(5);
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
 /// How often hosts' memories are written, and everything is made to survive a power cut.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
+/// How often what other agents are to get is put on the disk and sent, full batches or not.
+const SETTLE_EVERY: Duration = Duration::from_secs(2);
 /// A host whose next page is due later than this leaves the frontier meanwhile.
 pub const STAY_MAX: Duration = Duration::from_secs(600);
 /// When told to stop, visits under way may end by themselves for so long; then they are abandoned, and their pages visited
@@ -59,6 +62,11 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 pub enum Event {
     Visited(Visited),
     Resolved {
+        host: Host,
+        answer: Result<std::net::IpAddr, FetchError>,
+    },
+    /// A host of which URLs wait to learn whose they are.
+    Located {
         host: Host,
         answer: Result<std::net::IpAddr, FetchError>,
     },
@@ -90,6 +98,8 @@ pub struct Core {
     pub disk_path: std::path::PathBuf,
     /// Somebody wants it to end: a full disk is no longer waited for.
     pub stopping: Arc<AtomicBool>,
+    /// The cluster that it is an agent of, if it is.
+    pub agent: Option<AgentWork>,
 }
 
 /// What the loop carries from turn to state.
@@ -100,6 +110,7 @@ struct LoopState {
     published: Instant,
     synced: Instant,
     disk_checked: Instant,
+    settled: Instant,
 }
 
 impl Core {
@@ -122,6 +133,7 @@ impl Core {
             published: long_ago,
             synced: Instant::now(),
             disk_checked: long_ago,
+            settled: Instant::now(),
         };
         let mut wait = Duration::ZERO;
         loop {
@@ -155,6 +167,7 @@ impl Core {
             match event {
                 Event::Visited(visited) => batch.push(visited),
                 Event::Resolved { host, answer } => self.resolved(&host, answer)?,
+                Event::Located { host, answer } => self.followers.located(&host, answer.ok())?,
                 Event::Order(order) => self.apply_order(order)?,
                 Event::Stop => state.stopping = state.stopping.or(Some(Instant::now())),
             }
@@ -196,6 +209,10 @@ impl Core {
         if state.stopping.is_some() || self.followers.operator().paused() || state.paused_by_disk.is_some() {
             return Ok(NAP_MAX);
         }
+        self.locate();
+        if !self.may_ask() {
+            return Ok(NAP_MAX);
+        }
         if self.limit_reached() {
             state.idle = self.under_way.is_empty();
             return Ok(NAP_MAX);
@@ -213,6 +230,7 @@ impl Core {
                 Step::Refill { host, want } => self.refill(now, host, want)?,
                 Step::Left { host, memory } => self.guest_left(&host, &memory)?,
                 Step::Fetch(lease) => {
+                    let Some(lease) = self.own(now, lease)? else { continue };
                     self.send(now, lease)?;
                     if self.limit_reached() {
                         return Ok(NAP_MAX);
@@ -294,7 +312,14 @@ impl Core {
         }
         tracing::debug!("asking {} at {} for {:?}", lease.host(), lease.address(), lease.task());
         let (visitor, plan) = (self.visitor.clone(), VisitPlan::of(&lease));
-        self.under_way.start(lease, async move { visitor.visit(&plan, previous).await });
+        let is_member = self.agent.as_ref().map(|agent| agent.is_member.clone());
+        self.under_way.start(lease, async move {
+            // Looked at on the thread that asks: this process may have been asleep since.
+            if is_member.is_some_and(|is_member| !is_member()) {
+                return Err(NoAnswer::NoMember);
+            }
+            visitor.visit(&plan, previous).await
+        });
         Ok(())
     }
 
@@ -324,6 +349,12 @@ impl Core {
                 let _ = reply.send(done);
                 Ok(())
             }
+            Order::Received(batch) => {
+                self.followers.receive(batch)?;
+                self.received();
+                Ok(())
+            }
+            Order::Told(number, order, reply) => self.told(number, &order, &reply),
             Order::Inspect(inspect) => {
                 let frontier = &self.frontier;
                 if let Err(error) = self.followers.answer(inspect, &|host| frontier.host(host)) {
@@ -356,6 +387,15 @@ impl Core {
             let waiting = self.followers.urls.counts().waiting;
             self.followers.revisits.keep_balance(waiting);
             self.publish(state);
+        }
+        if self.agent.is_some() {
+            self.stop_if_no_member()?;
+            self.sweep()?;
+        }
+        if self.agent.is_some() && state.settled.elapsed() >= SETTLE_EVERY {
+            state.settled = Instant::now();
+            let end = self.archive.end();
+            self.followers.settle(end)?;
         }
         if state.synced.elapsed() >= SYNC_EVERY {
             state.synced = Instant::now();
@@ -442,7 +482,7 @@ impl Core {
                 self.give_back(vec![page])?;
             }
         }
-        self.followers.flush(self.archive.end())?;
+        self.followers.settle(self.archive.end())?;
         self.followers.linker.sync()?;
         self.write_memories()?;
         set_open(&*self.followers.fabric.tables, false)

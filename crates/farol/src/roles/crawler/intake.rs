@@ -17,6 +17,9 @@ impl Core {
     pub fn take_in(&mut self, visited: Visited, position: Option<PagePosition>) -> Result<()> {
         let Visited { id, brought, took } = visited;
         let Some(lease) = self.under_way.end(id) else { return Ok(()) };
+        if matches!(brought, Err(NoAnswer::NoMember)) {
+            return self.put_off(SystemClock.now(), lease);
+        }
         if let Ok(answer) = &brought
             && let Some(pause) = answer.retry_after
         {

@@ -4,6 +4,7 @@
 //! the server and interprets the answer, while [`under_way`] keeps the lease → the [`core`] archives it → [`intake`] has
 //! [`crate::archive`] write what follows from it, and the fabric carries the document to the indexer.
 
+mod agent;
 mod core;
 mod intake;
 mod seed_trouble;
@@ -16,6 +17,7 @@ use crate::config::{Config, DelayRuleKind};
 use crate::disk::{OnFullDisk, is_full};
 use crate::folder::Folder;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot, Totals, is_open, set_full, set_open};
+pub use agent::{AgentWork, Sweep};
 use anyhow::{Context, Result};
 use core::{Core, Event};
 use farol_base::status::EngineState;
@@ -50,6 +52,18 @@ impl Crawler {
         config: Arc<Config>,
         seeds: &[CanonicalUrl],
         ends_when_done: bool,
+    ) -> Result<Crawler> {
+        Crawler::start_agent(opened, folder, config, seeds, ends_when_done, None)
+    }
+
+    /// The same as an agent of a cluster, if it is one.
+    pub fn start_agent(
+        opened: Opened,
+        folder: &Folder,
+        config: Arc<Config>,
+        seeds: &[CanonicalUrl],
+        ends_when_done: bool,
+        agent: Option<AgentWork>,
     ) -> Result<Crawler> {
         let Opened { archive, mut followers, interpreter, .. } = opened;
         let is_recalled = match followers.recall(SystemClock.now()) {
@@ -109,6 +123,7 @@ impl Crawler {
             summed_up: Instant::now(),
             disk_path: folder.path().to_path_buf(),
             stopping: stopping.clone(),
+            agent,
             config,
         };
         let (shown, asked_to_stop) = (snapshot.clone(), stopping.clone());

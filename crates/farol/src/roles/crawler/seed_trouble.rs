@@ -8,7 +8,12 @@ use std::io::ErrorKind;
 /// The state of a seed whose page or host did not answer, and what it is about; `None` where that says nothing of the
 /// site.
 pub fn state_of(error: &NoAnswer) -> Option<(SeedState, String)> {
-    let NoAnswer::Fetch(error) = error else { return Some((SeedState::Unreachable, error.to_string())) };
+    let error = match error {
+        NoAnswer::Fetch(error) => error,
+        // That is this agent's trouble.
+        NoAnswer::NoMember => return None,
+        NoAnswer::BrokeDown => return Some((SeedState::Unreachable, error.to_string())),
+    };
     Some(match error {
         FetchError::Dns { host, transient: false, .. } => (SeedState::NoSuchName, host.name().to_string()),
         FetchError::Dns { reason, .. } => (SeedState::NameTrouble, reason.clone()),

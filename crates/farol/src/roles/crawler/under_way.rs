@@ -5,6 +5,7 @@
 
 use super::core::Event;
 use super::visit::{Answer, NoAnswer, Visited};
+use farol_base::Host;
 use farol_frontier::Lease;
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
@@ -45,6 +46,16 @@ impl UnderWay {
             report.make(brought);
         });
         self.visits.insert(id, (lease, task.abort_handle()));
+    }
+
+    /// What visits are under way for.
+    pub fn leases(&self) -> impl Iterator<Item = &Lease> {
+        self.visits.values().map(|(lease, _)| lease)
+    }
+
+    /// Hosts that are being asked.
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.leases().map(Lease::host)
     }
 
     /// The lease of a visit that has ended; `None` where it was abandoned.

@@ -12,14 +12,19 @@ mod tests;
 pub use backup::{BackupDesk, TOLD};
 pub use index::IndexDesk;
 
+use crate::archive::page_orders::OrderReply;
+use crate::exchange::ExchangeDesk;
 use crate::handles::cluster::{ClusterHandle, ReportBoard};
 use crate::handles::sender::SendProgress;
+use crate::page_set::PageSet;
 use crate::wire::v1::node::{CopyRequest, Health, Resend, WireCopy};
+use crate::wire::v1::page::{ExplainRequest, RefetchRequest, WirePage};
 use crate::wire::v1::verb;
 use crate::wire::values::{read_position, read_url};
 use bytes::Bytes;
+use farol_base::CanonicalUrl;
 use farol_base::trace::Trace;
-use farol_cluster::Phase;
+use farol_cluster::{NodeNo, Phase};
 use farol_fabric::Topic;
 use farol_rpc::{BoxFuture, CallContext, Handler, RpcError, decode, encode};
 use farol_store::pages::ArchiveReader;
@@ -32,8 +37,20 @@ pub struct Desk {
     index: IndexDesk,
     archive: OnceLock<ArchiveReader>,
     sender: OnceLock<Arc<SendProgress>>,
+    exchange: OnceLock<Arc<ExchangeDesk>>,
     backup: OnceLock<Arc<BackupDesk>>,
+    pages: OnceLock<Arc<PageDesk>>,
 }
+
+/// What an agent answers about its own pages.
+pub struct PageDesk {
+    pub explain: Explain,
+    /// Has pages fetched again; `None` where their host is not known here.
+    pub refetch: Refetch,
+}
+
+type Explain = Box<dyn Fn(&CanonicalUrl) -> Result<WirePage, String> + Send + Sync>;
+type Refetch = Box<dyn Fn(&PageSet, bool) -> Option<OrderReply> + Send + Sync>;
 
 impl Desk {
     pub fn new(cluster: Arc<ClusterHandle>, board: Arc<ReportBoard>, index: IndexDesk) -> Desk {
@@ -43,7 +60,9 @@ impl Desk {
             index,
             archive: OnceLock::new(),
             sender: OnceLock::new(),
+            exchange: OnceLock::new(),
             backup: OnceLock::new(),
+            pages: OnceLock::new(),
         }
     }
 
@@ -55,6 +74,16 @@ impl Desk {
     /// From now on this sender is asked to send again.
     pub fn open_sender(&self, sender: Arc<SendProgress>) {
         let _ = self.sender.set(sender);
+    }
+
+    /// From now on URLs for other agents are sent again where they ask for it.
+    pub fn open_exchange(&self, exchange: Arc<ExchangeDesk>) {
+        let _ = self.exchange.set(exchange);
+    }
+
+    /// From now on questions about pages are answered.
+    pub fn open_pages(&self, pages: PageDesk) {
+        let _ = self.pages.set(Arc::new(pages));
     }
 
     /// From now on this folder can be backed up.
@@ -76,10 +105,15 @@ impl Desk {
     }
 
     fn resend(&self, request: &Resend) -> Result<(), RpcError> {
+        let topic = Topic::parse(&request.topic).map_err(|error| RpcError::Refused(error.to_string()))?;
+        if let (Topic::Urls(to), Some(exchange)) = (topic, self.exchange.get()) {
+            // Of these a number says from where on.
+            exchange.outboxes.lock().rewind(NodeNo(to), request.from.1);
+            return Ok(());
+        }
         let sender = self.sender.get();
         let sender = sender
             .ok_or_else(|| RpcError::Refused("this node sends nothing: it does not crawl".to_string()))?;
-        let topic = Topic::parse(&request.topic).map_err(|error| RpcError::Refused(error.to_string()))?;
         sender.ask_again(topic, read_position(request.from));
         Ok(())
     }
@@ -89,6 +123,20 @@ impl Desk {
         let Some(archive) = self.archive.get().cloned() else { return Ok(encode(&None::<WireCopy>)?) };
         context.blocking(move |_| Ok(encode(&copy(&archive, &request)?)?)).await
     }
+}
+
+/// What this agent knows of a page, or has done with pages.
+fn page(pages: Option<&PageDesk>, verb: &str, body: &[u8]) -> Result<Bytes, RpcError> {
+    let pages = pages.ok_or_else(|| RpcError::Refused("this node does not crawl".to_string()))?;
+    let refused = |error: &dyn std::fmt::Display| RpcError::Refused(error.to_string());
+    if verb == verb::EXPLAIN {
+        let request: ExplainRequest = decode(body)?;
+        let url = read_url(&request.url).map_err(|error| refused(&error))?;
+        return Ok(encode(&(pages.explain)(&url).map_err(RpcError::Failed)?)?);
+    }
+    let request: RefetchRequest = decode(body)?;
+    let set = PageSet::read(&request.pages).map_err(|error| refused(&error))?;
+    Ok(encode(&(pages.refetch)(&set, request.anyhow))?)
 }
 
 /// The page, where this archive has it at that position.
@@ -146,6 +194,10 @@ impl Desk {
         if backup::VERBS.contains(&verb) {
             let (verb, desk) = (verb.to_string(), self.backup.get().cloned());
             return Box::pin(context.blocking(move |_| backup::answer(desk.as_deref(), &verb, &body)));
+        }
+        if verb == verb::EXPLAIN || verb == verb::REFETCH {
+            let (verb, desk) = (verb.to_string(), self.pages.get().cloned());
+            return Box::pin(context.blocking(move |_| page(desk.as_deref(), &verb, &body)));
         }
         Box::pin(async move {
             match verb {

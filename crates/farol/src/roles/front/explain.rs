@@ -25,7 +25,8 @@ const LOG_TIME_MAX: Duration = Duration::from_millis(1500);
 const LOG_MAX: usize = 50;
 
 impl LiveEngine {
-    pub(super) fn explain_page(&self, url: &CanonicalUrl) -> Result<PageDetail, EngineError> {
+    /// What this process knows of a page.
+    pub fn explain_page(&self, url: &CanonicalUrl) -> Result<PageDetail, EngineError> {
         let PageAnswer { facts, host } =
             self.ask(|reply| Inspect::Page { url: url.clone(), reply }).ok_or(EngineError::Busy)?;
         let unavailable = |error: String| EngineError::Unavailable(error);

@@ -290,7 +290,11 @@ impl Engine for LiveEngine {
     }
 
     fn explain(&self, url: &CanonicalUrl) -> Result<PageDetail, EngineError> {
-        self.explain_page(url)
+        // The agent whose page it is has what was fetched and what is planned.
+        match self.cluster.as_ref().and_then(|cluster| (cluster.explain)(url)) {
+            Some(page) => Ok(page),
+            None => self.explain_page(url),
+        }
     }
 
     fn broken(&self, filter: &str, first: usize, count: usize) -> Result<BrokenList, EngineError> {
@@ -320,7 +324,12 @@ impl Engine for LiveEngine {
             Command::RemovePages(pages) => return self.order_pages(PageOrder::Remove, &pages),
             Command::RestorePages(pages) => return self.order_pages(PageOrder::Restore, &pages),
         };
-        self.crawl()?.order(order).map_err(|error| EngineError::Unavailable(error.to_string()))?;
+        // In a cluster the crawl is that of all agents, whether this node is one or not.
+        let given = match &self.cluster {
+            Some(_) => (self.orders)(order),
+            None => self.crawl()?.order(order),
+        };
+        given.map_err(|error| EngineError::Unavailable(error.to_string()))?;
         Ok(done)
     }
 

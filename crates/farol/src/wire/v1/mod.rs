@@ -11,6 +11,7 @@ pub mod backup;
 #[cfg_attr(not(test), allow(dead_code))]
 pub mod cache;
 pub mod node;
+pub mod page;
 pub mod part;
 pub mod question;
 
@@ -30,6 +31,10 @@ pub mod verb {
     pub const PIECE: &str = "piece";
     /// What a node was told, and has nowhere else.
     pub const TOLD: &str = "told";
+    /// What an agent knows of a page.
+    pub const EXPLAIN: &str = "explain";
+    /// Fetch pages again that are yours.
+    pub const REFETCH: &str = "refetch";
     /// A page as it is indexed.
     pub const DOCUMENT: &str = "document";
     /// Other pages with the same text.

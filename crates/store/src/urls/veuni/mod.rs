@@ -57,7 +57,7 @@ mod memtable;
 mod recovery;
 mod repair;
 mod run;
-mod seen_cache;
+pub mod seen_cache;
 mod wal;
 
 #[cfg(test)]

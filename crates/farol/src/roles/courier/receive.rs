@@ -1,0 +1,158 @@
+//! Reads this agent's log and hands each batch to the crawl, once and in order.
+//!
+//! After a restart the log is read from its beginning: it was trimmed to what was taken in for good, and what is left is
+//! recognised by its number. A batch that is missing is asked for again; until it comes, later ones of its sender are left
+//! in the log.
+
+use super::CourierSources;
+use super::inbox::{Inbox, Turn};
+use crate::archive::Received;
+use crate::handles::order::Order;
+use crate::wire::urls::read;
+use farol_base::PagePosition;
+use farol_cluster::NodeNo;
+use farol_fabric::{Seq, StreamId, Topic};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Batches read in one go.
+const READ_MAX: usize = 64;
+const READ_WAIT: Duration = Duration::from_secs(1);
+/// Batches that the crawl was given and has not taken in yet: 32 × 1,000 URLs.
+const UNDER_WAY_MAX: u64 = 32;
+/// Rest where the log is out of reach, or the crawl busy.
+const REST: Duration = Duration::from_millis(50);
+/// A sender is asked again no sooner.
+const ASK_EVERY: Duration = Duration::from_secs(3);
+const TRIM_EVERY: Duration = Duration::from_secs(30);
+
+struct Reading {
+    after: Seq,
+    stream: Option<StreamId>,
+    inbox: Inbox,
+    /// Batches in the log that are not taken in for good: their place, sender and number.
+    open: VecDeque<(Seq, NodeNo, u64)>,
+    /// From where on the log is to be read again, because a batch was missing.
+    missing: BTreeMap<NodeNo, Instant>,
+}
+
+pub fn run(sources: &CourierSources, stop: &AtomicBool) {
+    let topic = Topic::Urls(sources.me.0);
+    let mut reading = Reading {
+        after: Seq(0),
+        stream: None,
+        inbox: Inbox::new(sources.desk.received.lock().clone()),
+        open: VecDeque::new(),
+        missing: BTreeMap::new(),
+    };
+    let mut trimmed = Instant::now();
+    while !stop.load(Ordering::SeqCst) {
+        match sources.fabric.read(&topic, reading.after, READ_MAX, READ_WAIT) {
+            Ok(read) => {
+                let is_another = reading.stream.is_some_and(|known| known != read.stream);
+                if is_another || (read.items.is_empty() && read.end < reading.after) {
+                    tracing::info!("the log of URLs is not what it was: it is read from its beginning");
+                    (reading.after, reading.stream) = (Seq(0), Some(read.stream));
+                    reading.open.clear();
+                    continue;
+                }
+                reading.stream = Some(read.stream);
+                for (seq, bytes) in read.items {
+                    if take(sources, &mut reading, seq, &bytes, stop).is_err() {
+                        return;
+                    }
+                    reading.after = seq;
+                }
+            }
+            Err(away) => {
+                tracing::debug!(%away, "the log of URLs is out of reach");
+                std::thread::sleep(REST);
+            }
+        }
+        if trimmed.elapsed() >= TRIM_EVERY {
+            trimmed = Instant::now();
+            trim(sources, &mut reading, &topic);
+        }
+    }
+}
+
+/// The crawl has ended, or is to.
+struct CrawlEnded;
+
+fn take(
+    sources: &CourierSources,
+    reading: &mut Reading,
+    seq: Seq,
+    bytes: &[u8],
+    stop: &AtomicBool,
+) -> Result<(), CrawlEnded> {
+    let counters = &sources.desk.counters;
+    let (head, body) = match read(bytes) {
+        Ok(batch) => batch,
+        Err(error) => {
+            counters.damaged.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%error, seq = seq.0, "a batch of URLs says nothing of itself and is left out");
+            return Ok(());
+        }
+    };
+    let from = NodeNo(head.from);
+    match reading.inbox.turn(from, head.number, head.kept) {
+        Turn::Known => {
+            reading.open.push_back((seq, from, head.number));
+            return Ok(());
+        }
+        Turn::Gap(missing) => {
+            let is_due = reading.missing.get(&from).is_none_or(|asked| asked.elapsed() >= ASK_EVERY);
+            if is_due {
+                reading.missing.insert(from, Instant::now());
+                tracing::info!(from = from.0, missing, got = head.number, "a batch of URLs is missing");
+                (sources.ask_again)(
+                    from,
+                    Topic::Urls(sources.me.0),
+                    PagePosition { file: 0, offset: missing },
+                );
+            }
+            // It comes once more, behind the one that is missing.
+            return Ok(());
+        }
+        Turn::Take { lost } => {
+            counters.lost.fetch_add(lost, Ordering::Relaxed);
+            if lost > 0 {
+                tracing::warn!(from = from.0, lost, "batches of URLs are lost: nobody has them any more");
+            }
+        }
+    }
+    let body = body.inspect_err(|error| {
+        counters.damaged.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(%error, from = from.0, number = head.number, "a batch of URLs cannot be read and is left out");
+    });
+    while sources.desk.under_way.load(Ordering::SeqCst) >= UNDER_WAY_MAX {
+        if stop.load(Ordering::SeqCst) {
+            return Err(CrawlEnded);
+        }
+        std::thread::sleep(REST);
+    }
+    sources.desk.under_way.fetch_add(1, Ordering::SeqCst);
+    reading.open.push_back((seq, from, head.number));
+    let batch = Received { from, number: head.number, body: body.ok() };
+    sources.crawl.order(Order::Received(batch)).map_err(|_| CrawlEnded)
+}
+
+/// Lets the log forget what is taken in for good.
+fn trim(sources: &CourierSources, reading: &mut Reading, topic: &Topic) {
+    let done = sources.desk.received.lock().clone();
+    let mut upto = None;
+    while let Some((seq, from, number)) = reading.open.front() {
+        if done.get(from).is_none_or(|done| number > done) {
+            break;
+        }
+        upto = Some(*seq);
+        reading.open.pop_front();
+    }
+    if let Some(upto) = upto
+        && let Err(away) = sources.fabric.trim(topic, upto)
+    {
+        tracing::debug!(%away, "the log of URLs is not trimmed");
+    }
+}
