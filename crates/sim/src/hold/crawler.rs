@@ -117,7 +117,7 @@ impl CrawlDisk {
 
 /// A running crawler, without its lease.
 #[derive(Debug)]
-pub struct Crawler {
+pub struct HoldCrawler {
     pub holder: Holder,
     names: Vec<String>,
     /// When each host may be asked again.
@@ -138,8 +138,8 @@ pub struct Crawler {
     clock: u64,
 }
 
-impl Crawler {
-    pub fn new(me: AgentId, ablation: Option<HoldAblation>, names: Vec<String>) -> Crawler {
+impl HoldCrawler {
+    pub fn new(me: AgentId, ablation: Option<HoldAblation>, names: Vec<String>) -> HoldCrawler {
         let mut rules = HoldRules::default();
         match ablation {
             Some(HoldAblation::Lease) => rules.lease = false,
@@ -154,7 +154,7 @@ impl Crawler {
             _ => {}
         }
         let settings = HoldSettings { inherit_max_ms: 90_000, ..HoldSettings::default() };
-        Crawler {
+        HoldCrawler {
             holder: Holder::new(me, settings, rules),
             names,
             next: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! What a node does as an agent in one turn: hears the table, sends and reads, backs up, buries, asks.
 
 use super::checkers::{OpenRequest, newest_route};
-use super::crawler::Crawler;
+use super::crawler::HoldCrawler;
 use super::web::PageNo;
 use super::world::{HoldEvent, HoldWorld, describe};
 use super::{HoldAblation, chaos};
@@ -35,7 +35,7 @@ impl HoldWorld {
                 // Whatever a former incarnation had under way is closed.
                 self.checker.ended(node);
                 process.open.clear();
-                process.crawler = Some(Crawler::new(me, ablation, names()));
+                process.crawler = Some(HoldCrawler::new(me, ablation, names()));
             }
         }
         let Some(crawler) = &mut process.crawler else { return Ok(()) };

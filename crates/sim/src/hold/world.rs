@@ -1,7 +1,7 @@
 //! The world: agents with their clocks, the tables, the logs, and the order in which things happen.
 
 use super::checkers::{HoldChecker, newest_route};
-use super::crawler::{CrawlDisk, Crawler, Message};
+use super::crawler::{CrawlDisk, HoldCrawler, Message};
 use super::web::SmallWeb;
 use super::{HoldAblation, chaos};
 use crate::cluster::checkers::Violation;
@@ -72,7 +72,7 @@ pub struct HoldProcess {
     heard: [u64; 2],
     busy: [bool; 2],
     queue: VecDeque<Write>,
-    pub crawler: Option<Crawler>,
+    pub crawler: Option<HoldCrawler>,
     /// The checker's number of each request under way.
     pub(super) open: BTreeMap<Ticket, u64>,
 }
