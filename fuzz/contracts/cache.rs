@@ -1,12 +1,8 @@
-//! Any bytes as a message of the cache service, the first byte says of which; and a few messages, one after another, at one
-//! node, one front and one leader.
+//! A part of the contract of bodies between nodes: any bytes as messages of the cache service, one after another, at one
+//! node, one front and one leader. The first byte of each says which it is.
 //!
 //! Contract: a body is refused, or read; what was read is written as something that reads the same; what means nothing is
 //! refused before it is used; whatever comes, a node keeps to its memory and a ring still tiles the circle.
-
-#[allow(dead_code)]
-#[path = "../../crates/farol/src/wire/mod.rs"]
-mod protocol;
 
 use farol_base::query::Answer;
 use farol_cache::front::{FrontRouter, FrontRules};
@@ -17,7 +13,7 @@ use farol_cache::node::NodeOptions;
 use farol_cache::replace::Policy;
 use farol_cache::tables::{FrontId, FrontReport, HotDoc, RingDoc};
 use farol_cache::CacheNode;
-use protocol::v1::cache::{
+use super::protocol::v1::cache::{
     HandOverReply, HandOverRequest, InsertReply, InsertRequest, LookupReply, LookupRequest, ProtectRequest,
     ReleaseRequest, WireAnswer, WireBeat, WireHot, WireKept, WireReport, WireRing, read_batch, read_key,
 };

@@ -6,6 +6,8 @@
 #[allow(dead_code)]
 #[path = "../../crates/farol/src/wire/mod.rs"]
 pub mod protocol;
+#[path = "cache.rs"]
+mod cache;
 
 use farol_base::query::{Hit, Query};
 use farol_base::{CanonicalUrl, Document};
@@ -23,7 +25,7 @@ use protocol::values::WireDocument;
 
 pub fn check(bytes: &[u8]) {
     let Some((kind, body)) = bytes.split_first() else { return };
-    match kind % 18 {
+    match kind % 19 {
         0 => drop(read::<Health>(body)),
         1 => drop(read::<Resend>(body)),
         2 => drop(read::<CopyRequest>(body)),
@@ -43,7 +45,8 @@ pub fn check(bytes: &[u8]) {
         16 => drop(read::<Vec<Option<WireHit>>>(body).map(|hits| {
             hits.into_iter().flatten().map(Hit::try_from).filter(Result::is_ok).count()
         })),
-        _ => drop(read::<Option<WireDocument>>(body).map(|document| document.map(Document::try_from))),
+        17 => drop(read::<Option<WireDocument>>(body).map(|document| document.map(Document::try_from))),
+        _ => cache::check(body),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::change::{change_of, links_of};
 use super::confirmed;
+use super::crawl_view::CrawlView;
 use super::hosts::Hosts;
 use super::interpret::{Interpreted, Moved, PageOutcome};
 use super::linker::Linker;
@@ -173,6 +174,11 @@ impl Followers {
     /// Pauses the crawl, or lets it go on; kept across restarts.
     pub fn set_paused(&mut self, paused: bool) -> Result<()> {
         self.operator.set_paused(paused)
+    }
+
+    /// The pages that the crawl is about, where they are told by a view.
+    pub fn view(&self) -> Option<Arc<CrawlView>> {
+        self.scope.view().cloned()
     }
 
     /// Takes a seed in: the operator's table remembers it, the scope widens, and the URL store learns it.

@@ -93,7 +93,7 @@ pub fn open_in_cluster(
     let rebuilt = if damage.is_empty() { Vec::new() } else { urls.empty_damaged()? };
     let links = Arc::new(Mutex::new(links));
     let mut followers = Followers::open(config, Box::new(urls), links.clone(), fabric, indexing)?;
-    let view = followers.scope.view().cloned();
+    let view = followers.view();
     // A view of languages or titles decides by the text which links are followed, whoever indexes it.
     let reads_all = indexing || view.as_ref().is_some_and(|view| view.needs_visit());
     let interpreter = Interpreter {

@@ -74,7 +74,7 @@ impl Estate {
             followers.add_seed(seed)?;
         }
         // As agents do: what a page's content hash covers depends on it.
-        let view = followers.scope.view().cloned();
+        let view = followers.view();
         let interpreter = Interpreter { agent: config.crawl.agent.clone(), wants: Wants::Everything, view };
         let replayed = replay_tail(&folder, manifest.end.into(), &mut followers, &interpreter)?;
         Ok(Estate { followers, replayed })

@@ -15,7 +15,6 @@ macro_rules! contracts {
 
 contracts! {
     bucket from "../../../../fuzz/contracts/bucket.rs",
-    cache from "../../../../fuzz/contracts/cache.rs",
     config from "../../../../fuzz/contracts/config.rs",
     decode from "../../../../fuzz/contracts/decode.rs",
     exchange from "../../../../fuzz/contracts/exchange.rs",

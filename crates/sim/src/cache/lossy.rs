@@ -90,7 +90,7 @@ enum Message {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Seat {
     Node(usize),
     Front(usize),
     Leader(usize),
@@ -120,7 +120,7 @@ struct Network {
     random: Seeded,
     now: u64,
     queue: BinaryHeap<Reverse<(u64, u64)>>,
-    messages: BTreeMap<u64, (Place, Message)>,
+    messages: BTreeMap<u64, (Seat, Message)>,
     sent: u64,
     loss: f64,
     nodes: Vec<NodeProcess>,
@@ -133,12 +133,12 @@ struct Network {
     /// When each state began.
     states: Vec<u64>,
     rings: BTreeMap<Epoch, Vec<(u64, NodeId)>>,
-    pub counts: Tally,
+    pub counts: LossyCounts,
 }
 
 /// What happened in a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
+pub struct LossyCounts {
     pub asked: u64,
     pub hits: u64,
     pub crashes: u64,
@@ -190,12 +190,12 @@ impl Network {
             stored: (None, None),
             states: vec![0],
             rings: BTreeMap::new(),
-            counts: Tally::default(),
+            counts: LossyCounts::default(),
         }
     }
 
     /// Sends: lost, doubled, late.
-    fn send(&mut self, to: Place, message: Message) {
+    fn send(&mut self, to: Seat, message: Message) {
         let copies = if self.random.unit() < self.loss { self.random.below(2) * 2 } else { 1 };
         for _ in 0..copies {
             let usual = self.random.unit() < 0.9 || self.now >= TROUBLE;
@@ -247,7 +247,7 @@ impl Network {
                     front.router.report(clock(front.skew, now))
                 };
                 (0..self.leaders.len()).for_each(|leader| {
-                    self.send(Place::Leader(leader), Message::Report(Box::new(report.clone())))
+                    self.send(Seat::Leader(leader), Message::Report(Box::new(report.clone())))
                 });
             }
         }
@@ -325,14 +325,14 @@ impl Network {
         let state = self.states.len() as u64 - 1;
         let (ring, hot) = (self.stored.0.clone(), self.stored.1.clone());
         for number in 0..self.fronts.len() {
-            ring.iter().for_each(|doc| self.send(Place::Front(number), Message::Ring(Box::new(doc.clone()))));
-            hot.iter().for_each(|doc| self.send(Place::Front(number), Message::Hot(Box::new(doc.clone()))));
+            ring.iter().for_each(|doc| self.send(Seat::Front(number), Message::Ring(Box::new(doc.clone()))));
+            hot.iter().for_each(|doc| self.send(Seat::Front(number), Message::Hot(Box::new(doc.clone()))));
             // What the state is, fronts read until they have it: this is the bound that the grace rests on.
             self.fronts[number].state = self.fronts[number].state.max(state);
-            self.send(Place::Front(number), Message::State(state));
+            self.send(Seat::Front(number), Message::State(state));
         }
         for number in 0..self.nodes.len() {
-            ring.iter().for_each(|doc| self.send(Place::Node(number), Message::Ring(Box::new(doc.clone()))));
+            ring.iter().for_each(|doc| self.send(Seat::Node(number), Message::Ring(Box::new(doc.clone()))));
         }
     }
 
@@ -362,7 +362,7 @@ impl Network {
         }
         front.waiting.insert(asked, (node, self.now));
         let need = front.state;
-        self.send(Place::Node(node), Message::Lookup { front: number, key, need, asked });
+        self.send(Seat::Node(node), Message::Lookup { front: number, key, need, asked });
     }
 
     /// The index answers; the answer goes where the front says.
@@ -374,7 +374,7 @@ impl Network {
         let weight = 50 + (mix(key ^ truth.made) % 900) as u32;
         for to in to {
             let sent = Sent { truth, age: Duration::ZERO, state: truth.state, uses: 0, weight };
-            self.send(Place::Node(usize::from(to.0)), Message::Insert(sent));
+            self.send(Seat::Node(usize::from(to.0)), Message::Insert(sent));
         }
     }
 
@@ -384,12 +384,10 @@ impl Network {
         let now = clock(process.skew, self.now);
         let id = NodeId(number as u16);
         process.node.clear_up(now, 32);
-        let mut out: Vec<(Place, Message)> = Vec::new();
+        let mut out: Vec<(Seat, Message)> = Vec::new();
         if self.now.is_multiple_of(1_200) {
             let beat = Beat { incarnation: process.incarnation, capacity: 1000, ..Beat::default() };
-            out.extend(
-                (0..self.leaders.len()).map(|leader| (Place::Leader(leader), Message::Beat(id, beat))),
-            );
+            out.extend((0..self.leaders.len()).map(|leader| (Seat::Leader(leader), Message::Beat(id, beat))));
         }
         let copies = FailoverCopies::default();
         if (self.now + 700 * number as u64).is_multiple_of(10_000) {
@@ -411,7 +409,7 @@ impl Network {
                 }
             }
             let message = |(keeper, entries): (NodeId, Vec<Sent>)| {
-                (Place::Node(usize::from(keeper.0)), Message::Protect { mark, last, entries })
+                (Seat::Node(usize::from(keeper.0)), Message::Protect { mark, last, entries })
             };
             out.extend(by_keeper.into_iter().map(message));
             if last {
@@ -426,7 +424,7 @@ impl Network {
             for one in given {
                 if let Some(to) = ring.owner(one.entry.hash) {
                     let entries = vec![sent(&one.entry, one.uses, now)];
-                    out.push((Place::Node(usize::from(to.0)), Message::HandOver(entries)));
+                    out.push((Seat::Node(usize::from(to.0)), Message::HandOver(entries)));
                 }
             }
             process.hand_over = (!walk.is_done()).then_some((from, walk));
@@ -434,11 +432,11 @@ impl Network {
         out.into_iter().for_each(|(to, message)| self.send(to, message));
     }
 
-    fn take(&mut self, to: Place, message: Message) -> Result<(), String> {
+    fn take(&mut self, to: Seat, message: Message) -> Result<(), String> {
         match to {
-            Place::Node(number) => self.node_takes(number, message),
-            Place::Front(number) => return self.front_takes(number, message),
-            Place::Leader(number) => {
+            Seat::Node(number) => self.node_takes(number, message),
+            Seat::Front(number) => return self.front_takes(number, message),
+            Seat::Leader(number) => {
                 let Some((leader, skew)) = self.leaders.get_mut(number) else { return Ok(()) };
                 let now = clock(*skew, self.now);
                 match message {
@@ -462,7 +460,7 @@ impl Network {
                 let lookup = process.node.lookup(mix(key), &key, &Now { time: now, need }, true);
                 let leads = matches!(lookup, NodeLookup::Miss(Turn::Lead(_)) | NodeLookup::Stale(_, Some(_)));
                 let found = lookup.found().map(|found| found.value);
-                self.send(Place::Front(front), Message::Reply { node: number, key, asked, found, leads });
+                self.send(Seat::Front(front), Message::Reply { node: number, key, asked, found, leads });
             }
             Message::Insert(sent) => {
                 if let Some(one) = read(&sent, now) {
@@ -600,7 +598,7 @@ fn read(sent: &Sent, now: Timestamp) -> Option<Proven<u64, Truth>> {
 }
 
 /// One run from its seed; a sentence where something did not hold.
-pub fn play(seed: u64) -> Result<Tally, String> {
+pub fn play(seed: u64) -> Result<LossyCounts, String> {
     let mut network = Network::new(seed);
     network.run().map_err(|wrong| format!("seed {seed}: {wrong}"))?;
     Ok(network.counts)
@@ -608,7 +606,7 @@ pub fn play(seed: u64) -> Result<Tally, String> {
 
 /// So many seeds.
 pub fn table(seeds: u64, first: u64) -> Result<(), crate::Error> {
-    let (mut all, mut most) = (Tally::default(), Tally::default());
+    let (mut all, mut most) = (LossyCounts::default(), LossyCounts::default());
     for seed in first..first + seeds {
         let one = play(seed).map_err(crate::Error::Input)?;
         all.asked += one.asked;

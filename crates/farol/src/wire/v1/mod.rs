@@ -8,7 +8,7 @@
 
 pub mod backup;
 // The role that speaks these is not there yet; until then the fuzzer and the tests do.
-#[cfg_attr(not(test), allow(dead_code))]
+#[allow(dead_code)]
 pub mod cache;
 pub mod node;
 pub mod page;

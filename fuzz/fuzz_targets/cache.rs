@@ -1,6 +1,0 @@
-#![no_main]
-
-#[path = "../contracts/cache.rs"]
-mod contract;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| contract::check(bytes));
