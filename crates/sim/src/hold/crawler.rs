@@ -30,7 +30,7 @@ pub enum Freight {
 
 /// A numbered message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct AgentMessage {
     pub from: AgentId,
     pub number: u64,
     pub freight: Freight,
@@ -48,7 +48,7 @@ pub struct HostStore {
 /// A message that its receiver has not told yet that it has it.
 #[derive(Clone, Debug)]
 struct Posted {
-    message: Message,
+    message: AgentMessage,
     sent: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ impl CrawlDisk {
         let next = self.next.entry(to).or_insert(1);
         let number = *next;
         *next += 1;
-        let message = Message { from, number, freight };
+        let message = AgentMessage { from, number, freight };
         self.outbox.entry(to).or_default().push(Posted { message, sent: None });
         number
     }
@@ -86,7 +86,7 @@ impl CrawlDisk {
     }
 
     /// Messages that are to be appended now, in order; all that follow one go with it.
-    pub fn due(&mut self, now: u64) -> Vec<(NodeNo, Message)> {
+    pub fn due(&mut self, now: u64) -> Vec<(NodeNo, AgentMessage)> {
         let mut due = Vec::new();
         for (to, posted) in &mut self.outbox {
             let is_due = |one: &Posted| one.sent.is_none_or(|sent| now >= sent + AGAIN_MS);
@@ -100,7 +100,7 @@ impl CrawlDisk {
     }
 
     /// A receiver has told which number it expects next: what it took leaves the outbox.
-    fn told(&mut self, to: NodeNo, expects: u64) -> Vec<Message> {
+    fn told(&mut self, to: NodeNo, expects: u64) -> Vec<AgentMessage> {
         let Some(posted) = self.outbox.get_mut(&to) else { return Vec::new() };
         let taken = posted.iter().filter(|one| one.message.number < expects);
         let taken = taken.map(|one| one.message.clone()).collect();
@@ -334,7 +334,7 @@ impl HoldCrawler {
     pub fn read(
         &mut self,
         disk: &mut CrawlDisk,
-        log: &[Message],
+        log: &[AgentMessage],
         many: usize,
         now: Monotonic,
     ) -> Vec<(Epoch, String)> {
@@ -369,7 +369,7 @@ impl HoldCrawler {
         disk: &mut CrawlDisk,
         dead: (NodeNo, u64),
         backup: &CrawlDisk,
-        log: &[Message],
+        log: &[AgentMessage],
         sends_rights: bool,
     ) -> bool {
         if !self.undertaken.contains_key(&dead) {
@@ -388,7 +388,7 @@ impl HoldCrawler {
                 self.import(disk, *host, &store.pages, store.address);
             }
             let posted = backup.outbox.values().flatten().map(|posted| posted.message.freight.clone());
-            let since = |message: &&Message| message.number >= backup.numbers.next(message.from.no);
+            let since = |message: &&AgentMessage| message.number >= backup.numbers.next(message.from.no);
             let came = log.iter().filter(since).map(|message| message.freight.clone());
             for freight in posted.chain(came).collect::<Vec<_>>() {
                 self.deliver_again(disk, freight);

@@ -1,7 +1,7 @@
 //! The world: agents with their clocks, the tables, the logs, and the order in which things happen.
 
 use super::checkers::{HoldChecker, newest_route};
-use super::crawler::{CrawlDisk, HoldCrawler, Message};
+use super::crawler::{AgentMessage, CrawlDisk, HoldCrawler};
 use super::web::SmallWeb;
 use super::{HoldAblation, chaos};
 use crate::cluster::checkers::Violation;
@@ -101,7 +101,7 @@ pub struct HoldWorld {
     pub nodes: Vec<HoldNode>,
     pub kv: Kv,
     pub web: SmallWeb,
-    pub(super) logs: BTreeMap<NodeNo, Vec<Message>>,
+    pub(super) logs: BTreeMap<NodeNo, Vec<AgentMessage>>,
     /// Files of tables by name.
     pub files: BTreeMap<String, RoutingTable>,
     /// Backups by the agent's number.

@@ -112,7 +112,7 @@ pub struct LookupRequest {
 
 /// What a node has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WireFound {
+pub enum WireLookup {
     Hit(WireAged),
     /// From another's copies.
     Adopted(WireAged),
@@ -128,7 +128,7 @@ pub enum WireFound {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LookupReply {
     pub tail: CacheTail,
-    pub found: WireFound,
+    pub found: WireLookup,
 }
 
 /// Hands an answer to the node that did not have it; the reply is an [`InsertReply`].

@@ -34,13 +34,13 @@ fn the_first_version_is_frozen() {
     let aged_bytes = b"\x02\x00\xff\x01\x09\xac\x02\x06";
     let reply = |found| LookupReply { tail, found };
     let bytes = |kind: u8, rest: &[u8]| [&b"\x01\x02\x03\x04\x05"[..], &[kind], rest].concat();
-    frozen(&reply(WireFound::Hit(aged.clone())), &bytes(0, aged_bytes));
-    frozen(&reply(WireFound::Adopted(aged.clone())), &bytes(1, aged_bytes));
+    frozen(&reply(WireLookup::Hit(aged.clone())), &bytes(0, aged_bytes));
+    frozen(&reply(WireLookup::Adopted(aged.clone())), &bytes(1, aged_bytes));
     frozen(
-        &reply(WireFound::Stale(aged.clone(), Some(8))),
+        &reply(WireLookup::Stale(aged.clone(), Some(8))),
         &bytes(2, &[&aged_bytes[..], b"\x01\x08"].concat()),
     );
-    frozen(&reply(WireFound::Miss { lease: None, wait_ms: 40 }), &bytes(3, b"\x00\x28"));
+    frozen(&reply(WireLookup::Miss { lease: None, wait_ms: 40 }), &bytes(3, b"\x00\x28"));
     let one = entry("k", b"a", 1, 2);
     let one_bytes = b"\x01k\x01a\x00\x01\x02\x03";
     let head_bytes = b"\x01\x02\x01\xac\x02\x04";
