@@ -1,6 +1,6 @@
 //! Ways to choose the node that is asked: the mechanisms of \[Gomez14\], its baselines, and today's practice.
 //!
-//! The thesis' own mechanisms and ours are a front and a leader ([`super::routed`]), the product's code. The others are
+//! The thesis' own mechanisms and ours are a front and a leader (`routed.rs`), the product's code. The others are
 //! here: modulo,
 //! broadcast, the matrix of partitions × replicas, virtual nodes, consistent hashing with bounded loads
 //! \[Mirrokni18\], and the less loaded of two hashed nodes. Those that look at loads see them exactly and at
