@@ -230,7 +230,11 @@ impl Shard {
 fn remove_unfinished(dir: &Path) -> Result<(), Error> {
     for entry in std::fs::read_dir(dir).map_err(file_error("could not list", dir))?.flatten() {
         if entry.file_name().as_encoded_bytes().starts_with(b".tmp") {
-            std::fs::remove_file(entry.path()).map_err(file_error("could not remove", &entry.path()))?;
+            match std::fs::remove_file(entry.path()) {
+                // A merge of the shard that was closed a moment ago may have finished it meanwhile.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => (),
+                done => done.map_err(file_error("could not remove", &entry.path()))?,
+            }
         }
     }
     Ok(())

@@ -85,6 +85,18 @@ impl Streams {
         }
     }
 
+    /// How many subjects below a pattern a stream has messages of, as its leader knows; `None` where there is no stream.
+    pub async fn subjects(&self, api: &Api, name: &str, pattern: &str) -> Result<Option<usize>, Trouble> {
+        let question = json!({ "subjects_filter": pattern });
+        match api.ask(&format!("STREAM.INFO.{name}"), question, ASK).await {
+            Ok(answer) => {
+                Ok(Some(answer["state"]["subjects"].as_object().map_or(0, |subjects| subjects.len())))
+            }
+            Err(trouble) if trouble.is(&[api::NO_STREAM]) => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
     /// The stream of a topic, made where it is missing.
     pub async fn log(&self, api: &Api, topic: &Topic) -> Result<StreamInfo, Trouble> {
         let name = topic.stream(&self.cluster);

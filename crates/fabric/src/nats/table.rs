@@ -157,10 +157,10 @@ async fn list_once(
     until: Instant,
 ) -> Result<Vec<(String, Bytes, Revision)>, Trouble> {
     let mut rows: Vec<(String, Option<Bytes>, Revision)> = Vec::new();
-    if streams.find(api, &streams.tables()).await?.is_none() {
-        return Ok(Vec::new());
-    }
     let subject = subject_of(streams, prefix);
+    let Some(keys) = streams.subjects(api, &streams.tables(), &subject).await? else {
+        return Ok(Vec::new());
+    };
     let mut reader = Reader::open(api, &streams.tables(), &subject, Begin::Newest).await?;
     let mut left = reader.pending();
     while left > 0 {
@@ -171,12 +171,16 @@ async fn list_once(
         }
         left = pulled.pending;
         let entries = pulled.items.into_iter().filter_map(|stored| entry(streams, stored));
-        let wanted = entries.filter(|entry| entry.key.starts_with(prefix));
-        rows.extend(wanted.map(|entry| (entry.key, entry.value, entry.revision)));
+        rows.extend(entries.map(|entry| (entry.key, entry.value, entry.revision)));
     }
     // A key that changed meanwhile stands there twice: the later one counts.
     rows.sort_by(|a, b| a.0.cmp(&b.0).then(b.2.cmp(&a.2)));
     rows.dedup_by(|later, first| later.0 == first.0);
+    // The reader may be at a server that has not got yet what the leader has taken.
+    if rows.len() < keys {
+        return Err(Trouble::Silent(format!("{} of {keys} keys came", rows.len())));
+    }
+    rows.retain(|(key, ..)| key.starts_with(prefix));
     Ok(rows.into_iter().filter_map(|(key, value, revision)| Some((key, value?, revision))).collect())
 }
 

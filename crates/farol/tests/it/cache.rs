@@ -3,6 +3,7 @@
 use crate::fixture::{Data, Farol, Web};
 use farol_synthetic::WebConfig;
 use serde_json::Value;
+use std::time::Duration;
 
 /// Hits of an answer, as people see them.
 fn urls(answer: &Value) -> Vec<String> {
@@ -50,8 +51,8 @@ fn a_repeated_question_costs_the_index_nothing() {
 fn a_changed_index_is_not_answered_from_memory() {
     let web = Web::start(WebConfig { hosts: 4, pages: 60, ..WebConfig::tame() });
     let data = Data::new();
-    // An answer may live for a day; only the state of the index can make it old here.
-    data.configure("[cache]\nttl = '24h'\n");
+    // An answer may live for a day; only the state of the index can make it old here, and then at once.
+    data.configure("[cache]\nttl = '24h'\ngrace = '0s'\n");
     let mut farol = Farol::up(&data, &web, &["--delay", "0"]);
     farol.wait_until_idle();
     let host = web.server.world().host_name(0);
@@ -67,6 +68,31 @@ fn a_changed_index_is_not_answered_from_memory() {
         serde_json::from_str::<Value>(&answer.body).is_ok_and(|answer| some(&answer) == 0)
     });
     assert!(cache(&mut farol)["expired"].as_u64() >= Some(1));
+    farol.interrupt();
+}
+
+#[test]
+fn a_removed_page_is_gone_within_the_grace_and_answers_say_their_age() {
+    let web = Web::start(WebConfig { hosts: 4, pages: 60, ..WebConfig::tame() });
+    let data = Data::new();
+    data.configure("[cache]\nttl = '24h'\ngrace = '6s'\n");
+    let mut farol = Farol::up(&data, &web, &["--delay", "0"]);
+    farol.wait_until_idle();
+    let host = web.server.world().host_name(0);
+    let question = format!("/api/v1/search?q=site:{host}");
+    let made = farol.json(&question);
+    assert!(made["total"].as_u64() > Some(0) && made["age_ms"] == 0, "{made}");
+    std::thread::sleep(Duration::from_millis(30));
+    let again = farol.json(&question);
+    assert!(again["total"] == made["total"] && again["age_ms"].as_u64() >= Some(30), "{again}");
+    let address = farol.address();
+    let reply = farol.order("remove-host", &serde_json::json!({ "host": format!("http://{host}") }));
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    // Asked all the time, as a popular question is: it is made anew while the old answer still serves.
+    farol.wait_for("the host to leave the answers", |_| {
+        let answer = crate::fixture::get(address, &question, &[]);
+        serde_json::from_str::<Value>(&answer.body).is_ok_and(|answer| answer["total"] == 0)
+    });
     farol.interrupt();
 }
 
