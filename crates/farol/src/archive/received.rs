@@ -78,7 +78,7 @@ impl Followers {
                 let Some(url) = read_url(&host, &visited.path) else { continue };
                 let Some(record) = visited.read() else { continue };
                 taken += 1;
-                if !exchange.pass_visited(&host, visited, wire.rest)? {
+                if !exchange.pass_visited(&host, visited, &wire)? {
                     known.push(KnownUrl { url, record });
                 }
             }

@@ -77,7 +77,8 @@ impl Gatherer {
         (true, self.cut_if_full(to))
     }
 
-    /// Takes what is known of a URL whose host goes to another agent, and when that host may be asked again.
+    /// Takes what is known of a URL whose host goes to another agent, and when that host may be asked again. `hops` is as
+    /// for [`Gatherer::push`].
     pub fn push_visited(
         &mut self,
         to: NodeNo,
@@ -85,11 +86,12 @@ impl Gatherer {
         visited: WireVisited,
         address: Option<IpAddr>,
         rest: u64,
+        hops: u8,
     ) -> Option<UrlBody> {
         let pending = self.pending.entry(to).or_default();
         pending.bytes += visited.path.len() + 64;
         pending.urls += 1;
-        let wire = pending.host(host, address, 1);
+        let wire = pending.host(host, address, hops);
         wire.rest = rest.max(wire.rest);
         wire.visited.push(visited);
         self.cut_if_full(to)

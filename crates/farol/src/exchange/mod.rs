@@ -19,7 +19,7 @@ pub mod route;
 
 use crate::archive::position::{read_position, write_position};
 use crate::fabric::{Table, Tables};
-use crate::wire::urls::{UrlBody, WireVisited};
+use crate::wire::urls::{UrlBody, WireHost, WireVisited};
 use anyhow::Result;
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Host, PagePosition};
@@ -419,22 +419,27 @@ impl Exchange {
         self.learn(host.hash().0, owner);
         count(&self.desk.counters.sent, 1);
         let visited = WireVisited::of(path, record);
-        if let Some(body) = self.gather.push_visited(owner, host.as_str(), visited, place.0, place.1) {
+        if let Some(body) = self.gather.push_visited(owner, host.as_str(), visited, place.0, place.1, 1) {
             self.unkept.push_back((owner, body));
             self.keep(epoch)?;
         }
         Ok(())
     }
 
-    /// Passes a visited URL on that has come here for another; answers whether it did.
-    pub fn pass_visited(&mut self, host: &Host, visited: &WireVisited, rest: u64) -> Result<bool> {
-        let Some(routing) = self.routing() else { return Ok(false) };
-        let owner = match self.learned.get(&host.hash().0) {
-            Some(owner) => Some(*owner),
-            None => routing.owner(host.as_str(), self.pinned_address(host)),
+    /// Passes what is known of a URL on that has come here for another; answers whether it did. Where the host's address
+    /// came with it the table decides, for everybody alike; who has it after a few agents keeps it, so that it never goes
+    /// round for ever.
+    pub fn pass_visited(&mut self, host: &Host, visited: &WireVisited, from: &WireHost) -> Result<bool> {
+        let Some(routing) = self.routing().filter(|_| from.hops < HOPS_MAX) else { return Ok(false) };
+        let address = from.address.or_else(|| self.pinned_address(host));
+        let owner = match (address, self.learned.get(&host.hash().0)) {
+            (None, Some(owner)) => Some(*owner),
+            (address, _) => routing.owner(host.as_str(), address),
         };
         let Some(owner) = owner.filter(|owner| *owner != routing.me) else { return Ok(false) };
-        if let Some(body) = self.gather.push_visited(owner, host.as_str(), visited.clone(), None, rest) {
+        let (visited, hops) = (visited.clone(), from.hops + 1);
+        if let Some(body) = self.gather.push_visited(owner, host.as_str(), visited, address, from.rest, hops)
+        {
             self.unkept.push_back((owner, body));
             self.keep(routing.epoch)?;
         }

@@ -180,3 +180,57 @@ fn what_waits_for_an_address_holds_the_marks_back() {
     agents[0].turn(at(9));
     assert_eq!(agents[0].exchange.watermark(), at(9));
 }
+
+#[test]
+fn what_is_known_of_a_host_that_changes_hands_ends_with_its_owner_and_never_goes_round() {
+    let mut agents: Vec<Agent> = AGENTS.into_iter().map(Agent::new).collect();
+    let visited = WireVisited {
+        path: "/1".to_string(),
+        depth: 1,
+        state: 0,
+        visits: 0,
+        last_visit: 0,
+        last_change: 0,
+        content_hash: 0,
+        download: 0,
+        due: 0,
+        failures: 0,
+        memo: [0; 8],
+    };
+    for number in 0..30 {
+        let host = url(number, 1).host();
+        for address in [address(&host), None] {
+            for start in 0..agents.len() {
+                let (mut at, mut hops, mut address) = (start, 1, address);
+                let mut passed = 0;
+                loop {
+                    let wire = WireHost {
+                        host: host.as_str().to_string(),
+                        address,
+                        hops,
+                        rest: 7,
+                        urls: Vec::new(),
+                        visited: Vec::new(),
+                    };
+                    if !agents[at].exchange.pass_visited(&host, &visited, &wire).unwrap() {
+                        break;
+                    }
+                    let mut cut = agents[at].exchange.gather.cut();
+                    assert_eq!(cut.len(), 1);
+                    let (to, mut body) = cut.remove(0);
+                    let sent = body.hosts.remove(0);
+                    assert_eq!((&sent.visited[0], sent.rest), (&visited, 7));
+                    at = AGENTS.iter().position(|no| *no == to).unwrap();
+                    (hops, address, passed) = (sent.hops, sent.address, passed + 1);
+                    assert!(passed <= HOPS_MAX, "{host} goes round");
+                }
+                if address.is_some() {
+                    let routing = agents[at].exchange.routing().unwrap();
+                    let owner = routing.owner(host.as_str(), address);
+                    assert_eq!(owner, Some(agents[at].no), "{host} from {start}");
+                    assert!(passed <= 1, "the address goes along");
+                }
+            }
+        }
+    }
+}
