@@ -4,7 +4,7 @@
 use super::bench::{Allowed, Bench, Healed, Row};
 use super::crawl;
 use super::history::History;
-use super::lab::{FRONTS, Lab, SHARDS};
+use super::lab::{FRONTS, Lab, PATIENCE, SHARDS};
 use super::scenarios::with_digests;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -138,7 +138,13 @@ pub fn split_under_crawl(bench: &mut Bench, _: &History) -> Result<Vec<Row>, Str
     let lab = &mut bench.lab;
     lab.wait_for("the first pages", |status| status.pages() > 0)?;
     let begun = Instant::now();
-    lab.order(&["split", "0"])?;
+    // Refused until a replica has joined for good.
+    while let Err(error) = lab.order(&["split", "0"]) {
+        if begun.elapsed() > PATIENCE {
+            return Err(error);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
     let took = lab.wait_for("two halves", |status| status.shard_count() == SHARDS + 1)?;
     let split_at = lab.status()?.pages();
     lab.order(&["rebalance"])?;
