@@ -19,6 +19,10 @@ pub enum Key {
     Shards,
     /// Who crawls what; the leader's.
     Route,
+    /// What the last plan of the routing table was, and what is known; the leader's.
+    Plan,
+    /// Somebody wants a plan now; written by anybody.
+    PlanWish,
     /// Who ranks, and which ranks are the newest; the leader's.
     Ranks,
     /// Grows when answers may have changed; the leader's.
@@ -44,6 +48,8 @@ impl Key {
             "table.numbers" => Some(Key::Numbers),
             "table.shards" => Some(Key::Shards),
             "table.route" => Some(Key::Route),
+            "table.plan" => Some(Key::Plan),
+            "plan.wish" => Some(Key::PlanWish),
             "table.ranks" => Some(Key::Ranks),
             "state" => Some(Key::State),
             _ => match key.split_once('.')? {
@@ -67,6 +73,8 @@ impl fmt::Display for Key {
             Key::Numbers => f.write_str("table.numbers"),
             Key::Shards => f.write_str("table.shards"),
             Key::Route => f.write_str("table.route"),
+            Key::Plan => f.write_str("table.plan"),
+            Key::PlanWish => f.write_str("plan.wish"),
             Key::Ranks => f.write_str("table.ranks"),
             Key::State => f.write_str("state"),
             Key::Snapshot(shard) => write!(f, "snap.{shard}"),
@@ -90,6 +98,8 @@ mod tests {
             (Key::Numbers, "table.numbers"),
             (Key::Shards, "table.shards"),
             (Key::Route, "table.route"),
+            (Key::Plan, "table.plan"),
+            (Key::PlanWish, "plan.wish"),
             (Key::Ranks, "table.ranks"),
             (Key::State, "state"),
             (Key::Snapshot(ShardId(7)), "snap.7"),

@@ -25,6 +25,7 @@ mod leader;
 mod lease;
 mod member;
 pub mod order;
+pub mod planned;
 mod reads;
 pub mod record;
 pub mod route;

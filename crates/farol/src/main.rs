@@ -16,6 +16,7 @@ mod engine;
 mod exchange;
 mod fabric;
 mod folder;
+mod graph;
 mod handles;
 #[allow(dead_code, reason = "agents of a cluster call it")]
 mod handover;

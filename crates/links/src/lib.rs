@@ -46,6 +46,7 @@ pub use backlinks::{Backlinks, InLink, InLinks};
 pub use error::Error;
 pub use rank::{Budget, RankJob, RankReport, RankSlice, RankTable, Ranking};
 pub use record::{ANCHOR_BYTES_MAX, PAGE_LINKS_MAX};
+pub use snapshot::HostLinks;
 pub use store::{Counts, Links, LinksOptions, OutLink, Verified};
 
 #[cfg(test)]

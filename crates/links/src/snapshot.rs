@@ -10,6 +10,7 @@ use crate::record::{HEAD_BYTES, Record, checked_body};
 use crate::segment::Segment;
 use crate::store::Links;
 use farol_base::HostHash;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 pub(crate) struct Snapshot {
@@ -75,20 +76,26 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Counts the links between hosts.
+    /// Counts the links between hosts, of those hosts that are wanted as sources.
     pub(crate) fn host_links(
         &self,
+        is_wanted: &dyn Fn(HostHash) -> bool,
     ) -> Result<impl Iterator<Item = (HostHash, HostHash, u64)> + use<>, Error> {
         let mut hosts = IdSet::default();
         self.each(&mut |record| {
-            hosts.push(record.host.0);
-            record.links().filter(|link| link.other_host).for_each(|link| hosts.push(link.target_host.0));
+            if is_wanted(record.host) {
+                hosts.push(record.host.0);
+                let others = record.links().filter(|link| link.other_host);
+                others.for_each(|link| hosts.push(link.target_host.0));
+            }
             Ok(())
         })?;
         let hosts = hosts.finish();
         let mut pairs = PairCounts::default();
         self.each(&mut |record| {
-            let Some(from) = hosts.find(record.host.0) else { return Ok(()) };
+            let Some(from) = hosts.find(record.host.0).filter(|_| is_wanted(record.host)) else {
+                return Ok(());
+            };
             for link in record.links().filter(|link| link.other_host && !link.nofollow) {
                 if let Some(to) = hosts.find(link.target_host.0) {
                     pairs.push(from, to);
@@ -98,5 +105,26 @@ impl Snapshot {
         })?;
         let name = move |index: u32| HostHash(hosts.ids()[index as usize]);
         Ok(pairs.finish().into_iter().map(move |(from, to, count)| (name(from), name(to), u64::from(count))))
+    }
+}
+
+/// Links between hosts as they stood at one moment, to be counted on another thread.
+pub struct HostLinks(Snapshot);
+
+impl HostLinks {
+    pub(crate) fn of(links: &Links) -> HostLinks {
+        HostLinks(Snapshot::of(links))
+    }
+
+    /// How many links lead from each host in a range of fingerprints to each other host, links not to be counted left out,
+    /// ordered by hosts. A narrow range takes little memory; every record is read twice all the same.
+    ///
+    /// # Errors
+    /// Where segments cannot be read.
+    pub fn of_hosts(
+        &self,
+        from: RangeInclusive<u64>,
+    ) -> Result<impl Iterator<Item = (HostHash, HostHash, u64)> + use<>, Error> {
+        self.0.host_links(&|host| from.contains(&host.0))
     }
 }

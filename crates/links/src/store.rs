@@ -12,7 +12,7 @@ use crate::rank::{Budget, RankJob, RankReport, RankTable};
 use crate::record::{HEAD_BYTES, Kind, LinkReader, Record, append_links};
 use crate::run::{Run, write_segment_run};
 use crate::segment::Segment;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{HostLinks, Snapshot};
 use crate::sources::{Place, Sources};
 use farol_base::disk::Disk;
 use farol_base::{HostHash, PageId, PagePosition};
@@ -333,7 +333,14 @@ impl Links {
     /// # Errors
     /// Where segments cannot be read.
     pub fn host_links(&self) -> Result<impl Iterator<Item = (HostHash, HostHash, u64)>, Error> {
-        Snapshot::of(self).host_links()
+        Snapshot::of(self).host_links(&|_| true)
+    }
+
+    /// Takes a snapshot from which links between hosts are counted, on this thread or another, while links go on coming in.
+    ///
+    /// Costs what [`Links::snapshot_for_ranks`] does.
+    pub fn snapshot_for_hosts(&self) -> HostLinks {
+        HostLinks::of(self)
     }
 
     /// Reads everything on disk and compares it with its checksums and with what is in memory.

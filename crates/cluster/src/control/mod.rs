@@ -183,6 +183,8 @@ impl Control {
                     self.backups.insert(no);
                 }
             }
+            // The planner's own; see `Control::propose`.
+            Key::Plan | Key::PlanWish => {}
             Key::Ranks => hear(&mut self.ranks, key, value, revision, &mut self.trouble),
             Key::State => hear(&mut self.state, key, value, revision, &mut self.trouble),
             Key::Snapshot(shard) => {
@@ -271,7 +273,7 @@ impl Control {
                     order.is_deleting = false;
                 }
             }
-            Some(Key::Cluster | Key::Snapshot(_) | Key::Backup(_)) | None => {}
+            Some(Key::Cluster | Key::Snapshot(_) | Key::Backup(_) | Key::Plan | Key::PlanWish) | None => {}
         }
     }
 

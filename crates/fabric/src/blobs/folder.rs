@@ -75,6 +75,16 @@ impl Place for Folder {
         self.read(name, &mut bytes).map(|()| bytes)
     }
 
+    fn size(&self, name: &str) -> Result<u64, BlobError> {
+        match fs::metadata(self.0.join(name)) {
+            Ok(metadata) => Ok(metadata.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(BlobError::Missing(name.to_string()))
+            }
+            Err(source) => Err(self.failed(name, "read", source)),
+        }
+    }
+
     fn get_file(&self, name: &str, to: &Path) -> Result<(), BlobError> {
         let mut file = File::create(to).map_err(|source| local(name, to, source))?;
         self.read(name, &mut file)

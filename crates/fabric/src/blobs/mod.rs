@@ -48,6 +48,7 @@ trait Place: Send + Sync {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), BlobError>;
     fn put_file(&self, name: &str, from: &Path) -> Result<(), BlobError>;
     fn get(&self, name: &str) -> Result<Vec<u8>, BlobError>;
+    fn size(&self, name: &str) -> Result<u64, BlobError>;
     fn get_file(&self, name: &str, to: &Path) -> Result<(), BlobError>;
     /// Those in a folder of blobs and below, in any order; all where it is empty.
     fn list(&self, folder: &str) -> Result<Vec<String>, BlobError>;
@@ -96,6 +97,18 @@ impl Blobs {
     /// Reads a blob whole.
     pub fn get(&self, name: &str) -> Result<Vec<u8>, BlobError> {
         self.place.get(checked(name)?)
+    }
+
+    /// Reads a blob whole, where it is not larger than `max` bytes: for blobs that others wrote.
+    pub fn get_at_most(&self, name: &str, max: u64) -> Result<Vec<u8>, BlobError> {
+        let size = self.place.size(checked(name)?)?;
+        if size > max {
+            let source =
+                io::Error::new(io::ErrorKind::InvalidData, format!("it has {size} bytes, {max} are allowed"));
+            let place = self.place.shown();
+            return Err(BlobError::Failed { name: name.to_string(), done: "read", place, source });
+        }
+        self.get(name)
     }
 
     /// Reads a blob into a new file, which survives a power cut then. Where it fails, what is there of it is removed.

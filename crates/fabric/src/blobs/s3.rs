@@ -145,6 +145,11 @@ impl Place for S3 {
         self.call(name, "read", async move { Ok(store.get(&key).await?.bytes().await?.to_vec()) })
     }
 
+    fn size(&self, name: &str) -> Result<u64, BlobError> {
+        let (store, key) = (self.store.clone(), self.key(name));
+        self.call(name, "read", async move { Ok(store.head(&key).await?.size) })
+    }
+
     fn get_file(&self, name: &str, to: &Path) -> Result<(), BlobError> {
         let mut file = File::create(to).map_err(|source| local(name, to, source))?;
         let (store, key) = (self.store.clone(), self.key(name));

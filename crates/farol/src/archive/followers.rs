@@ -263,6 +263,9 @@ impl Followers {
             if let PageOutcome::Page(page) = &interpreted.outcome {
                 let urls = &self.urls;
                 let known = || urls.host_counts(&visit.url.host()).map_or(0, |counts| counts.known);
+                if let Some(language) = page.document.as_ref().ok().and_then(|document| document.language) {
+                    self.hosts.spoke(&visit.url.host(), language);
+                }
                 let said = before.as_ref().map(|record| record.content_hash);
                 let said = said.filter(|text| *text != ContentHash::default());
                 self.shapes.visited(visit.url, said, page.content_hash, known);
@@ -298,6 +301,8 @@ impl Followers {
         }
         if let Some(exchange) = &mut self.exchange {
             let urls = &self.urls;
+            let is_other = |found: &&Found| page.is_none_or(|page| page.host_str() != found.url.host_str());
+            exchange.count_between(found.iter().filter(is_other).count());
             found = exchange.sort(found, &|host| urls.host_counts(host).is_some())?;
         }
         Ok((in_scope, self.note(page, found)?))

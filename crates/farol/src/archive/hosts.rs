@@ -11,12 +11,12 @@ use super::rules_cache::RulesCache;
 use crate::fabric::{Table, Tables};
 use anyhow::Result;
 use farol_base::status::RecentVisit;
-use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
+use farol_base::{CanonicalUrl, Host, Language, PagePosition, Timestamp};
 use farol_frontier::{HostMemory, ROBOTS_VALID};
 use farol_parse::robots::{Robots, Verdict};
 use farol_partition::rtt::Samples;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,9 +39,15 @@ pub struct HostRow {
     pub errors: HashMap<String, u64>,
     /// Where it was last connected to.
     pub address: Option<IpAddr>,
+    /// Pages by the language that they were in when they were last fetched; those that were met first.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub languages: BTreeMap<String, u32>,
     /// Times of connections to that address: when (milliseconds), and microseconds; oldest first.
     pub connects: Vec<(u64, u32)>,
 }
+
+/// Languages that are counted of a host.
+const LANGUAGES_MAX: usize = 8;
 
 /// Times of connections that are kept of a host; seven are enough for a median.
 const CONNECTS_MAX: usize = 15;
@@ -50,6 +56,13 @@ impl HostRow {
     /// Round-trip times to the host, as far as its connections tell.
     pub fn round_trips(&self) -> Samples {
         self.connects.iter().map(|(at, micros)| (Timestamp::from_millis(*at), *micros)).collect()
+    }
+
+    /// The language of more than half of its pages.
+    pub fn language(&self) -> Option<[u8; 2]> {
+        let all: u64 = self.languages.values().map(|pages| u64::from(*pages)).sum();
+        let (code, most) = self.languages.iter().max_by_key(|(_, pages)| **pages)?;
+        code.as_bytes().try_into().ok().filter(|_| 2 * u64::from(*most) > all)
     }
 
     /// Whether its robots.txt is one that forbids everything because it could not be had.
@@ -263,6 +276,17 @@ impl Hosts {
         }
     }
 
+    /// Notes the language of one of a host's pages.
+    pub fn spoke(&mut self, host: &Host, language: Language) {
+        let Some(loaded) = self.loaded.get_mut(host) else { return };
+        let languages = &mut loaded.row.languages;
+        if languages.len() < LANGUAGES_MAX || languages.contains_key(language.code()) {
+            let pages = languages.entry(language.code().to_string()).or_default();
+            *pages = pages.saturating_add(1);
+            self.changed.entry(host.clone()).or_default();
+        }
+    }
+
     /// Notes how long a connection to a host took. A host that has moved is measured anew.
     pub fn connected(&mut self, host: &Host, address: IpAddr, took: Duration, at: Timestamp) -> Result<()> {
         // A new host's first connection, for robots.txt, comes before the host itself.
@@ -457,6 +481,22 @@ mod tests {
         assert!(!hosts.robots(&host).unwrap().unwrap().verdict("/x/y").is_allowed());
         hosts.forget(&host).unwrap();
         assert_eq!(hosts.enter(&host, 0).unwrap().robots_valid_until, None);
+    }
+
+    #[test]
+    fn a_host_speaks_the_language_of_most_of_its_pages() {
+        let dir = tempfile::tempdir().unwrap();
+        let tables = Arc::new(LocalTables::open(&dir.path().join("t")).unwrap());
+        let host = Host::parse("http://h/").unwrap();
+        let mut hosts = Hosts::open(tables.clone(), "farol").unwrap();
+        hosts.enter(&host, 0).unwrap();
+        for language in ["gl", "pt", "gl", "es", "gl"] {
+            hosts.spoke(&host, Language::parse(language).unwrap());
+        }
+        hosts.write(PagePosition { file: 0, offset: 1 }).unwrap();
+        let row = Hosts::open(tables, "farol").unwrap().row(&host).unwrap();
+        assert_eq!(row.language(), Some(*b"gl"));
+        assert_eq!(HostRow::default().language(), None);
     }
 
     #[test]

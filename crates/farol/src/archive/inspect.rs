@@ -42,6 +42,15 @@ impl Followers {
                 });
                 let _ = reply.send(answer);
             }
+            Inspect::Known { hosts, reply } => {
+                // Hosts that were met a moment ago are not counted before.
+                let unmerged = self.urls.counts().unmerged;
+                if unmerged > 0 && unmerged <= COMPACTED_FIRST_MAX {
+                    self.urls.compact_all()?;
+                }
+                let known = |host| self.urls.host_counts(host).map(|counts| counts.known);
+                let _ = reply.send(hosts.iter().map(known).collect());
+            }
             Inspect::Page { url, reply } => {
                 let facts = self.explain(&url, SystemClock.now())?;
                 let _ = reply.send(PageAnswer { facts, host: views(&url.host()) });

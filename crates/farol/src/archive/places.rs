@@ -5,6 +5,8 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use farol_federation::view::geo::Place;
+use farol_partition::Position;
+use farol_partition::geo::{GeoTable, Located};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
@@ -52,6 +54,18 @@ impl Places {
         let address = number(address);
         let (_, (last, what)) = self.blocks.range(..=address).next_back()?;
         (address <= *last).then_some(*what)
+    }
+
+    /// The same for the partitioner.
+    pub fn geo_table(&self) -> GeoTable {
+        let located = |what: &Whereabouts| Located {
+            position: what
+                .place
+                .and_then(|place| Position::new(f64::from(place.lat) / 1e4, f64::from(place.lon) / 1e4)),
+            country: what.country.map(|byte| byte.to_ascii_uppercase()),
+        };
+        let ranges = self.blocks.iter().map(|(first, (last, what))| (*first, *last, located(what)));
+        GeoTable::of_ranges(ranges.collect())
     }
 
     fn put(&mut self, first: u128, last: u128, what: Whereabouts) {
@@ -147,6 +161,8 @@ mod tests {
         }
         let place = places.of("193.137.20.5".parse().unwrap()).unwrap().place;
         assert_eq!(place, Place::at(42.24, -8.72));
+        let found = places.geo_table().find("193.137.20.5".parse().unwrap()).unwrap();
+        assert_eq!((found.country, found.position), (*b"ES", Position::new(42.24, -8.72)));
     }
 
     #[test]

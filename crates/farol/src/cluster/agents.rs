@@ -2,7 +2,8 @@
 
 use crate::exchange::ExchangeDesk;
 use crate::exchange::route::{RouteSource, Routing};
-use crate::handles::cluster::{AgentFace, ClusterHandle};
+use crate::graph::tables::TableStore;
+use crate::handles::cluster::{AgentFace, ClusterHandle, ReportBoard};
 use crate::handles::crawl::CrawlHandle;
 use crate::roles::member::now;
 use farol_base::sync::Mutex;
@@ -10,9 +11,6 @@ use farol_cluster::record::AgentReport;
 use farol_cluster::route::TableBlob;
 use farol_cluster::{Epoch, NodeNo, NodeReport, RouteRecord};
 use farol_fabric::Topic;
-use farol_fabric::blobs::Blobs;
-use farol_partition::RoutingTable;
-use farol_partition::table::binary;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,22 +19,51 @@ use std::time::{Duration, Instant};
 /// Pages are counted over this time.
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// A table whose file is missing is looked at again after this.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// The routing table in force, as this node last heard of it.
-pub fn routes(cluster: Arc<ClusterHandle>, me: NodeNo, blobs: Option<Arc<Blobs>>) -> RouteSource {
-    let known: Mutex<Option<(Arc<RouteRecord>, Arc<Routing>)>> = Mutex::new(None);
-    let file = move |blob: &TableBlob| -> Option<RoutingTable> {
-        let bytes = blobs.as_ref()?.get(&blob.name).ok()?;
-        binary::read(&bytes).ok()
-    };
+#[derive(Default)]
+struct KnownRouting {
+    of: Option<Arc<RouteRecord>>,
+    routing: Option<Arc<Routing>>,
+    /// A newer record whose file could not be had, and when.
+    missing: Option<(Arc<RouteRecord>, Instant)>,
+}
+
+/// The routing table in force. Where the file of a newer one cannot be had, the one before stays: to everybody else it is
+/// as if this node had not heard of the newer one yet, which is not settled without it.
+pub fn routes(
+    cluster: Arc<ClusterHandle>,
+    me: NodeNo,
+    files: TableStore,
+    board: Arc<ReportBoard>,
+) -> RouteSource {
+    let known: Mutex<KnownRouting> = Mutex::default();
     Arc::new(move || {
         let view = cluster.view();
         let record = view.route.as_ref()?;
         let mut known = known.lock();
-        if known.as_ref().is_none_or(|(of, _)| !Arc::ptr_eq(of, record)) {
-            // A file that cannot be had yet: nobody is asked until it can.
-            *known = Routing::of(me, record, &file).map(|routing| (record.clone(), Arc::new(routing)));
+        let is_known = known.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, record));
+        let rests = known
+            .missing
+            .as_ref()
+            .is_some_and(|(missing, at)| Arc::ptr_eq(missing, record) && at.elapsed() < AGAIN);
+        if !is_known && !rests {
+            let file = |blob: &TableBlob| files.get(blob).map(|table| (*table).clone());
+            match Routing::of(me, record, &file) {
+                Some(routing) => {
+                    *known = KnownRouting {
+                        of: Some(record.clone()),
+                        routing: Some(Arc::new(routing)),
+                        missing: None,
+                    };
+                }
+                None => known.missing = Some((record.clone(), Instant::now())),
+            }
+            board.complain("table", &files.trouble());
         }
-        known.as_ref().map(|(_, routing)| routing.clone())
+        known.routing.clone()
     })
 }
 

@@ -12,10 +12,12 @@ use crate::config::Config;
 use crate::engine::Listening;
 use crate::folder::{Folder, FolderLock};
 use crate::handles::cluster::{ClusterHandle, ReportBoard};
+use crate::handles::planner::PlannerDesk;
 use crate::handles::ranks::Ranks;
 use crate::handles::replicas::Replicas;
 use crate::roles::desk::{Desk, IndexDesk};
 use crate::roles::member::{Membership, RunningMember};
+use crate::roles::planner::{PlannerSources, RunningPlanner};
 use crate::roles::ranker::{RankerService, RunningRanker};
 use crate::roles::replica::{IndexService, RunningIndexService};
 use crate::wire::WIRE;
@@ -68,6 +70,7 @@ pub struct Shared {
 pub struct RunningNode {
     shared: Arc<Shared>,
     member: Option<RunningMember>,
+    planner: Option<RunningPlanner>,
     index: Option<RunningIndexService>,
     ranker: Option<RunningRanker>,
     server: Option<Server>,
@@ -129,6 +132,7 @@ impl RunningNode {
             let limits = Limits { wire: WIRE.0..=WIRE.1, ..Limits::default() };
             farol_rpc::serve(listener, tls, shared.desk.clone(), limits)?
         };
+        let planner_desk = Arc::new(PlannerDesk::default());
         let member = RunningMember::start(Membership {
             fabric: shared.fabric.clone(),
             profile: profile(&shared, id, rpc_address)?,
@@ -137,7 +141,12 @@ impl RunningNode {
             cluster: shared.cluster.clone(),
             board: shared.board.clone(),
             controls: shared.options.roles.contains(&Role::Control),
+            planner: planner_desk.clone(),
         })?;
+        let planner = match shared.options.roles.contains(&Role::Control) && !settings.blobs.is_empty() {
+            true => Some(RunningPlanner::start(planner_sources(&shared, id, planner_desk)?)?),
+            false => None,
+        };
         let index = match is_index {
             true => Some(RunningIndexService::start(index_service(&shared, id)?)?),
             false => None,
@@ -149,6 +158,7 @@ impl RunningNode {
         Ok(RunningNode {
             shared,
             member: Some(member),
+            planner,
             index,
             ranker,
             server: Some(server),
@@ -212,6 +222,9 @@ impl RunningNode {
         if let Some(index) = self.index.take() {
             index.stop();
         }
+        if let Some(planner) = self.planner.take() {
+            planner.stop();
+        }
         if let Some(member) = self.member.take() {
             member.stop();
         }
@@ -270,6 +283,7 @@ fn profile(shared: &Shared, id: NodeId, rpc: SocketAddr) -> Result<NodeRecord> {
     let settings = &shared.options.config.cluster;
     record.zone.clone_from(&settings.zone);
     record.place.country.clone_from(&settings.country);
+    record.place.position = crate::config::cluster::position(&settings.position);
     record.capacity = u32::try_from(settings.capacity).unwrap_or(u32::MAX);
     record.program = env!("CARGO_PKG_VERSION").to_string();
     record.wire = WIRE;
@@ -294,6 +308,19 @@ fn index_service(shared: &Arc<Shared>, me: NodeId) -> Result<IndexService> {
         ask_again: ask_again(shared.table.clone(), shared.client.blocking()),
         commit_every: config.index.commit_every.get(),
         snapshot_every: config.cluster.snapshot_every.get(),
+    })
+}
+
+fn planner_sources(shared: &Arc<Shared>, me: NodeId, desk: Arc<PlannerDesk>) -> Result<PlannerSources> {
+    Ok(PlannerSources {
+        me,
+        fabric: shared.fabric.clone(),
+        cluster: shared.cluster.clone(),
+        desk,
+        blobs: Arc::new(blobs(&shared.options.config)?),
+        board: shared.board.clone(),
+        config: shared.options.config.clone(),
+        folder: shared.folder.path().join(super::work::TABLES),
     })
 }
 

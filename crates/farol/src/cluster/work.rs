@@ -14,6 +14,7 @@ use crate::exchange::orders::CrawlOrder;
 use crate::exchange::outboxes::Outboxes;
 use crate::exchange::{Exchange, ExchangeDesk};
 use crate::fabric::Fabric as LocalFabric;
+use crate::graph::tables::TableStore;
 use crate::handles::cluster::ClusterFace;
 use crate::handles::cluster_status::status_of;
 use crate::handles::crawl::CrawlHandle;
@@ -25,15 +26,21 @@ use crate::roles::courier::{Courier, CourierSources, OrderReader};
 use crate::roles::crawler::{AgentWork, Crawler, Sweep};
 use crate::roles::desk::BackupDesk;
 use crate::roles::front::{LiveEngine, ResultCache, RuleFiles};
+use crate::roles::reporter::{Reporter, ReporterSources};
 use crate::roles::sender::{ArchiveSender, SenderSources, ShardLog};
 use anyhow::Result;
+use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, SystemClock};
 use farol_cluster::order::{Order, OrderId};
 use farol_cluster::record::Role;
 use farol_cluster::{NodeId, NodeNo, ShardState};
 use farol_fabric::blobs::Blobs;
 use farol_front::{ClusterOrder, EngineError};
+use farol_links::Links;
 use std::sync::Arc;
+
+/// Where files of routing tables stay, in the data folder.
+pub const TABLES: &str = "routes";
 
 /// Crawl, sender and front of a node.
 pub struct NodeWork {
@@ -42,6 +49,7 @@ pub struct NodeWork {
     still: Option<Arc<StillCrawl>>,
     sender: Option<ArchiveSender>,
     courier: Option<Courier>,
+    reporter: Option<Reporter>,
     reader: Option<OrderReader>,
     control: Option<Control>,
     engine: Option<Arc<LiveEngine>>,
@@ -84,7 +92,7 @@ impl NodeWork {
             Some(_) => {
                 let sender = ArchiveSender::start(SenderSources {
                     node: no.0,
-                    local,
+                    local: local.clone(),
                     archive: archive.clone(),
                     interpreter: interpreter.clone(),
                     logs: shared.fabric.clone(),
@@ -100,6 +108,12 @@ impl NodeWork {
         let crawl = crawler.as_ref().map(Crawler::handle);
         let courier = match (&crawl, &desk) {
             (Some(crawl), Some(desk)) => Some(start_courier(shared, no, desk.clone(), crawl.clone())?),
+            _ => None,
+        };
+        let reporter = match (&crawl, &desk) {
+            (Some(crawl), Some(desk)) => {
+                start_reporter(shared, no, desk.clone(), crawl.clone(), (&local, &links))?
+            }
             _ => None,
         };
         let here = order_taker(crawl.clone(), still.clone());
@@ -154,6 +168,7 @@ impl NodeWork {
             still,
             sender,
             courier,
+            reporter,
             reader: Some(reader),
             control: Some(control),
             engine,
@@ -175,6 +190,7 @@ impl NodeWork {
     /// Ends everything in order: what was fetched is archived, what was archived is sent as far as the logs take it.
     pub fn stop(mut self, shared: &Shared) -> Result<()> {
         drop(self.control.take());
+        drop(self.reporter.take());
         if let Some(reader) = self.reader.take() {
             reader.stop();
         }
@@ -191,13 +207,46 @@ impl NodeWork {
     }
 }
 
+/// What all nodes share, where somebody has named it.
+fn blobs(shared: &Shared) -> Result<Option<Arc<Blobs>>> {
+    let place = &shared.options.config.cluster.blobs;
+    Ok(if place.is_empty() { None } else { Some(Arc::new(Blobs::open(place)?)) })
+}
+
+/// Tells the planner of the routing table what this agent knows.
+fn start_reporter(
+    shared: &Shared,
+    no: NodeNo,
+    desk: Arc<ExchangeDesk>,
+    crawl: CrawlHandle,
+    (local, links): (&LocalFabric, &Arc<Mutex<Links>>),
+) -> Result<Option<Reporter>> {
+    let Some(blobs) = blobs(shared)? else { return Ok(None) };
+    let view = shared.cluster.view();
+    let incarnation = view.nodes.get(&view.me).map_or(1, |node| node.incarnation);
+    let snapshot = crawl.clone();
+    let sources = ReporterSources {
+        me: no,
+        incarnation,
+        tables: local.tables.clone(),
+        links: links.clone(),
+        crawl: Arc::new(move |order| crawl.order(order)),
+        hosts: Box::new(move || snapshot.snapshot().hosts_known),
+        desk,
+        cluster: shared.cluster.clone(),
+        blobs,
+        every: shared.options.config.partition.report_every.get(),
+    };
+    Reporter::start(sources).map(Some)
+}
+
 /// The exchange of URLs with other agents, as this node's folder has it.
 fn open_exchange(shared: &Shared, no: NodeNo, local: &LocalFabric) -> Result<Exchange> {
     let room = shared.options.config.cluster.outbox_max.get();
     let outboxes = Outboxes::open(&shared.folder.outbox(), no, room)?;
-    let place = &shared.options.config.cluster.blobs;
-    let blobs = if place.is_empty() { None } else { Some(Arc::new(Blobs::open(place)?)) };
-    Exchange::open(agents::routes(shared.cluster.clone(), no, blobs), outboxes, &*local.tables)
+    let files = TableStore::new(blobs(shared)?, Some(shared.folder.path().join(TABLES)));
+    let routes = agents::routes(shared.cluster.clone(), no, files, shared.board.clone());
+    Exchange::open(routes, outboxes, &*local.tables)
 }
 
 /// Seeds that were named and that this node knows of already, with their hosts still in the crawl.

@@ -27,6 +27,8 @@ section! {
         zone: String = String::new(),
         /// Country where this node stands, two small letters as in `br`; empty where nobody says.
         country: String = String::new(),
+        /// Where this node stands, as degrees north and east: `38.72,-9.14`; empty where nobody says.
+        position: String = String::new(),
         /// Share of the hosts that this node gets where it crawls, compared with the others'.
         capacity: usize = 100,
         /// Copies that NATS keeps of each log and table; 0 = three where there are three servers or more, else one.
@@ -51,6 +53,9 @@ impl Cluster {
         let is_country = self.country.len() == 2 && self.country.bytes().all(|b| b.is_ascii_lowercase());
         if !self.country.is_empty() && !is_country {
             bail!("cluster.country is {:?}; use two small letters, such as pt", self.country);
+        }
+        if !self.position.is_empty() && position(&self.position).is_none() {
+            bail!("cluster.position is {:?}; use degrees north and east, such as 38.72,-9.14", self.position);
         }
         if !(1..=6400).contains(&self.capacity) {
             bail!("cluster.capacity is {}, choose 1 to 6400; 100 is usual", self.capacity);
@@ -78,6 +83,14 @@ impl Cluster {
     }
 }
 
+/// Millionths of a degree north and east, of a position as it is written.
+pub fn position(text: &str) -> Option<(i32, i32)> {
+    let (north, east) = text.split_once(',')?;
+    let place = farol_partition::Position::new(north.trim().parse().ok()?, east.trim().parse().ok()?)?;
+    let fixed = |degrees: f64| (degrees * 1e6).round() as i32;
+    Some((fixed(place.latitude()), fixed(place.longitude())))
+}
+
 /// Whether a text may be part of the names of streams and subjects.
 pub fn is_name(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -97,6 +110,9 @@ mod tests {
         refused("name = ''", "letters");
         refused("copies = 2", "1, 3 or 5");
         refused("country = 'PRT'", "two small letters");
+        refused("position = '91,0'", "38.72,-9.14");
+        refused("position = 'north'", "38.72,-9.14");
+        assert_eq!(super::position("38.72, -9.14"), Some((38_720_000, -9_140_000)));
         refused("capacity = 0", "1 to 6400");
         refused("outbox_max = '1KiB'", "64MiB");
         refused("tls_ca = 'ca.pem'", "all three");

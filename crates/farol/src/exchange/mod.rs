@@ -53,6 +53,8 @@ const MARK: &str = "exchange";
 pub struct ExchangeCounters {
     /// Links of the crawl's pages that are in scope.
     pub links: AtomicU64,
+    /// Those of them that lead to another host.
+    pub between: AtomicU64,
     /// Those of them that are another agent's.
     pub foreign: AtomicU64,
     /// URLs sent, passed on ones with them.
@@ -76,6 +78,7 @@ impl ExchangeDesk {
         let counters = &self.counters;
         let totals = [
             ("links", &counters.links),
+            ("between_hosts", &counters.between),
             ("foreign", &counters.foreign),
             ("sent", &counters.sent),
             ("passed_on", &counters.passed_on),
@@ -90,8 +93,8 @@ impl ExchangeDesk {
         ];
         let waiting = self.outboxes.lock().waiting();
         let mut text = String::from(
-            "# HELP farol_exchange_urls_total URLs between agents, since this one began: in scope, another's, sent, \
-             passed on, received, refused.\n# TYPE farol_exchange_urls_total counter\n",
+            "# HELP farol_exchange_urls_total URLs between agents, since this one began: in scope, to other hosts, another's, \
+             sent, passed on, received, refused.\n# TYPE farol_exchange_urls_total counter\n",
         );
         for (what, counter) in totals {
             let value = counter.load(Ordering::Relaxed);
@@ -223,6 +226,11 @@ impl Exchange {
             self.desk.epoch.store(epoch.unwrap_or(0), Ordering::Relaxed);
         }
         self.routing.clone()
+    }
+
+    /// Counts links to other hosts, before they are sorted.
+    pub fn count_between(&self, links: usize) {
+        count(&self.desk.counters.between, links as u64);
     }
 
     /// Takes what is another agent's out of what a page names, and sends it; answers what is this one's. `is_known` says

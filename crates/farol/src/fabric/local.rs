@@ -5,6 +5,7 @@ use super::tables::{Table, Tables};
 use anyhow::{Context, Result};
 use farol_base::sync::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -146,6 +147,21 @@ impl Tables for LocalTables {
         };
         let mut entries = Vec::new();
         for entry in table.iter()? {
+            let (key, value) = entry?;
+            entries.push((key.value().to_string(), value.value().to_vec()));
+        }
+        Ok(entries)
+    }
+
+    fn scan_after(&self, table: Table, after: &str, max: usize) -> Result<Vec<(String, Vec<u8>)>> {
+        let read = self.read()?;
+        let table = match read.open_table(definition(table)) {
+            Ok(table) => table,
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let mut entries = Vec::new();
+        for entry in table.range::<&str>((Bound::Excluded(after), Bound::Unbounded))?.take(max) {
             let (key, value) = entry?;
             entries.push((key.value().to_string(), value.value().to_vec()));
         }

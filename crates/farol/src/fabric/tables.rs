@@ -56,6 +56,9 @@ pub trait Tables: Send + Sync {
 
     /// Reads a whole table in the order of its keys.
     fn scan(&self, table: Table) -> Result<Vec<(String, Vec<u8>)>>;
+
+    /// Reads up to `max` entries that follow a key, in the order of keys.
+    fn scan_after(&self, table: Table, after: &str, max: usize) -> Result<Vec<(String, Vec<u8>)>>;
 }
 
 /// What every implementation must pass; `open` gives the same tables anew, at first empty.
@@ -70,6 +73,9 @@ pub fn check_contract(open: impl Fn() -> std::sync::Arc<dyn Tables>) {
         tables.put(&entries).unwrap();
         let both = [("a".to_string(), b"1".to_vec()), ("b".to_string(), b"2".to_vec())];
         assert_eq!(tables.scan(Table::Orders).unwrap(), both);
+        assert_eq!(tables.scan_after(Table::Orders, "", 1).unwrap(), both[..1]);
+        assert_eq!(tables.scan_after(Table::Orders, "a", 9).unwrap(), both[1..]);
+        assert!(tables.scan_after(Table::Clicks, "", 9).unwrap().is_empty());
         tables.put(&[(Table::Orders, "a", b""), (Table::Orders, "never there", b"")]).unwrap();
     }
     let tables = open();

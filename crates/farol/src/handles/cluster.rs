@@ -3,6 +3,7 @@
 use crate::handles::sender::SendProgress;
 use farol_base::sync::{Mutex, RwLock};
 use farol_base::{CanonicalUrl, PagePosition};
+use farol_cluster::planned::PlanRecord;
 use farol_cluster::record::{
     ClusterRecord, LeaderRecord, RankTable, RanksReport, ReplicaReport, StateRecord,
 };
@@ -32,6 +33,10 @@ pub struct ClusterView {
     pub shards: Option<Arc<ShardMap>>,
     /// Who crawls what.
     pub route: Option<Arc<RouteRecord>>,
+    /// What the planner of that says.
+    pub plan: Option<Arc<PlanRecord>>,
+    /// The last wish for a plan; 0 where nobody had one.
+    pub plan_wish: u64,
     pub ranks: Option<RankTable>,
     pub state: Option<StateRecord>,
     /// Whether this node may act for the cluster: its lease is valid.
@@ -53,6 +58,8 @@ impl ClusterView {
             heard: BTreeMap::new(),
             shards: None,
             route: None,
+            plan: None,
+            plan_wish: 0,
             ranks: None,
             state: None,
             is_active: false,

@@ -9,6 +9,7 @@ pub mod crawl;
 pub mod index;
 pub mod order;
 pub mod page_wire;
+pub mod planner;
 pub mod queries;
 pub mod ranks;
 pub mod replicas;

@@ -40,6 +40,11 @@ pub enum Inspect {
         host: Host,
         reply: SyncSender<Option<HostAnswer>>,
     },
+    /// How many URLs are known of each of these hosts; `None` for one that is not this crawl's.
+    Known {
+        hosts: Vec<Host>,
+        reply: SyncSender<Vec<Option<u64>>>,
+    },
     /// Everything about a page.
     Page {
         url: CanonicalUrl,

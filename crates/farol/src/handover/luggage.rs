@@ -47,6 +47,7 @@ pub fn read_row(wire: WireHostRow, now: Timestamp) -> HostRow {
         errors: wire.errors.into_iter().filter(|(error, _)| error.len() <= 64).take(ERRORS_MAX).collect(),
         address: wire.address,
         connects: wire.connects.into_iter().filter(|(at, _)| *at <= today).take(CONNECTS_MAX).collect(),
+        ..HostRow::default()
     }
 }
 
@@ -81,6 +82,7 @@ mod tests {
             errors: HashMap::from([(format!("e{}", random.below(2)), random.below(5))]),
             address: Some(format!("192.0.2.{}", random.below(3)).parse().unwrap()),
             connects: vec![(at(random), random.below(3) as u32)],
+            ..HostRow::default()
         }
     }
 

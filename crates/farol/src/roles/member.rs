@@ -6,7 +6,9 @@
 //! INVARIANT: what a member must find again after a restart is on disk before the write that depends on it goes out.
 
 use crate::handles::cluster::{ClusterHandle, ClusterView, ReportBoard};
+use crate::handles::planner::PlannerDesk;
 use anyhow::{Context, Result};
+use farol_cluster::planned::{PlanRecord, PlanWish};
 use farol_cluster::record::{LeaderRecord, StateRecord, read};
 use farol_cluster::{
     Control, Key, Member, MemberDisk, Monotonic, NodeId, NodeRecord, Phase, Revision, Rules, Times, Write,
@@ -51,6 +53,8 @@ pub struct Membership {
     pub board: Arc<ReportBoard>,
     /// Whether it may lead.
     pub controls: bool,
+    /// Where the planner of the routing table leaves what it has worked out.
+    pub planner: Arc<PlannerDesk>,
 }
 
 /// The running membership.
@@ -81,6 +85,7 @@ impl RunningMember {
                 control,
                 stop: stop.clone(),
                 board: membership.board.clone(),
+                planner: membership.planner.clone(),
             };
             threads.push(std::thread::Builder::new().name("leader".to_string()).spawn(move || work.run())?);
         }
@@ -226,6 +231,12 @@ impl MemberLoop {
                 let leader = value.and_then(|value| read::<LeaderRecord>(key, value).ok());
                 view.leader = leader.map(|leader| leader.with_term(revision.0));
             }
+            (Some(Key::Plan), value) => {
+                view.plan = value.and_then(|value| read::<PlanRecord>(key, value).ok()).map(Arc::new);
+            }
+            (Some(Key::PlanWish), Some(value)) => {
+                view.plan_wish = read::<PlanWish>(key, value).map_or(view.plan_wish, |wish| wish.nonce);
+            }
             (Some(Key::Cluster), Some(value)) => view.cluster = read(key, value).ok(),
             (Some(Key::State), Some(value)) => {
                 let state: Option<StateRecord> = read(key, value).ok();
@@ -277,6 +288,7 @@ struct ControlLoop {
     control: Control,
     stop: Arc<AtomicBool>,
     board: Arc<ReportBoard>,
+    planner: Arc<PlannerDesk>,
 }
 
 impl ControlLoop {
@@ -296,6 +308,10 @@ impl ControlLoop {
                     Err(_) => {}
                 }
             }
+            self.planner.set_term(self.control.term(now()).unwrap_or(0));
+            if let Some(proposal) = self.planner.take() {
+                self.control.propose(proposal);
+            }
             // One at a time: the lease is looked at again before each, as time passes with every write.
             let writes = self.control.tick(now());
             for write in writes {
@@ -312,6 +328,7 @@ impl ControlLoop {
             }
             self.board.complain("leader", self.control.trouble().unwrap_or_default());
         }
+        self.planner.set_term(0);
         // Whoever comes next need not wait for the lease to run out.
         self.control.resign(now());
         for write in self.control.tick(now()) {

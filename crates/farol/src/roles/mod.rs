@@ -10,16 +10,19 @@ pub mod desk;
 pub mod front;
 pub mod indexer;
 pub mod member;
+pub mod planner;
 pub mod ranker;
 pub mod replica;
+pub mod reporter;
 pub mod sender;
 
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
 
-    const ROLES: [&str; 10] = [
-        "control", "courier", "crawler", "desk", "front", "indexer", "member", "ranker", "replica", "sender",
+    const ROLES: [&str; 12] = [
+        "control", "courier", "crawler", "desk", "front", "indexer", "member", "planner", "ranker",
+        "replica", "reporter", "sender",
     ];
 
     fn sources(path: &Path, found: &mut Vec<PathBuf>) {
@@ -71,6 +74,7 @@ mod tests {
             "broker",
             "exchange",
             "fabric",
+            "graph",
             "handles",
             "clicks.rs",
             "operator.rs",

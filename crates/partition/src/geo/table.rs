@@ -60,8 +60,14 @@ impl GeoTable {
                 }
             }
         }
+        Ok(GeoTable::of_ranges(ranges))
+    }
+
+    /// A table of ranges, first and last address as numbers (IPv4 as IPv4-mapped IPv6); in any order.
+    pub fn of_ranges(mut ranges: Vec<(u128, u128, Located)>) -> GeoTable {
+        ranges.retain(|(first, last, _)| first <= last);
         ranges.sort_by_key(|(first, last, _)| (*first, std::cmp::Reverse(*last)));
-        Ok(GeoTable { ranges })
+        GeoTable { ranges }
     }
 
     pub fn len(&self) -> usize {

@@ -9,8 +9,9 @@
 //! Does not plan; see [`super::Replanner`].
 
 use super::bounds::Bounds;
+use super::in_force::InForce;
 use super::report::{Exchanged, HostFacts, Reason, Receipt, Report, RttMedian};
-use crate::table::{Route, Router, RoutingTable, host_key};
+use crate::table::host_key;
 use crate::{Error, Position};
 use farol_base::Timestamp;
 use std::collections::BTreeMap;
@@ -95,29 +96,26 @@ pub struct Atlas {
 /// Tables by which an agent may have gone, newest first, ready for look-ups.
 #[derive(Clone, Debug, Default)]
 pub struct Owners {
-    tables: Vec<(Vec<String>, Router)>,
+    tables: Vec<InForce>,
 }
 
 impl Owners {
     /// Takes a newer table; the one before stays good for reports that are under way.
-    pub fn install(&mut self, table: &RoutingTable) {
-        if self.tables.first().is_none_or(|(_, router)| router.version() < table.version) {
-            self.tables.insert(0, (table.destinations.clone(), Router::new(table)));
+    pub fn install(&mut self, table: &InForce) {
+        if self.tables.first().is_none_or(|newest| newest.version() < table.version()) {
+            self.tables.insert(0, table.clone());
             self.tables.truncate(2);
         }
     }
 
     fn knows(&self, version: u64) -> bool {
         // Before the first table there is none to go by, and whoever comes new does not know it yet.
-        version == 0 || self.tables.iter().any(|(_, router)| router.version() == version)
+        version == 0 || self.tables.iter().any(|table| table.version() == version)
     }
 
     /// Whether a host is an agent's. Before the first table everybody's hosts are its own.
     fn are(&self, agent: &str, host: &str, address: IpAddr) -> bool {
-        let is_its = |(names, router): &(Vec<String>, Router)| {
-            let Route::To(owner) = router.route_host(host, Some(address)) else { return true };
-            names.get(owner as usize).is_some_and(|name| name == agent)
-        };
+        let is_its = |table: &InForce| table.owner(host, Some(address)).is_none_or(|owner| owner == agent);
         self.tables.is_empty() || self.tables.iter().any(is_its)
     }
 }
@@ -354,7 +352,12 @@ impl Atlas {
 
     /// What all agents exchanged under a table.
     pub fn exchanged(&self, version: u64) -> Exchanged {
-        let of = self.exchanged.range((version, 0)..=(version, u16::MAX));
+        self.exchanged_within(version..version.saturating_add(1))
+    }
+
+    /// The same under several tables together.
+    pub fn exchanged_within(&self, versions: std::ops::Range<u64>) -> Exchanged {
+        let of = self.exchanged.iter().filter(|((version, _), _)| versions.contains(version));
         of.fold(Exchanged::default(), |sum, (_, one)| Exchanged {
             links: sum.links.saturating_add(one.links),
             forwarded: sum.forwarded.saturating_add(one.forwarded),
@@ -520,6 +523,17 @@ impl Atlas {
     /// Links between hosts that are kept.
     pub fn links(&self) -> usize {
         self.links
+    }
+
+    /// Whether an agent has ever told anything that could be taken in.
+    pub fn has_heard(&self, agent: &str) -> bool {
+        self.number(agent) > 0
+    }
+
+    /// The number of an agent's last report.
+    pub fn number(&self, agent: &str) -> u64 {
+        let at = self.agents.iter().position(|known| known == agent);
+        at.map_or(0, |at| self.numbers[at])
     }
 
     pub fn agents(&self) -> &[String] {

@@ -43,7 +43,7 @@ fn owners(version: u64) -> Owners {
         ..RoutingTable::default()
     };
     let mut owners = Owners::default();
-    owners.install(&table);
+    owners.install(&InForce::new(table));
     owners
 }
 
@@ -215,7 +215,7 @@ fn what_is_old_is_forgotten_and_an_owner_before_is_still_heard() {
     let mut newer = RoutingTable { version: 2, destinations: members(), ..RoutingTable::default() };
     newer.blocks.insert("0.0.0.0/0".parse().unwrap(), 2);
     newer.hosts.insert(1, Exception { owner: 2, address: None });
-    owners.install(&newer);
+    owners.install(&InForce::new(newer));
     let told = Report { version: 1, ..report("a", 1, vec![facts(1, "192.0.2.1", 10)]) };
     assert_eq!(atlas.take(at(0), &told, &members(), &owners).taken, 1);
     let told = Report { version: 2, ..report("c", 1, vec![facts(1, "192.0.2.1", 4)]) };

@@ -43,6 +43,8 @@ mod bounds;
 mod decide;
 mod fill;
 mod gather;
+mod in_force;
+mod map;
 mod plan;
 mod report;
 mod rules;
@@ -53,6 +55,8 @@ pub use atlas::{Atlas, KnownHost, Memory, Owners, RttTold, Told};
 pub use bounds::Bounds;
 pub use decide::{Decision, Gain, Moves, Price, Why};
 pub use fill::{Filled, Source, fill};
+pub use in_force::{InForce, OwnerOf};
+pub use map::Cell;
 pub use plan::PlanJob;
 pub use report::{Exchanged, HostFacts, Reason, Receipt, Report, RttMedian};
 pub use rules::{Rule, Scope, check_rules};
@@ -129,7 +133,7 @@ pub struct Replanner {
     agents: Vec<Agent>,
     names: Vec<String>,
     owners: Owners,
-    in_force: Option<RoutingTable>,
+    in_force: Option<InForce>,
     places: Option<Arc<GeoTable>>,
     routes: Routes,
     /// Addresses of agents, for traceroutes.
@@ -202,10 +206,27 @@ impl Replanner {
 
     /// The table that is in force from now on.
     pub fn installed(&mut self, table: RoutingTable) {
+        self.install(InForce::new(table));
+    }
+
+    /// The same, where agents have their own way with what it does not name.
+    pub fn install(&mut self, table: InForce) {
         self.owners.install(&table);
-        if self.in_force.as_ref().is_none_or(|known| known.version < table.version) {
+        if self.in_force.as_ref().is_none_or(|known| known.version() < table.version()) {
             self.in_force = Some(table);
         }
+    }
+
+    /// Goes on where another planner has stopped: what was known at its last plan, and what its tables promised.
+    pub fn resume(&mut self, last: LastPlan, promised: Vec<(u64, Timestamp, Gain)>) {
+        self.last = last;
+        self.outcomes = promised.into();
+        self.outcomes.drain(..self.outcomes.len().saturating_sub(OUTCOMES_MAX));
+    }
+
+    /// What was known at the last plan.
+    pub fn last(&self) -> LastPlan {
+        self.last
     }
 
     /// Takes a report in.
@@ -218,6 +239,31 @@ impl Replanner {
         receipt
     }
 
+    /// Counts what could not even be read.
+    pub fn unreadable(&mut self, agent: &str) {
+        self.atlas.refuse(agent, Reason::Malformed);
+    }
+
+    /// What the operator orders from now on.
+    ///
+    /// # Errors
+    /// Where a rule cannot be kept.
+    pub fn set_rules(&mut self, rules: Vec<Rule>) -> Result<(), Error> {
+        check_rules(&rules)?;
+        self.settings.rules = rules;
+        Ok(())
+    }
+
+    /// Agents that have not told anything yet.
+    pub fn silent(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str).filter(|name| !self.atlas.has_heard(name))
+    }
+
+    /// A table that was decided upon and never came into force.
+    pub fn withdrawn(&mut self, version: u64) {
+        self.outcomes.retain(|(known, ..)| *known != version);
+    }
+
     /// Somebody wants a plan now.
     pub fn order(&mut self) {
         self.ordered = true;
@@ -228,7 +274,8 @@ impl Replanner {
         if self.agents.is_empty() {
             return None;
         }
-        let Some(table) = &self.in_force else { return Some(Trigger::First) };
+        let Some(in_force) = &self.in_force else { return Some(Trigger::First) };
+        let table = in_force.table();
         let missing = |all: &[String], among: &[String]| -> Vec<String> {
             all.iter().filter(|name| !among.contains(name)).cloned().collect()
         };
@@ -301,13 +348,13 @@ impl Replanner {
 
     /// Expected and measured, newest last.
     pub fn outcomes(&self) -> Vec<Outcome> {
-        let outcome = |(version, at, expected): &(u64, Timestamp, Gain)| Outcome {
-            version: *version,
-            at: *at,
-            expected: *expected,
-            measured: self.atlas.exchanged(*version),
+        let outcome = |(nth, (version, at, expected)): (usize, &(u64, Timestamp, Gain))| {
+            // Agents that start again get the same table under a later version.
+            let until = self.outcomes.get(nth + 1).map_or(u64::MAX, |(next, ..)| *next);
+            let measured = self.atlas.exchanged_within(*version..until);
+            Outcome { version: *version, at: *at, expected: *expected, measured }
         };
-        self.outcomes.iter().map(outcome).collect()
+        self.outcomes.iter().enumerate().map(outcome).collect()
     }
 
     pub fn atlas(&self) -> &Atlas {
@@ -315,27 +362,34 @@ impl Replanner {
     }
 
     pub fn in_force(&self) -> Option<&RoutingTable> {
-        self.in_force.as_ref()
+        self.in_force.as_ref().map(InForce::table)
+    }
+
+    /// Pages of each of today's agents, by the table in force and what is known now.
+    pub fn loads(&self) -> Vec<(&str, u64)> {
+        let mut pages = vec![0u64; self.names.len()];
+        for (_, known) in self.atlas.hosts() {
+            let newest = &known.told[0];
+            let owner =
+                self.in_force.as_ref().and_then(|table| table.owner(&known.name, Some(newest.address)));
+            if let Some(at) = owner.and_then(|owner| self.names.iter().position(|name| name == owner)) {
+                pages[at] += newest.pages;
+            }
+        }
+        self.names.iter().map(String::as_str).zip(pages).collect()
     }
 
     /// Greatest load over its share, by the table in force and what is known now.
     pub fn overload(&self) -> f64 {
-        let Some(table) = &self.in_force else { return 1.0 };
-        let router = crate::table::Router::new(table);
-        let mut pages = vec![0u64; table.destinations.len()];
-        for (_, known) in self.atlas.hosts() {
-            let newest = &known.told[0];
-            if let crate::table::Route::To(owner) = router.route_host(&known.name, Some(newest.address)) {
-                pages[owner as usize] += newest.pages;
-            }
+        if self.in_force.is_none() {
+            return 1.0;
         }
-        let connections = |name: &String| {
-            self.agents.iter().find(|agent| agent.name == *name).map_or(0.0, |agent| agent.connections)
-        };
-        let shares: Vec<f64> = table.destinations.iter().map(connections).collect();
-        let (sum, total) = (shares.iter().sum::<f64>(), pages.iter().sum::<u64>() as f64);
-        let over = pages.iter().zip(&shares).filter(|(_, share)| **share > 0.0);
-        over.map(|(pages, share)| *pages as f64 * sum / (share * total.max(1.0))).fold(0.0, f64::max)
+        let loads = self.loads();
+        let sum: f64 = self.agents.iter().map(|agent| agent.connections).sum();
+        let total = loads.iter().map(|(_, pages)| *pages).sum::<u64>() as f64;
+        let over = loads.iter().zip(&self.agents).filter(|(_, agent)| agent.connections > 0.0);
+        over.map(|((_, pages), agent)| *pages as f64 * sum / (agent.connections * total.max(1.0)))
+            .fold(0.0, f64::max)
     }
 }
 

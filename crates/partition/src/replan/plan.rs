@@ -5,6 +5,7 @@
 use super::decide::{Case, Decision, Gain, Moves, Price, Why, round_trips};
 use super::fill::Source;
 use super::gather::Gathered;
+use super::in_force::InForce;
 use super::rules::{Rules, name_of};
 use super::trigger::Trigger;
 use crate::geo::GeoTable;
@@ -24,7 +25,7 @@ const NAMED_MIN: f64 = 0.5;
 #[derive(Debug)]
 pub struct PlanJob {
     pub(super) gathered: Gathered,
-    pub(super) in_force: Option<RoutingTable>,
+    pub(super) in_force: Option<InForce>,
     pub(super) trigger: Trigger,
     pub(super) rules: Rules,
     pub(super) places: Option<Arc<GeoTable>>,
@@ -139,16 +140,10 @@ impl PlanJob {
             let nobody = vec![FREE; space.servers.len()];
             return Before { named: nobody.clone(), all: nobody };
         };
-        let router = Router::new(table);
-        let number = |name: &String| space.agents.iter().position(|agent| agent.name == *name);
-        let numbers: Vec<u32> =
-            table.destinations.iter().map(|name| number(name).map_or(FREE, |at| at as u32)).collect();
-        let today = |owner: Owner| numbers.get(owner as usize).copied().unwrap_or(FREE);
-        let named = |server: &crate::Server| router.named(&server.name, server.address).map_or(FREE, today);
-        let all = |server: &crate::Server| match router.route_host(&server.name, server.address) {
-            Route::To(owner) => today(owner),
-            Route::Hold => FREE,
-        };
+        let number = |name: &str| space.agents.iter().position(|agent| agent.name == name);
+        let today = |owner: Option<&str>| owner.and_then(number).map_or(FREE, |at| at as u32);
+        let named = |server: &crate::Server| today(table.named(&server.name, server.address));
+        let all = |server: &crate::Server| today(table.owner(&server.name, server.address));
         Before {
             named: space.servers.iter().map(named).collect(),
             all: space.servers.iter().map(all).collect(),
@@ -247,7 +242,7 @@ impl PlanJob {
             })
             .collect();
         let names: Vec<String> = space.agents.iter().map(|agent| agent.name.clone()).collect();
-        let version = self.in_force.as_ref().map_or(1, |table| table.version + 1);
+        let version = self.in_force.as_ref().map_or(1, |table| table.version() + 1);
         let mut table = Builder::default().build(names, &placed, version, self.unknown)?;
         if let Some(places) = &self.places {
             for (country, owner) in self.rules.countries() {

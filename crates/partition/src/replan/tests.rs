@@ -341,3 +341,50 @@ fn a_successor_takes_up_what_was_known() {
     assert_eq!(ours, theirs);
     assert!(at(11).since(at(1)) == Duration::from_secs(600));
 }
+
+#[test]
+fn what_agents_share_by_a_hash_of_their_own_is_theirs_before_any_table_and_counts_as_hashed() {
+    let mut planner = Replanner::new(Settings::default()).unwrap();
+    planner.set_agents(agents(&["4", "9"]));
+    let names = vec!["4".to_string(), "9".to_string()];
+    let by_last: OwnerOf = Arc::new(|_, address| match address {
+        IpAddr::V4(four) => Some(u32::from(four.octets()[2] % 2)),
+        IpAddr::V6(_) => None,
+    });
+    let table = RoutingTable { version: 3, destinations: names.clone(), ..RoutingTable::default() };
+    planner.install(InForce::shared(table, names, by_last));
+    let mut random = Seeded::new(5);
+    let all: Vec<HostFacts> = (0..400).map(|n| facts(n, &mut random)).collect();
+    let (even, odd): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|facts| matches!(facts.address, IpAddr::V4(four) if four.octets()[2] % 2 == 0));
+    let (evens, odds) = (even.len(), odd.len());
+    let report = |agent: &str, number, hosts| Report {
+        agent: agent.into(),
+        version: 3,
+        number,
+        hosts,
+        ..Report::default()
+    };
+    // Whoever tells of hosts that the hash gives to another is not believed.
+    let refused = planner.take(at(1), &report("4", 1, odd.clone())).refused;
+    assert_eq!(refused, [(Reason::NotYours, odds as u64)]);
+    assert_eq!(planner.take(at(1), &report("4", 2, even)).taken, evens);
+    assert_eq!(planner.take(at(1), &report("9", 1, odd)).taken, odds);
+    assert!(planner.loads().iter().all(|(_, pages)| *pages > 0));
+    let (table, gain, why) = published(step(&mut planner, at(11)));
+    assert_eq!((why, table.version), (Why::Saves, 4));
+    assert!(gain.moved_named == 0 && gain.moved_hashed > 0 && gain.exchange_before > 0.3, "{gain:?}");
+    // Counted under the table and under the same one after an agent started again.
+    let counted = |version, number| Report {
+        version,
+        exchanged: Exchanged { links: 100, forwarded: 10 },
+        ..report("4", number, Vec::new())
+    };
+    planner.take(at(12), &counted(4, 3));
+    let table = RoutingTable { version: 5, ..table };
+    planner.installed(table);
+    planner.take(at(13), &counted(5, 4));
+    assert_eq!(planner.outcomes()[0].measured, Exchanged { links: 200, forwarded: 20 });
+    assert_eq!(planner.outcomes()[0].exchange_measured(), Some(0.1));
+}

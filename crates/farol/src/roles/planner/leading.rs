@@ -1,0 +1,311 @@
+//! The planner's work under one term.
+
+use super::{PlannerSources, told};
+use crate::graph::tables::{self, TableStore};
+use crate::graph::{atlas, known};
+use anyhow::{Result, bail};
+use farol_base::{Clock, SystemClock, Timestamp};
+use farol_cluster::planned::{LastPlanRecord, PlanRecord, ToldRecord, cut};
+use farol_cluster::record::{RECORD_VERSION, read, write};
+use farol_cluster::route::{Proposal, TableBlob};
+use farol_cluster::{Key, NodeNo, RouteRecord};
+use farol_fabric::{Lost, Revision};
+use farol_partition::geo::GeoTable;
+use farol_partition::replan::{Decision, PlanJob, Replanner, Rule};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A proposal that did not come into force by then is given up: its agents are not those of now.
+const PROPOSED_MAX: Duration = Duration::from_secs(60);
+/// How often what is known is told, at most.
+const TELL_EVERY: Duration = Duration::from_secs(2);
+/// How often shared storage is looked after.
+const TIDY_EVERY: Duration = Duration::from_secs(30);
+/// Tables that nobody names any more and that stay for stragglers.
+const TABLES_KEPT: usize = 4;
+
+/// A table that was handed to the leader.
+struct Proposed {
+    blob: TableBlob,
+    version: u64,
+    since: Instant,
+}
+
+/// What a leader's planner knows.
+pub struct Leading {
+    sources: Arc<PlannerSources>,
+    term: u64,
+    planner: Replanner,
+    rules: Vec<Rule>,
+    files: TableStore,
+    record: PlanRecord,
+    revision: Revision,
+    is_changed: bool,
+    told: Instant,
+    /// Reports that were taken in and are not in a stored atlas yet.
+    taken: BTreeSet<String>,
+    looked: Option<Instant>,
+    saved: Instant,
+    atlases: u64,
+    tidied: Instant,
+    begun: Instant,
+    installed: u64,
+    proposed: Option<Proposed>,
+}
+
+impl Leading {
+    /// Goes on where the leader before has stopped.
+    pub fn begin(
+        sources: &Arc<PlannerSources>,
+        term: u64,
+        places: Option<Arc<GeoTable>>,
+        rules: Vec<Rule>,
+    ) -> Result<Leading> {
+        let key = Key::Plan.to_string();
+        let (mut record, revision) = match sources.fabric.get(&key)? {
+            Some((value, revision)) => (read::<PlanRecord>(&key, &value)?, revision),
+            None => (PlanRecord::default(), Revision::NONE),
+        };
+        if record.term > term {
+            bail!("a later leader plans");
+        }
+        let (mut planner, is_known) = known::planner(&sources.config.partition, &sources.blobs, &record)?;
+        planner.set_places(places);
+        if !is_known || record.atlas.is_empty() {
+            // Whoever told of hosts before has to tell again.
+            record.atlas = format!("{term}-{}", sources.me);
+        }
+        (record.v, record.term) = (RECORD_VERSION, term);
+        let now = Instant::now();
+        Ok(Leading {
+            files: TableStore::new(Some(sources.blobs.clone()), Some(sources.folder.clone())),
+            sources: sources.clone(),
+            term,
+            planner,
+            rules,
+            record,
+            revision,
+            is_changed: true,
+            told: now,
+            taken: BTreeSet::new(),
+            looked: None,
+            saved: now,
+            atlases: 0,
+            tidied: now,
+            begun: now,
+            installed: 0,
+            proposed: None,
+        })
+    }
+
+    pub fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// One turn.
+    pub fn tick(&mut self) -> Result<()> {
+        let view = self.sources.cluster.view();
+        let Some(route) = view.route.clone() else { return Ok(()) };
+        self.follow(&route)?;
+        let nodes = || view.nodes.values();
+        self.planner.set_agents(known::agents(nodes(), &route));
+        self.planner.set_rules(known::rules(&self.rules, nodes()))?;
+        if view.plan_wish != 0 && view.plan_wish != self.record.wish {
+            self.record.wish = view.plan_wish;
+            self.planner.order();
+        }
+        self.take_reports()?;
+        if self.may_plan(&route) {
+            self.plan(&route)?;
+        }
+        self.tell()?;
+        self.save()?;
+        self.tidy(&route)
+    }
+
+    /// Takes note of the table in force.
+    fn follow(&mut self, route: &RouteRecord) -> Result<()> {
+        let epoch = route.epoch().0;
+        if self.installed >= epoch {
+            return Ok(());
+        }
+        let Some(table) = known::in_force(route, &self.files) else { bail!("{}", self.files.trouble()) };
+        self.planner.install(table);
+        self.installed = epoch;
+        let now = SystemClock.now();
+        self.record.saw_epoch(epoch, now.as_millis(), &route.why);
+        if self.proposed.as_ref().is_some_and(|proposed| route.newest.table.as_ref() == Some(&proposed.blob))
+        {
+            self.proposed = None;
+        }
+        self.is_changed = true;
+        Ok(())
+    }
+
+    fn take_reports(&mut self) -> Result<()> {
+        let every = (self.sources.config.partition.report_every.get() / 4)
+            .clamp(Duration::from_millis(200), Duration::from_secs(30));
+        if self.looked.is_some_and(|at| at.elapsed() < every) {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        let now = SystemClock.now();
+        let taken = &self.taken;
+        let reports =
+            known::take_reports(&mut self.planner, &self.sources.blobs, now, &|name| taken.contains(name))?;
+        for report in reports {
+            let agent = report.agent.to_string();
+            match &report.receipt {
+                Some(receipt) => {
+                    for (reason, count) in &receipt.refused {
+                        tracing::warn!(
+                            agent,
+                            count,
+                            "told the planner what it does not believe: {}",
+                            reason.text()
+                        );
+                    }
+                    let number = self.planner.atlas().number(&agent);
+                    let told = self.record.agents.entry(report.agent).or_default();
+                    *told = ToldRecord { number, at: now.as_millis(), ..*told };
+                }
+                None => {
+                    tracing::warn!(agent, name = report.name, "a report cannot be read");
+                    self.planner.unreadable(&agent);
+                }
+            }
+            self.taken.insert(report.name);
+            self.is_changed = true;
+        }
+        Ok(())
+    }
+
+    /// Whether a plan may be made now: nothing is on its way, and everybody has told something or had the time to.
+    fn may_plan(&mut self, route: &RouteRecord) -> bool {
+        if let Some(proposed) = self.proposed.take_if(|proposed| proposed.since.elapsed() >= PROPOSED_MAX) {
+            self.planner.withdrawn(proposed.version);
+        }
+        let patience = self.sources.config.partition.report_every.get() * 3;
+        let has_heard = self.planner.silent().next().is_none() || self.begun.elapsed() >= patience;
+        self.proposed.is_none() && route.settled && has_heard
+    }
+
+    fn plan(&mut self, route: &RouteRecord) -> Result<()> {
+        let now = SystemClock.now();
+        let Some(job) = self.planner.job(now) else { return Ok(()) };
+        let begun = Instant::now();
+        let decision = job.run()?;
+        self.planner.decided(now, &decision);
+        self.note(now, &job, &decision, begun.elapsed());
+        let Decision::Publish { table, gain, .. } = &decision else { return Ok(()) };
+        let blob = tables::publish(&self.sources.blobs, table, self.term)?;
+        let why = told::sentence(job.trigger(), &decision);
+        tracing::info!(version = table.version, pages = gain.pages, "a routing table is proposed: {why}");
+        let members: BTreeSet<NodeNo> = route.owners().collect();
+        // Sooner or later the term is another one: whatever is proposed under it is void.
+        if self.sources.desk.term() == self.term {
+            self.sources.desk.propose(Proposal { table: Some(blob.clone()), members, why: cut(&why) });
+        }
+        self.proposed = Some(Proposed { blob, version: table.version, since: begun });
+        Ok(())
+    }
+
+    /// Writes down what a plan came to.
+    fn note(&mut self, now: Timestamp, job: &PlanJob, decision: &Decision, took: Duration) {
+        let number = self.record.last.as_ref().map_or(0, |last| last.number) + 1;
+        let (gain, why, version) = match decision {
+            Decision::Publish { table, gain, why, .. } => (gain, why, table.version),
+            Decision::Keep { gain, why } => (gain, why, 0),
+        };
+        self.record.known.times =
+            job.sources().iter().map(|(source, pairs)| (told::source(*source).to_string(), *pairs)).collect();
+        self.record.known.addresses = job.addresses() as u64;
+        let last = self.planner.last();
+        self.record.last = Some(LastPlanRecord {
+            number,
+            at: now.as_millis(),
+            trigger: cut(&job.trigger().text()),
+            published: version > 0,
+            why: why.text().to_string(),
+            version,
+            gain: known::gain_record(gain),
+            moves: told::moves(decision),
+            took: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            hosts: last.hosts,
+            overload: if last.overload.is_finite() { last.overload } else { 0.0 },
+        });
+        self.is_changed = true;
+        // Whoever waits for it hears at once.
+        self.told = Instant::now().checked_sub(TELL_EVERY).unwrap_or_else(Instant::now);
+    }
+
+    /// Tells what is known, for people and for the next leader.
+    fn tell(&mut self) -> Result<()> {
+        if !self.is_changed || self.told.elapsed() < TELL_EVERY {
+            return Ok(());
+        }
+        told::describe(&mut self.record, &self.planner);
+        if self.sources.desk.term() != self.term {
+            return Ok(());
+        }
+        self.told = Instant::now();
+        let key = Key::Plan.to_string();
+        match self.sources.fabric.set(&key, &write(&self.record), self.revision) {
+            Ok(revision) => (self.revision, self.is_changed) = (revision, false),
+            Err(Lost::Conflict | Lost::Unknown(_)) => {
+                let known = self.sources.fabric.get(&key)?;
+                let Some((value, revision)) = known else {
+                    self.revision = Revision::NONE;
+                    return Ok(());
+                };
+                let other: PlanRecord = read(&key, &value)?;
+                if other.term > self.term {
+                    bail!("a later leader plans");
+                }
+                self.revision = revision;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what is known, and lets go of the reports that it came from.
+    fn save(&mut self) -> Result<()> {
+        let every = self.sources.config.partition.report_every.get();
+        if self.taken.is_empty() || self.saved.elapsed() < every || self.sources.desk.term() != self.term {
+            return Ok(());
+        }
+        self.saved = Instant::now();
+        self.atlases += 1;
+        atlas::save(&self.sources.blobs, self.term, self.atlases, self.planner.atlas().memory())?;
+        for name in std::mem::take(&mut self.taken) {
+            // What stays behind is refused as told before, and deleted then.
+            let _ = self.sources.blobs.delete(&name);
+        }
+        Ok(())
+    }
+
+    /// Removes tables that nobody goes by, and writes those again that are missing.
+    fn tidy(&mut self, route: &RouteRecord) -> Result<()> {
+        if self.tidied.elapsed() < TIDY_EVERY || self.sources.desk.term() != self.term {
+            return Ok(());
+        }
+        self.tidied = Instant::now();
+        let there = self.sources.blobs.list(tables::FOLDER)?;
+        let wanted: BTreeMap<&String, &TableBlob> =
+            tables::named(route).map(|blob| (&blob.name, blob)).collect();
+        let proposed = self.proposed.as_ref().map(|proposed| &proposed.blob.name);
+        let mut old: Vec<&String> =
+            there.iter().filter(|name| !wanted.contains_key(name) && Some(*name) != proposed).collect();
+        old.truncate(old.len().saturating_sub(TABLES_KEPT));
+        for name in old {
+            self.sources.blobs.delete(name)?;
+        }
+        for blob in wanted.into_values().filter(|blob| !there.contains(&blob.name)) {
+            if let Some(table) = self.files.get(blob) {
+                self.sources.blobs.put(&blob.name, &farol_partition::table::binary::write(&table))?;
+            }
+        }
+        Ok(())
+    }
+}
