@@ -3,6 +3,7 @@
 //! Filled in by the binary from the tables that a node watches; a process that is no member of a cluster has none of
 //! this. Nothing here is `Serialize`; what goes over the wire are the twins in `api`.
 
+use farol_base::Timestamp;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub struct ClusterStatus {
     pub agents: Vec<ClusterAgent>,
     /// The table by which they share hosts, where there is one.
     pub route: Option<ClusterRoute>,
+    /// What the planner of that table says, where one has said something.
+    pub plan: Option<ClusterPlan>,
     /// The logs between nodes.
     pub logs: Vec<ClusterLog>,
     /// The servers that carry logs and tables.
@@ -114,12 +117,20 @@ impl NodeState {
 }
 
 /// A node that crawls, by what it last told of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterAgent {
     /// Its [`ClusterNode::id`].
     pub node: String,
     /// Where it stands on the globe, as a country; empty where nobody said.
     pub place: String,
+    /// The same as degrees north and east.
+    pub position: Option<(f64, f64)>,
+    /// How much it is to bear, compared with others; 100 is usual.
+    pub capacity: u32,
+    /// Pages of its hosts by the table in force, as far as the planner was told.
+    pub planned_pages: u64,
+    /// These over its share of all, by capacities: 1 where it has just what it is to bear.
+    pub balance: Option<f64>,
     /// Hosts that it knows.
     pub hosts: u64,
     /// Pages that it has.
@@ -151,6 +162,121 @@ pub struct ClusterRoute {
     pub is_settled: bool,
     /// Why there is this version, in a sentence.
     pub why: String,
+}
+
+/// What the planner of the routing table knows, did last, and has seen come of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterPlan {
+    /// The last plan, where one was made.
+    pub last: Option<LastPlan>,
+    /// Hosts that agents have told of.
+    pub hosts: u64,
+    /// Pages of these.
+    pub pages: u64,
+    /// Links between these.
+    pub links: u64,
+    /// Addresses of these, at the last plan.
+    pub addresses: u64,
+    /// Where round-trip times come from: pairs of an agent and an address.
+    pub times: Vec<(String, u64)>,
+    /// What was not believed: who told it, why, how often.
+    pub refused: Vec<(String, String, u64)>,
+    /// Tables that were published, the newest last.
+    pub outcomes: Vec<PlanOutcome>,
+    /// Versions of the table with their reasons, the newest last.
+    pub epochs: Vec<PlanEpoch>,
+    /// Where pages are.
+    pub cells: Vec<PlanCell>,
+    /// What keeps the planner, a sentence; empty where nothing does.
+    pub trouble: String,
+}
+
+/// What a plan came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LastPlan {
+    /// Plans up to this one.
+    pub number: u64,
+    /// When it was made.
+    pub at: Timestamp,
+    /// Why it was made.
+    pub trigger: String,
+    /// It became a table.
+    pub is_published: bool,
+    /// Why it was published or not.
+    pub why: String,
+    /// What its table was expected to bring.
+    pub gain: PlanGain,
+    /// From, to ([`ClusterNode::id`]), pages; nobody where the owner had gone.
+    pub moves: Vec<(Option<String>, String, u64)>,
+    /// Time that planning took.
+    pub took: Duration,
+}
+
+/// What a table is expected to bring. Shares are 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PlanGain {
+    /// Links between hosts that lead to another agent, by the table before.
+    pub exchange_before: f64,
+    /// The same by the new table.
+    pub exchange_after: f64,
+    /// Mean milliseconds of round trip for a page, by the table before.
+    pub rtt_before: Option<f64>,
+    /// The same by the new table.
+    pub rtt_after: Option<f64>,
+    /// Pages that were known.
+    pub pages: u64,
+    /// Pages that change hands, those of agents that have gone among them.
+    pub pages_moved: u64,
+    /// Greatest load of an agent over its share, by the table before.
+    pub load_before: f64,
+    /// The same by the new table.
+    pub load_after: f64,
+}
+
+/// A table, what it promised, and what agents counted under it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanOutcome {
+    /// The version from which on it is in force.
+    pub version: u64,
+    /// When it was planned.
+    pub at: Timestamp,
+    /// What it promised.
+    pub expected: PlanGain,
+    /// Links between hosts that were found under it.
+    pub links: u64,
+    /// Those of them that went to another agent.
+    pub forwarded: u64,
+}
+
+impl PlanOutcome {
+    /// Share of links that went to another agent; `None` before anybody told.
+    pub fn measured(&self) -> Option<f64> {
+        (self.links > 0).then(|| self.forwarded as f64 / self.links as f64)
+    }
+}
+
+/// A version of the routing table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanEpoch {
+    /// Its number.
+    pub epoch: u64,
+    /// When it was first seen.
+    pub at: Timestamp,
+    /// Why there is it.
+    pub why: String,
+}
+
+/// Pages of an agent around a place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanCell {
+    /// The agent's [`ClusterNode::id`].
+    pub node: String,
+    /// Degrees north.
+    pub north: f64,
+    /// Degrees east.
+    pub east: f64,
+    /// Pages of the agent's hosts there.
+    pub pages: u64,
 }
 
 /// A part of the index.
@@ -295,6 +421,8 @@ pub struct ClusterWarning {
 pub enum ClusterOrder {
     /// Have the node with this [`ClusterNode::id`] give its work away and leave.
     Drain(String),
+    /// Plan now who crawls what.
+    Replan,
 }
 
 /// A cluster in a handful of numbers.

@@ -453,10 +453,12 @@ impl Engine for Fake {
         let Some(status) = self.cluster() else {
             return Err(EngineError::Unavailable("this process is not a member of a cluster".into()));
         };
-        let ClusterOrder::Drain(id) = &order;
-        let done = match status.node(id) {
-            Some(node) => format!("{} gives its work away and leaves.", node.name),
-            None => return Err(EngineError::Invalid(format!("no node has the id {id}"))),
+        let done = match &order {
+            ClusterOrder::Replan => "The planner plans as soon as the table in force is settled.".to_string(),
+            ClusterOrder::Drain(id) => match status.node(id) {
+                Some(node) => format!("{} gives its work away and leaves.", node.name),
+                None => return Err(EngineError::Invalid(format!("no node has the id {id}"))),
+            },
         };
         self.orders.lock().push(order);
         Ok(done)

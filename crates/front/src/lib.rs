@@ -43,12 +43,13 @@ mod server;
 mod shared;
 mod text;
 mod trace;
+mod world;
 
 pub use api::cluster::cluster_json;
 pub use cluster::{
-    ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterOrder, ClusterReplica, ClusterRoute,
-    ClusterShard, ClusterStatus, ClusterSummary, ClusterWarning, FabricServer, NodeState, ReplicaState,
-    ShardState,
+    ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterOrder, ClusterPlan, ClusterReplica,
+    ClusterRoute, ClusterShard, ClusterStatus, ClusterSummary, ClusterWarning, FabricServer, LastPlan,
+    NodeState, PlanCell, PlanEpoch, PlanGain, PlanOutcome, ReplicaState, ShardState,
 };
 pub use engine::{Command, Engine, EngineError, StoredCopy};
 pub use histogram::Histogram;

@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::request_metrics::Counts;
 use crate::server::Connections;
 use crate::shared::Shared;
-use crate::{ClusterAgent, ClusterStatus, EngineState, Histogram, NodeState, ReplicaState, Status};
+use crate::{
+    ClusterAgent, ClusterPlan, ClusterStatus, EngineState, Histogram, NodeState, ReplicaState, Status,
+};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -183,6 +185,13 @@ fn agents(page: &mut Page, status: &ClusterStatus) {
         let settled = u8::from(route.is_settled);
         page.gauge("farol_route_settled", "1 where all agents have released that version.", settled);
     }
+    if let Some(plan) = &status.plan {
+        planner(page, plan);
+        page.metric("farol_agent_load_ratio", "gauge", "Pages of an agent's hosts over its share of all.");
+        for (agent, load) in status.agents.iter().filter_map(|agent| Some((agent, agent.balance?))) {
+            page.sample("farol_agent_load_ratio", &[("node", status.name_of(&agent.node))], load);
+        }
+    }
     type Value = fn(&ClusterAgent) -> u64;
     let gauges: [(&str, &str, Value); 6] = [
         ("farol_agent_hosts", "Hosts that an agent knows.", |agent| agent.hosts),
@@ -199,6 +208,29 @@ fn agents(page: &mut Page, status: &ClusterStatus) {
         for agent in &status.agents {
             page.sample(name, &[("node", status.name_of(&agent.node))], value(agent));
         }
+    }
+}
+
+fn planner(page: &mut Page, plan: &ClusterPlan) {
+    page.gauge("farol_plan_hosts", "Hosts that agents have told the planner of.", plan.hosts);
+    page.gauge("farol_plan_links", "Links between hosts that agents have told the planner of.", plan.links);
+    page.metric("farol_plan_refused", "gauge", "What an agent told the planner and was not believed.");
+    for (agent, why, count) in &plan.refused {
+        page.sample("farol_plan_refused", &[("agent", agent), ("why", why)], count);
+    }
+    if let Some(last) = &plan.last {
+        page.gauge("farol_plan_number", "Plans of the routing table so far.", last.number);
+    }
+    let Some(newest) = plan.outcomes.last() else { return };
+    let expected = newest.expected.exchange_after;
+    page.gauge(
+        "farol_plan_exchange_expected_ratio",
+        "Links to other agents that the table promised.",
+        expected,
+    );
+    if let Some(measured) = newest.measured() {
+        let help = "Links to other agents that agents have counted under the table.";
+        page.gauge("farol_plan_exchange_measured_ratio", help, measured);
     }
 }
 

@@ -32,6 +32,12 @@ pub struct WebConfig {
     /// Share of links that stay on their host.
     #[arg(long, default_value_t = WebConfig::default().locality)]
     pub locality: f64,
+    /// Communities that hosts belong to; 1 for a Web without any.
+    #[arg(long, default_value_t = WebConfig::default().communities)]
+    pub communities: u32,
+    /// Share of links to other hosts that stay in the host's community.
+    #[arg(long, default_value_t = WebConfig::default().neighbours)]
+    pub neighbours: f64,
     /// Share of links that are marked rel=nofollow.
     #[arg(long, default_value_t = WebConfig::default().nofollow)]
     pub nofollow: f64,
@@ -128,6 +134,8 @@ impl Default for WebConfig {
             mean_page_bytes: 20_000,
             mean_links: 50.0,
             locality: 0.8,
+            communities: 1,
+            neighbours: 0.85,
             nofollow: 0.03,
             noindex: 0.02,
             hostile: 0.01,
@@ -201,6 +209,7 @@ impl WebConfig {
         ];
         let others = [
             self.locality,
+            self.neighbours,
             self.nofollow,
             self.noindex,
             self.hostile,
@@ -216,6 +225,9 @@ impl WebConfig {
         }
         if kinds.iter().chain(&others).any(|share| !(0.0..=1.0).contains(share)) {
             return refuse("a share lies between 0 and 1");
+        }
+        if self.communities == 0 || self.communities > self.hosts {
+            return refuse("there is one community at least, and no more than hosts");
         }
         if kinds.iter().sum::<f64>() > 1.0 {
             return refuse("the shares of page kinds add up to more than 1");

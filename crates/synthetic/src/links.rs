@@ -2,7 +2,8 @@
 //!
 //! Pages of a host form a tree under its front page (page p links to 8p + 1 … 8p + 8), and so do front pages, so
 //! that everything can be reached where nothing is in the way. The rest of a page's links go to popular pages:
-//! inside the host by preference, otherwise mostly to the front page of a host chosen by its size.
+//! inside the host by preference, otherwise mostly to the front page of a host chosen by its size, within the host's
+//! community by preference where there are communities: hosts whose numbers leave the same rest.
 //! Links never change, whatever the text does.
 
 use super::world::{Draw, Kind, Likeness, Page, World, draw, unit};
@@ -84,6 +85,10 @@ impl World {
                 Page { host: page.host, number: popular(random.unit(), own_pages) }
             } else {
                 let host = self.host_at(random.unit());
+                let host = match config.communities > 1 && random.unit() < config.neighbours {
+                    true => self.neighbour(page.host, host),
+                    false => host,
+                };
                 let front = random.unit();
                 let inner = (front - FRONT_PAGES) / (1.0 - FRONT_PAGES);
                 Page { host, number: if inner < 0.0 { 0 } else { popular(inner, self.pages_of(host)) } }
@@ -92,6 +97,13 @@ impl World {
             let nofollow = (bits & 0x7FF) as f64 / 2048.0 < config.nofollow;
             links.push(LinkTo { to, nofollow });
         }
+    }
+
+    /// The host of a host's community that stands beside another one, and so is about as large.
+    fn neighbour(&self, of: u32, beside: u32) -> u32 {
+        let communities = self.config().communities;
+        let host = beside - beside % communities + of % communities;
+        if host < self.hosts() { host } else { host - communities }
     }
 }
 
@@ -104,6 +116,26 @@ fn popular(place: f64, pages: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::WebConfig;
+
+    #[test]
+    fn links_stay_in_their_community_as_configured_and_without_communities_nothing_changes() {
+        let plain = World::new(WebConfig { hosts: 103, pages: 4000, ..WebConfig::tame() }).unwrap();
+        let one = WebConfig { neighbours: 0.0, ..plain.config().clone() };
+        let same = World::new(one.clone()).unwrap();
+        let page = Page { host: 7, number: 3 };
+        assert_eq!(plain.links(page), same.links(page));
+        let world = World::new(WebConfig { communities: 10, neighbours: 0.9, ..one }).unwrap();
+        let (mut away, mut inside) = (0u32, 0u32);
+        for page in world.all_pages().filter(|page| page.number != 0) {
+            for to in world.links(page).iter().map(|link| link.to).filter(|to| to.host != page.host) {
+                assert!(to.host < 103);
+                away += 1;
+                inside += u32::from(to.host % 10 == page.host % 10);
+            }
+        }
+        let share = f64::from(inside) / f64::from(away);
+        assert!((share - 0.91).abs() < 0.03, "{share}");
+    }
 
     #[test]
     fn degree_locality_and_nofollow_are_as_configured() {

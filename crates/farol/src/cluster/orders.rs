@@ -3,7 +3,8 @@
 use super::door::Door;
 use anyhow::{Result, bail};
 use farol_cluster::order::{Order, OrderId, place};
-use farol_cluster::record::read;
+use farol_cluster::planned::{PlanRecord, PlanWish};
+use farol_cluster::record::{RECORD_VERSION, read, write};
 use farol_cluster::{Key, NodeRecord, ShardMap};
 use farol_fabric::{Fabric, Lost, Revision};
 use std::time::{Duration, Instant};
@@ -17,6 +18,31 @@ pub fn shard_map(fabric: &dyn Fabric) -> Result<Option<ShardMap>> {
     let key = Key::Shards.to_string();
     let Some((value, _)) = fabric.get(&key)? else { return Ok(None) };
     Ok(Some(read(&key, &value)?))
+}
+
+/// What the planner of the routing table told last.
+pub fn plan_record(fabric: &dyn Fabric) -> Result<Option<PlanRecord>> {
+    let key = Key::Plan.to_string();
+    let Some((value, _)) = fabric.get(&key)? else { return Ok(None) };
+    Ok(Some(read(&key, &value)?))
+}
+
+/// Wishes for a plan now; answers what the planner calls this wish.
+pub fn wish_for_plan(fabric: &dyn Fabric) -> Result<u64> {
+    let random = getrandom::u64().map_err(|_| anyhow::anyhow!("the system has no random numbers"))?;
+    // JSON readers elsewhere keep 53 bits.
+    let wish = PlanWish { v: RECORD_VERSION, nonce: (random >> 11).max(1) };
+    let key = Key::PlanWish.to_string();
+    let expected = fabric.get(&key)?.map_or(Revision::NONE, |(_, revision)| revision);
+    match fabric.set(&key, &write(&wish), expected) {
+        Ok(_) => Ok(wish.nonce),
+        Err(Lost::Conflict) => {
+            bail!("somebody else ordered a plan at the same moment; look at `farol cluster agents`")
+        }
+        Err(Lost::Unknown(why)) => {
+            bail!("nobody knows whether the plan was ordered ({why}); look at `farol cluster agents`")
+        }
+    }
 }
 
 /// Places an order and waits until the leader has taken it; an error says why it was refused.

@@ -370,7 +370,16 @@ fn face(shared: &Arc<Shared>, index: &Arc<RemoteIndex>, desk: Option<Arc<Exchang
 }
 
 fn give_order(shared: &Shared, order: ClusterOrder) -> Result<String, EngineError> {
-    let ClusterOrder::Drain(id) = order;
+    let id = match order {
+        ClusterOrder::Drain(id) => id,
+        ClusterOrder::Replan => {
+            orders::wish_for_plan(&*shared.fabric)
+                .map_err(|error| EngineError::Unavailable(format!("{error:#}")))?;
+            return Ok(
+                "The planner plans as soon as all agents have released the table in force.".to_string()
+            );
+        }
+    };
     let view = shared.cluster.view();
     let node = NodeId::parse(&id).and_then(|id| view.nodes.get(&id));
     let node = node.ok_or_else(|| EngineError::Invalid(format!("no node has the id {id}")))?;

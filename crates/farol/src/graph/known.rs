@@ -12,10 +12,10 @@ use farol_base::Timestamp;
 use farol_cluster::planned::{GainRecord, PlanRecord};
 use farol_cluster::{NodeNo, NodeRecord, NodeState, RouteRecord};
 use farol_fabric::blobs::Blobs;
-use farol_partition::geo::GeoTable;
+use farol_partition::geo::{GeoTable, countries};
 use farol_partition::replan::{Gain, InForce, LastPlan, Receipt, Replanner, Rule, Settings, Triggers};
 use farol_partition::{Agent, Position, RoutingTable};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub fn places(config: &Config) -> Result<Option<Arc<GeoTable>>> {
         Ok(places) => places.geo_table(),
         Err(error) => {
             let text = std::fs::read_to_string(path)?;
-            GeoTable::read(&text, &HashMap::new()).map_err(|_| error)?
+            GeoTable::read(&text, &countries::capitals()).map_err(|_| error)?
         }
     };
     Ok(Some(Arc::new(table)))
@@ -66,10 +66,13 @@ pub fn agents<'a>(nodes: impl Iterator<Item = &'a NodeRecord>, route: &RouteReco
         .collect()
 }
 
-/// Where a node stands.
+/// Where a node stands: where somebody said, or the capital of its country.
 pub fn position_of(node: &NodeRecord) -> Option<Position> {
-    let (north, east) = node.place.position?;
-    Position::new(f64::from(north) / 1e6, f64::from(east) / 1e6)
+    let said = node
+        .place
+        .position
+        .and_then(|(north, east)| Position::new(f64::from(north) / 1e6, f64::from(east) / 1e6));
+    said.or_else(|| countries::capital(&node.place.country))
 }
 
 /// The operator's rules, with numbers for names. Who is not there is called by what nobody is called.

@@ -1,12 +1,16 @@
 //! A cluster as people are shown it: what its nodes told, put together, and what needs a look.
 
+use crate::graph::known::position_of;
 use crate::handles::cluster::ClusterView;
+use farol_base::Timestamp;
+use farol_cluster::planned::{GainRecord, LastPlanRecord, OutcomeRecord, PastEpoch, PlanRecord};
 use farol_cluster::record::{NodeRecord, ReplicaReport, Role};
-use farol_cluster::{NodeId, NodeState, ReplicaState, ShardEntry, ShardId, ShardMap, ShardState};
+use farol_cluster::{NodeId, NodeNo, NodeState, ReplicaState, ShardEntry, ShardId, ShardMap, ShardState};
 use farol_fabric::FabricState;
 use farol_front::{
-    ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterReplica, ClusterRoute, ClusterShard,
-    ClusterStatus, ClusterWarning, FabricServer,
+    ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterPlan, ClusterReplica, ClusterRoute,
+    ClusterShard, ClusterStatus, ClusterWarning, FabricServer, LastPlan, PlanCell, PlanEpoch, PlanGain,
+    PlanOutcome,
 };
 use std::time::Duration;
 
@@ -35,6 +39,7 @@ pub fn status_of(name: &str, view: &ClusterView, fabric: &FabricState) -> Cluste
             is_settled: route.settled,
             why: route.why.clone(),
         }),
+        plan: view.plan.as_deref().map(|plan| plan_of(plan, view)),
         logs: fabric
             .streams
             .iter()
@@ -59,6 +64,7 @@ pub fn status_of(name: &str, view: &ClusterView, fabric: &FabricState) -> Cluste
         warnings: Vec::new(),
         maps: Vec::new(),
     };
+    balance(&mut status, view);
     status.nodes.sort_by_key(|node| (node.no.is_none(), node.no));
     let versions = [
         ("shards", view.shards.as_ref().map(|map| map.version)),
@@ -111,6 +117,10 @@ fn agent(node: &NodeRecord) -> ClusterAgent {
     ClusterAgent {
         node: node.id.to_string(),
         place: node.place.country.clone(),
+        position: position_of(node).map(|place| (place.latitude(), place.longitude())),
+        capacity: node.capacity,
+        planned_pages: 0,
+        balance: None,
         hosts: report.agent.hosts,
         pages: report.agent.pages,
         pages_minute: report.agent.pages_minute,
@@ -121,6 +131,87 @@ fn agent(node: &NodeRecord) -> ClusterAgent {
         hosts_coming: report.agent.hosts_coming,
         epoch: node.seen.epoch.0,
         released: report.released.0,
+    }
+}
+
+/// Pages of agents by the table in force, and these over their shares.
+fn balance(status: &mut ClusterStatus, view: &ClusterView) {
+    let Some(plan) = &view.plan else { return };
+    let told = |node: &str| {
+        let no = view.nodes.values().find(|record| record.id.to_string() == node)?.no?;
+        plan.agents.get(&no).map(|told| told.pages)
+    };
+    for agent in &mut status.agents {
+        agent.planned_pages = told(&agent.node).unwrap_or(0);
+    }
+    let pages: u64 = status.agents.iter().map(|agent| agent.planned_pages).sum();
+    let capacity: u64 = status.agents.iter().map(|agent| u64::from(agent.capacity)).sum();
+    for agent in status.agents.iter_mut().filter(|agent| pages > 0 && agent.capacity > 0) {
+        let share = pages as f64 * f64::from(agent.capacity) / capacity as f64;
+        agent.balance = Some(agent.planned_pages as f64 / share);
+    }
+}
+
+fn plan_of(plan: &PlanRecord, view: &ClusterView) -> ClusterPlan {
+    let id = |no: &NodeNo| {
+        let node = view.nodes.values().find(|record| record.no == Some(*no));
+        node.map_or_else(|| no.to_string(), |record| record.id.to_string())
+    };
+    let name = |who: &String| {
+        let node = view.nodes.values().find(|record| record.no.is_some_and(|no| no.to_string() == *who));
+        node.map_or_else(|| who.clone(), |record| record.name.clone())
+    };
+    let gain = |gain: &GainRecord| PlanGain {
+        exchange_before: gain.exchange_before,
+        exchange_after: gain.exchange_after,
+        rtt_before: gain.rtt_before,
+        rtt_after: gain.rtt_after,
+        pages: gain.pages,
+        pages_moved: gain.moved_named + gain.moved_hashed + gain.orphaned,
+        load_before: gain.overload_before,
+        load_after: gain.overload_after,
+    };
+    let last = |last: &LastPlanRecord| LastPlan {
+        number: last.number,
+        at: Timestamp::from_millis(last.at),
+        trigger: last.trigger.clone(),
+        is_published: last.published,
+        why: last.why.clone(),
+        gain: gain(&last.gain),
+        moves: last.moves.iter().map(|(from, to, pages)| (from.as_ref().map(id), id(to), *pages)).collect(),
+        took: Duration::from_millis(last.took),
+    };
+    let outcome = |one: &OutcomeRecord| PlanOutcome {
+        version: one.version,
+        at: Timestamp::from_millis(one.at),
+        expected: gain(&one.expected),
+        links: one.links,
+        forwarded: one.forwarded,
+    };
+    let epoch = |past: &PastEpoch| PlanEpoch {
+        epoch: past.epoch,
+        at: Timestamp::from_millis(past.at),
+        why: past.why.clone(),
+    };
+    let cell = |(no, north, east, pages): &(NodeNo, i16, i16, u64)| PlanCell {
+        node: id(no),
+        // The middle of a cell of five degrees, which was cut to whole ones.
+        north: f64::from(*north) + 0.5,
+        east: f64::from(*east) + 0.5,
+        pages: *pages,
+    };
+    ClusterPlan {
+        last: plan.last.as_ref().map(last),
+        hosts: plan.known.hosts,
+        pages: plan.known.pages,
+        links: plan.known.links,
+        addresses: plan.known.addresses,
+        times: plan.known.times.clone().into_iter().collect(),
+        refused: plan.refused.iter().map(|(who, why, count)| (name(who), why.clone(), *count)).collect(),
+        outcomes: plan.outcomes.iter().map(outcome).collect(),
+        epochs: plan.epochs.iter().map(epoch).collect(),
+        cells: plan.cells.iter().map(cell).collect(),
+        trouble: plan.trouble.clone(),
     }
 }
 

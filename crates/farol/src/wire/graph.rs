@@ -249,8 +249,8 @@ pub fn read_memory(atlas: WireAtlas, parts: Vec<WireAtlasPart>) -> Memory {
 
 #[cfg(test)]
 mod tests {
+    use super::super::batch::{pack, unpack};
     use super::*;
-    use crate::wire::batch::{pack, unpack};
     use farol_partition::replan::{Atlas, Bounds, Owners};
     use proptest::prelude::*;
 

@@ -7,6 +7,7 @@ mod cluster;
 mod cluster_agents;
 mod cluster_fixture;
 mod cluster_ops;
+mod cluster_plan;
 mod cluster_ranks;
 mod commands;
 mod connections;

@@ -39,6 +39,7 @@ pub(crate) async fn show(
             (shown.tiles())
             (shown.nodes())
             (shown.agents())
+            (super::plan::section(&cluster, &visitor, &admin))
             (shown.shards())
             (shown.logs())
             (shown.servers())
@@ -324,11 +325,12 @@ impl<'a> Shown<'a> {
         }
     }
 
-    fn agent_columns(&self) -> [&'static str; 9] {
+    fn agent_columns(&self) -> [&'static str; 10] {
         let texts = self.texts();
         [
             texts.hosts,
             texts.cluster_pages,
+            texts.plan_balance,
             texts.cluster_minute,
             texts.cluster_sent,
             texts.cluster_received,
@@ -343,6 +345,7 @@ impl<'a> Shown<'a> {
         let values = [
             self.number(agent.hosts),
             self.number(agent.pages),
+            agent.balance.map_or("–".to_string(), |balance| self.percent(balance)),
             self.number(agent.pages_minute),
             self.number(agent.urls_sent),
             self.number(agent.urls_received),

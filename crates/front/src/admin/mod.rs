@@ -13,6 +13,7 @@ pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod login;
 pub(crate) mod page_detail;
+pub(crate) mod plan;
 pub(crate) mod session;
 
 use crate::pages::{Frame, PageKind, PagePath};

@@ -2,6 +2,7 @@
 
 use super::commands::{Body, Done, DoneWire};
 use super::finite;
+use super::plan::{self, PlanWire};
 use crate::admin::access::Admin;
 use crate::admin::cluster::{carry_out, node_id, of};
 use crate::failure::Failure;
@@ -22,6 +23,7 @@ pub(crate) struct ClusterWire {
     shards: Vec<ShardWire>,
     agents: Vec<AgentWire>,
     route: Option<RouteWire>,
+    plan: Option<PlanWire>,
     logs: Vec<LogWire>,
     servers: Vec<ServerWire>,
     sync_always: Option<bool>,
@@ -77,6 +79,10 @@ struct ReplicaWire {
 struct AgentWire {
     node: String,
     place: String,
+    position: Option<(f64, f64)>,
+    capacity: u32,
+    planned_pages: u64,
+    balance: Option<f64>,
     hosts: u64,
     pages: u64,
     pages_minute: u64,
@@ -172,6 +178,7 @@ fn wire(cluster: ClusterStatus) -> ClusterWire {
             settled: route.is_settled,
             why: route.why,
         }),
+        plan: cluster.plan.map(plan::wire),
         logs: cluster.logs.into_iter().map(log).collect(),
         servers: cluster.servers.into_iter().map(server).collect(),
         sync_always: cluster.sync_always,
@@ -207,6 +214,10 @@ fn agent(agent: ClusterAgent) -> AgentWire {
     AgentWire {
         node: agent.node,
         place: agent.place,
+        position: agent.position,
+        capacity: agent.capacity,
+        planned_pages: agent.planned_pages,
+        balance: agent.balance.map(finite),
         hosts: agent.hosts,
         pages: agent.pages,
         pages_minute: agent.pages_minute,

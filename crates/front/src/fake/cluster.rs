@@ -2,9 +2,11 @@
 
 use super::HOSTILE_TITLE;
 use crate::{
-    ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterReplica, ClusterRoute, ClusterShard,
-    ClusterStatus, ClusterWarning, FabricServer, NodeState, ReplicaState, ShardState,
+    ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterPlan, ClusterReplica, ClusterRoute,
+    ClusterShard, ClusterStatus, ClusterWarning, FabricServer, LastPlan, NodeState, PlanCell, PlanEpoch,
+    PlanGain, PlanOutcome, ReplicaState, ShardState,
 };
+use farol_base::Timestamp;
 use std::time::Duration;
 
 const GB: u64 = 1_000_000_000;
@@ -20,6 +22,10 @@ pub(super) fn cluster() -> ClusterStatus {
         agents: vec![ClusterAgent {
             node: "b6c1m9".into(),
             place: "pt".into(),
+            position: Some((38.72, -9.14)),
+            capacity: 100,
+            planned_pages: 1_902_000,
+            balance: Some(1.04),
             hosts: 4_210,
             pages: 1_880_402,
             pages_minute: 611,
@@ -32,6 +38,7 @@ pub(super) fn cluster() -> ClusterStatus {
             released: 6,
         }],
         route: Some(ClusterRoute { epoch: 7, is_settled: false, why: "agent 3 is to leave".into() }),
+        plan: Some(plan()),
         logs: vec![
             ClusterLog { name: "docs.0".into(), messages: 18_221, bytes: 3 * GB, bytes_max: 4 * GB },
             ClusterLog { name: "docs.1".into(), messages: 902, bytes: 41_022_118, bytes_max: 4 * GB },
@@ -91,6 +98,52 @@ fn nodes() -> Vec<ClusterNode> {
         node("z9q8r7", 4, "turmalina", NodeState::Dead, "index front", 5_400, 0.0),
         node("a1s2d3", 5, "ardósia", NodeState::Joining, "index", 1, 0.94),
     ]
+}
+
+fn plan() -> ClusterPlan {
+    let at = |hours: u64| Timestamp::from_secs(1_790_000_000 + 3600 * hours);
+    let gain = PlanGain {
+        exchange_before: 0.742,
+        exchange_after: 0.183,
+        rtt_before: Some(81.4),
+        rtt_after: Some(40.2),
+        pages: 1_902_000,
+        pages_moved: 1_204_118,
+        load_before: 1.31,
+        load_after: 1.04,
+    };
+    let epoch = |epoch, why: &str| PlanEpoch { epoch, at: at(epoch), why: why.to_string() };
+    ClusterPlan {
+        last: Some(LastPlan {
+            number: 4,
+            at: at(6),
+            trigger: "the crawl has grown by 24 %".into(),
+            is_published: true,
+            why: "what it saves pays for what it moves".into(),
+            gain,
+            moves: vec![(None, "b6c1m9".into(), 4_118), (Some("n4d2k7".into()), "b6c1m9".into(), 1_200_000)],
+            took: Duration::from_millis(840),
+        }),
+        hosts: 4_302,
+        pages: 1_902_000,
+        links: 88_104,
+        addresses: 1_204,
+        times: vec![("measured".into(), 1_004), ("unknown".into(), 200)],
+        refused: vec![("quartzo".into(), "the host belongs to another agent".into(), 17)],
+        outcomes: vec![PlanOutcome {
+            version: 6,
+            at: at(6),
+            expected: gain,
+            links: 410_000,
+            forwarded: 81_180,
+        }],
+        epochs: vec![epoch(5, "agent 2 joined"), epoch(6, "it saves"), epoch(7, HOSTILE_TITLE)],
+        cells: vec![
+            PlanCell { node: "b6c1m9".into(), north: 37.5, east: -7.5, pages: 900_000 },
+            PlanCell { node: "n4d2k7".into(), north: -22.5, east: -42.5, pages: 41_000 },
+        ],
+        trouble: String::new(),
+    }
 }
 
 fn shards() -> Vec<ClusterShard> {

@@ -106,6 +106,7 @@ async fn answers_are_as_documented() {
             "post",
             Ask::json("/api/v1/admin/drain-node", "{\"node\":\"n4d2k7\"}").admin(),
         ),
+        ("/api/v1/admin/replan", "post", Ask::json("/api/v1/admin/replan", "{}").admin()),
         ("/api/v1/openapi.json", "get", Ask::get("/api/v1/openapi.json")),
         ("/api/v1/admin/pause", "post", Ask::json("/api/v1/admin/pause", "{}").admin()),
         ("/api/v1/admin/resume", "post", Ask::json("/api/v1/admin/resume", "{}").admin()),

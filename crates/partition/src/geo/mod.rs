@@ -1,5 +1,6 @@
 //! Where machines are, and how far apart.
 
+pub mod countries;
 pub mod loc;
 mod table;
 

@@ -3,7 +3,7 @@
 //! The rule: exchanges between agents fall by 5 % or more, or the round trip of a page does while exchanges do not rise
 //! by more than 1 %; what is saved pays for what moves at the rate of 5 % for 10 % of all pages; and of hosts that the
 //! table in force names no more than 10 % of all pages move. A plan because of agents that came or went is published in
-//! any case, one because of overload where it takes away half of it or more.
+//! any case, and so is one that the operator's rules ask for; one because of overload where it takes away half of it or more.
 
 use crate::split::FREE;
 use crate::{RoutingTable, Space};
@@ -85,6 +85,8 @@ impl Gain {
 pub enum Why {
     First,
     AgentsChanged,
+    /// The operator's rules say otherwise than the table in force.
+    Ruled,
     Saves,
     Eases,
     /// Nothing would move.
@@ -101,6 +103,7 @@ impl Why {
         match self {
             Why::First => "it is the first table",
             Why::AgentsChanged => "agents came or went",
+            Why::Ruled => "the operator's rules say so",
             Why::Saves => "what it saves pays for what it moves",
             Why::Eases => "it relieves an agent that has too much",
             Why::Same => "nothing would change",
@@ -164,6 +167,8 @@ pub enum Decision {
 pub(super) struct Case {
     pub first: bool,
     pub agents_changed: bool,
+    /// The table in force gives something to another agent than the operator does.
+    pub ruled: bool,
     pub overload_from: f64,
 }
 
@@ -175,6 +180,9 @@ impl Price {
         }
         if case.agents_changed {
             return Ok(Why::AgentsChanged);
+        }
+        if case.ruled {
+            return Ok(Why::Ruled);
         }
         let named = gain.moved_named as f64 / gain.pages.max(1) as f64;
         let bears = 1.0 + self.slack + 1e-9;
@@ -260,7 +268,7 @@ mod tests {
 
     #[test]
     fn five_per_cent_of_exchanges_pay_for_ten_per_cent_of_pages() {
-        let usual = Case { first: false, agents_changed: false, overload_from: 1.10 };
+        let usual = Case { first: false, agents_changed: false, ruled: false, overload_from: 1.10 };
         let check = |gain: Gain, want| assert_eq!(Price::default().judge(&gain, &usual), want, "{gain:?}");
         check(gain(0.20, 0.19, 100, 0), Ok(Why::Saves));
         check(gain(0.20, 0.1901, 90, 0), Err(Why::SavesTooLittle));
@@ -281,7 +289,7 @@ mod tests {
 
     #[test]
     fn agents_that_came_or_went_are_always_heard() {
-        let case = |first, agents_changed| Case { first, agents_changed, overload_from: 1.1 };
+        let case = |first, agents_changed| Case { first, agents_changed, ruled: false, overload_from: 1.1 };
         let dear = gain(0.2, 0.3, 900, 0);
         assert_eq!(Price::default().judge(&dear, &case(false, true)), Ok(Why::AgentsChanged));
         assert_eq!(Price::default().judge(&dear, &case(true, false)), Ok(Why::First));

@@ -64,8 +64,8 @@ pub use trigger::{LastPlan, Trigger, Triggers};
 
 use crate::geo::GeoTable;
 use crate::rtt::{Routes, Trace};
-use crate::table::Unknown;
-use crate::{Agent, Error, RoutingTable};
+use crate::table::{Filter, Unknown};
+use crate::{Agent, Error, Owner, RoutingTable};
 use farol_base::Timestamp;
 use gather::{Beside, Gathered, gather};
 use rules::Rules;
@@ -287,8 +287,19 @@ impl Replanner {
         if self.ordered {
             return Some(Trigger::Ordered);
         }
+        if now.since(self.last.at) >= self.settings.triggers.gap && self.rules_differ(table) {
+            return Some(Trigger::Rules);
+        }
         let (hosts, pages) = (self.atlas.hosts().len() as u64, self.atlas.pages());
         self.settings.triggers.due(now, &self.last, hosts, pages, || self.overload())
+    }
+
+    /// Whether a table has other filters than the rules ask for. Those that keep addresses whole stand before the rules'.
+    fn rules_differ(&self, table: &RoutingTable) -> bool {
+        let rules = Rules::new(&self.settings.rules, &self.names);
+        let wanted = named_filters(&rules.filters(), &self.names);
+        let known = named_filters(&table.filters, &table.destinations);
+        !known.ends_with(&wanted) || (wanted.is_empty() && !known.is_empty())
     }
 
     /// The plan that is due, ready to be made.
@@ -391,6 +402,14 @@ impl Replanner {
         over.map(|((_, pages), agent)| *pages as f64 * sum / (agent.connections * total.max(1.0)))
             .fold(0.0, f64::max)
     }
+}
+
+/// Filters with the names of their owners.
+fn named_filters<'a>(filters: &[(Filter, Owner)], names: &'a [String]) -> Vec<(Filter, &'a str)> {
+    let named = |(filter, owner): &(Filter, Owner)| {
+        (filter.clone(), names.get(*owner as usize).map_or("", String::as_str))
+    };
+    filters.iter().map(named).collect()
 }
 
 #[cfg(test)]

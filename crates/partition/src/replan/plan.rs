@@ -82,9 +82,14 @@ impl PlanJob {
         let space = &self.gathered.space;
         space.check()?;
         let before = self.before();
+        let fixed: Vec<u32> = (0..space.servers.len())
+            .map(|unit| self.rules.owner(&self.gathered.ruled(unit)).unwrap_or(FREE))
+            .collect();
+        let is_moved = |(fixed, before): (&u32, &u32)| *fixed != FREE && fixed != before;
         let case = Case {
             first: self.in_force.is_none(),
             agents_changed: matches!(self.trigger, Trigger::Agents { .. }),
+            ruled: self.trigger == Trigger::Rules || fixed.iter().zip(&before.all).any(is_moved),
             overload_from: self.overload_from,
         };
         if space.servers.is_empty() {
@@ -92,12 +97,10 @@ impl PlanJob {
             return match (case.first, case.agents_changed) {
                 (true, _) => self.publish(&before, Vec::new(), gain, Why::First),
                 (_, true) => self.publish(&before, Vec::new(), gain, Why::AgentsChanged),
+                _ if case.ruled => self.publish(&before, Vec::new(), gain, Why::Ruled),
                 _ => Ok(Decision::Keep { gain, why: Why::NothingKnown }),
             };
         }
-        let fixed: Vec<u32> = (0..space.servers.len())
-            .map(|unit| self.rules.owner(&self.gathered.ruled(unit)).unwrap_or(FREE))
-            .collect();
         let rtt = RoundTrips::default();
         let wishes = [
             Wish { objective: &Links, preference: self.links },

@@ -388,3 +388,22 @@ fn what_agents_share_by_a_hash_of_their_own_is_theirs_before_any_table_and_count
     assert_eq!(planner.outcomes()[0].measured, Exchanged { links: 200, forwarded: 20 });
     assert_eq!(planner.outcomes()[0].exchange_measured(), Some(0.1));
 }
+
+#[test]
+fn rules_that_are_new_or_gone_are_kept_at_once_whatever_they_cost() {
+    let mut planner = started(Settings::default(), &["a", "b"]);
+    tell_all(&mut planner, at(1), 1, 0..400);
+    step(&mut planner, at(11));
+    let rule = Rule { scope: Scope::Domain("h7.test".into()), to: "b".into() };
+    planner.set_rules(vec![rule.clone(), Rule { to: "nobody".into(), ..rule }]).unwrap();
+    assert_eq!(planner.due(at(12)), None, "not before the gap is over");
+    assert_eq!(planner.due(at(21)), Some(Trigger::Rules));
+    let (table, _, why) = published(step(&mut planner, at(21)));
+    assert_eq!(why, Why::Ruled);
+    assert!(table.filters.iter().any(|(filter, _)| *filter == Filter::Domain("h7.test".into())));
+    assert_eq!(planner.due(at(40)), None, "it has come to rest");
+    planner.set_rules(Vec::new()).unwrap();
+    assert_eq!(planner.due(at(40)), Some(Trigger::Rules));
+    assert!(published(step(&mut planner, at(40))).0.filters.is_empty());
+    assert_eq!(planner.due(at(60)), None);
+}

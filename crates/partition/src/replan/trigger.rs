@@ -33,6 +33,8 @@ pub enum Trigger {
     /// There is no table yet.
     First,
     Ordered,
+    /// The operator's rules are not those of the table in force.
+    Rules,
     /// Names of agents that came and of agents that went.
     Agents {
         joined: Vec<String>,
@@ -50,6 +52,7 @@ impl Trigger {
     pub fn text(&self) -> String {
         match self {
             Trigger::First => "there is no table yet".to_string(),
+            Trigger::Rules => "there are other rules".to_string(),
             Trigger::Ordered => "it was ordered".to_string(),
             Trigger::Agents { joined, left } => match (&joined[..], &left[..]) {
                 (joined, []) => format!("joined: {}", joined.join(", ")),

@@ -11,6 +11,7 @@ mod orders;
 pub mod place;
 mod processes;
 mod rebuild;
+mod replan;
 mod restore;
 mod servers;
 mod status;
@@ -56,6 +57,8 @@ pub enum ClusterCommand {
     Certs(certs::CertsArgs),
     /// Show who crawls what, and what agents exchange
     Agents(agents::ClusterAgentsArgs),
+    /// Have the planner plan now who crawls what, and tell what came of it
+    Replan(place::ClusterPlace),
     /// Print the configuration of a NATS server
     NatsConfig(nats_config::NatsConfigArgs),
 }
@@ -66,6 +69,7 @@ pub fn run(command: &ClusterCommand) -> Result<ExitCode> {
         ClusterCommand::Init(args) => init::run(args),
         ClusterCommand::Status(args) => status::run(args),
         ClusterCommand::Agents(args) => agents::run(args),
+        ClusterCommand::Replan(args) => replan::run(args),
         ClusterCommand::Doctor(args) => doctor::run(args),
         ClusterCommand::Drain(args) => orders::drain(args),
         ClusterCommand::Remove(args) => orders::remove(args),

@@ -88,6 +88,7 @@ impl Seen {
                 Some(Key::Cluster) => view.cluster = read(&key, &value).ok(),
                 Some(Key::Shards) => view.shards = read(&key, &value).ok().map(Arc::new),
                 Some(Key::Route) => view.route = read(&key, &value).ok().map(Arc::new),
+                Some(Key::Plan) => view.plan = read(&key, &value).ok().map(Arc::new),
                 Some(Key::Ranks) => view.ranks = read::<RankTable>(&key, &value).ok(),
                 Some(Key::State) => view.state = read::<StateRecord>(&key, &value).ok(),
                 _ => {}

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// A proposal that did not come into force by then is given up: its agents are not those of now.
 const PROPOSED_MAX: Duration = Duration::from_secs(60);
+/// A plan that failed is made again after this.
+const FAILED_RESTS: Duration = Duration::from_secs(60);
 /// How often what is known is told, at most.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 /// How often shared storage is looked after.
@@ -52,6 +54,8 @@ pub struct Leading {
     begun: Instant,
     installed: u64,
     proposed: Option<Proposed>,
+    /// When a plan failed, and why.
+    failed: Option<(Instant, String)>,
 }
 
 impl Leading {
@@ -96,6 +100,7 @@ impl Leading {
             begun: now,
             installed: 0,
             proposed: None,
+            failed: None,
         })
     }
 
@@ -188,14 +193,23 @@ impl Leading {
         }
         let patience = self.sources.config.partition.report_every.get() * 3;
         let has_heard = self.planner.silent().next().is_none() || self.begun.elapsed() >= patience;
-        self.proposed.is_none() && route.settled && has_heard
+        let rests = self.failed.as_ref().is_some_and(|(at, _)| at.elapsed() < FAILED_RESTS);
+        self.proposed.is_none() && route.settled && has_heard && !rests
     }
 
     fn plan(&mut self, route: &RouteRecord) -> Result<()> {
         let now = SystemClock.now();
         let Some(job) = self.planner.job(now) else { return Ok(()) };
         let begun = Instant::now();
-        let decision = job.run()?;
+        let decision = match job.run() {
+            Ok(decision) => decision,
+            Err(error) => {
+                // What cannot be planned now cannot be in a second either.
+                self.failed = Some((begun, format!("it cannot be planned: {error}")));
+                return Ok(());
+            }
+        };
+        self.failed = None;
         self.planner.decided(now, &decision);
         self.note(now, &job, &decision, begun.elapsed());
         let Decision::Publish { table, gain, .. } = &decision else { return Ok(()) };
@@ -246,6 +260,7 @@ impl Leading {
             return Ok(());
         }
         told::describe(&mut self.record, &self.planner);
+        self.record.trouble = self.failed.as_ref().map(|(_, why)| cut(why)).unwrap_or_default();
         if self.sources.desk.term() != self.term {
             return Ok(());
         }
