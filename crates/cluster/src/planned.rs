@@ -116,6 +116,8 @@ pub struct ToldRecord {
     pub at: u64,
     /// Pages of its hosts, by the table in force.
     pub pages: u64,
+    /// Reports that were not taken in at all: whoever sees that grow tells everything again.
+    pub lost: u64,
 }
 
 /// A table, what it promised, and what agents counted under it.
@@ -192,7 +194,12 @@ mod tests {
             refused: vec![("65535".into(), "the host belongs to another agent".into(), u64::MAX); LISTED_MAX],
             cells: vec![(no, -90, -180, u64::MAX); LISTED_MAX],
             agents: (0..512)
-                .map(|n| (NodeNo(n), ToldRecord { number: u64::MAX, at: u64::MAX, pages: u64::MAX }))
+                .map(|n| {
+                    (
+                        NodeNo(n),
+                        ToldRecord { number: u64::MAX, at: u64::MAX, pages: u64::MAX, lost: u64::MAX },
+                    )
+                })
                 .collect(),
             last: Some(LastPlanRecord {
                 moves: vec![(Some(no), no, u64::MAX); LISTED_MAX],

@@ -42,10 +42,8 @@ impl Followers {
                 });
                 let _ = reply.send(answer);
             }
-            Inspect::Known { hosts, reply } => {
-                // Hosts that were met a moment ago are not counted before.
-                let unmerged = self.urls.counts().unmerged;
-                if unmerged > 0 && unmerged <= COMPACTED_FIRST_MAX {
+            Inspect::Known { hosts, newest, reply } => {
+                if newest && (1..=COMPACTED_FIRST_MAX).contains(&self.urls.counts().unmerged) {
                     self.urls.compact_all()?;
                 }
                 let known = |host| self.urls.host_counts(host).map(|counts| counts.known);

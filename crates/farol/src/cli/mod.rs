@@ -17,6 +17,7 @@ mod input;
 mod node;
 mod pages;
 mod partition;
+mod partition_running;
 mod pattern_flags;
 mod plan;
 mod run;

@@ -1,7 +1,8 @@
-//! `farol partition plan`: which agent should crawl which hosts, and why.
+//! `farol partition plan`: which agent should crawl which hosts, and why; from files, or of a running cluster.
 
-use super::Place;
+use super::cluster::place::Joining;
 use super::input::read_text;
+use super::{Place, partition_running};
 use crate::folder::Folder;
 use crate::progress::{counted, grouped};
 use anyhow::{Context, Result, bail};
@@ -30,6 +31,7 @@ enum PartitionCommand {
 const PLAN_HELP: &str = "Examples:
   farol partition plan --agents 4                   four equal agents, by links alone
   farol partition plan --agents agents.txt --geo dbip-city-lite.csv --svg plan.svg
+  farol partition plan --running --data farol-cluster       what a running cluster would do now
   farol partition plan --agents 5 --graph here.tsv --graph there.tsv --before old.table -o new.table
 
 A list of agents has lines NAME [CONNECTIONS [LATITUDE LONGITUDE]]. Agents that have exported a
@@ -40,8 +42,19 @@ pub struct PlanArgs {
     #[command(flatten)]
     place: Place,
     /// How many agents, or a file that lists them
-    #[arg(long, value_name = "K|FILE")]
+    #[arg(
+        long,
+        value_name = "K|FILE",
+        required_unless_present = "running",
+        default_value = "",
+        hide_default_value = true
+    )]
     agents: String,
+    /// Of a cluster that runs: what its planner would do now, from what its agents have told
+    #[arg(long, conflicts_with_all = ["agents", "graph", "geo", "before", "svg", "links", "rtt", "distance"])]
+    running: bool,
+    #[command(flatten)]
+    joining: Joining,
     /// Files of `farol export graph`, one per agent [default: what the data folder knows]
     #[arg(long, value_name = "FILE")]
     graph: Vec<PathBuf>,
@@ -73,6 +86,17 @@ pub struct PlanArgs {
 
 pub fn run(args: &PartitionArgs) -> Result<ExitCode> {
     let PartitionCommand::Plan(args) = &args.command;
+    if args.running {
+        let plan = partition_running::plan(&args.place, &args.joining)?;
+        let text =
+            if args.json { partition_running::json(&plan)? } else { partition_running::explained(&plan) };
+        std::io::stdout().write_all(text.as_bytes())?;
+        return args
+            .output
+            .as_ref()
+            .map_or(Ok(()), |path| partition_running::write_table(&plan, path))
+            .map(|()| ExitCode::SUCCESS);
+    }
     let plan = plan(args)?;
     let text = if args.json { json(&plan)? } else { explained(&plan) };
     std::io::stdout().write_all(text.as_bytes())?;

@@ -222,12 +222,9 @@ fn start_reporter(
     (local, links): (&LocalFabric, &Arc<Mutex<Links>>),
 ) -> Result<Option<Reporter>> {
     let Some(blobs) = blobs(shared)? else { return Ok(None) };
-    let view = shared.cluster.view();
-    let incarnation = view.nodes.get(&view.me).map_or(1, |node| node.incarnation);
     let snapshot = crawl.clone();
     let sources = ReporterSources {
         me: no,
-        incarnation,
         tables: local.tables.clone(),
         links: links.clone(),
         crawl: Arc::new(move |order| crawl.order(order)),

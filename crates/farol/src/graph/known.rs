@@ -209,3 +209,146 @@ fn read_gain(gain: &GainRecord) -> Gain {
         underload_after: gain.underload_after,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::report_name;
+    use crate::wire::batch::pack;
+    use farol_cluster::Epoch;
+    use farol_cluster::route::{RouteMember, RouteStep};
+    use farol_partition::replan::{HostFacts, Reason, Report, RttMedian, Trigger};
+    use std::net::IpAddr;
+
+    const HONEST: NodeNo = NodeNo(1);
+    const LIAR: NodeNo = NodeNo(2);
+
+    fn route() -> RouteRecord {
+        let member = RouteMember { incarnation: 1, share: 100 };
+        RouteRecord {
+            v: 1,
+            term: 1,
+            settled: true,
+            newest: RouteStep {
+                epoch: Epoch(7),
+                members: [(HONEST, member), (LIAR, member)].into(),
+                table: None,
+            },
+            before: Vec::new(),
+            seed: 5,
+            bequests: Vec::new(),
+            why: String::new(),
+        }
+    }
+
+    fn host(n: u32) -> (String, IpAddr) {
+        (format!("http://h{n}.test"), std::net::Ipv4Addr::from(0x0A00_0000 + n).into())
+    }
+
+    /// Hosts of an agent by the table in force, or of the other.
+    fn hosts(of: NodeNo, micros: impl Fn(u32) -> u32) -> Vec<HostFacts> {
+        let table = in_force(&route(), &TableStore::new(None, None)).unwrap();
+        let own = (0..60u32).map(|n| (n, host(n))).filter(|(_, (host, address))| {
+            table.owner(host, Some(*address)) == Some(of.to_string().as_str())
+        });
+        own.map(|(n, (host, address))| HostFacts {
+            host,
+            address,
+            pages: 10,
+            rtt: Some(RttMedian { micros: micros(n), samples: 9 }),
+            position: None,
+            language: None,
+            links: Vec::new(),
+        })
+        .collect()
+    }
+
+    struct Storage {
+        blobs: Blobs,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Storage {
+        fn new() -> Storage {
+            let dir = tempfile::tempdir().unwrap();
+            let blobs = Blobs::open(dir.path().to_str().unwrap()).unwrap();
+            Storage { blobs, _dir: dir }
+        }
+
+        fn tell(&self, folder: NodeNo, agent: NodeNo, number: u64, hosts: Vec<HostFacts>) {
+            let report = Report { version: 7, number, hosts, ..Report::default() };
+            let bytes = pack(&WireReport::of(agent.0, &report)).unwrap();
+            self.blobs.put(&report_name(folder, number), &bytes).unwrap();
+        }
+
+        fn take(&self, planner: &mut Replanner) -> Vec<Taken> {
+            let now = Timestamp::from_secs(1_700_000_000);
+            let taken = take_reports(planner, &self.blobs, now, &|_| false).unwrap();
+            for report in &taken {
+                self.blobs.delete(&report.name).unwrap();
+            }
+            taken
+        }
+    }
+
+    fn started() -> Replanner {
+        let mut planner = Replanner::new(settings(&Partition::default())).unwrap();
+        let nodes: Vec<NodeRecord> = Vec::new();
+        planner.set_agents(agents(nodes.iter(), &route()));
+        planner.install(in_force(&route(), &TableStore::new(None, None)).unwrap());
+        planner
+    }
+
+    #[test]
+    fn what_a_liar_tells_of_others_hosts_is_refused_and_counted_and_honest_reports_stay() {
+        let (storage, mut planner) = (Storage::new(), started());
+        let (honest, theirs) = (hosts(HONEST, |n| 900 + n), hosts(LIAR, |n| 900 + n));
+        assert!(honest.len() > 10 && theirs.len() > 10);
+        storage.tell(HONEST, HONEST, 1, honest.clone());
+        // It claims all hosts of the other, moved to an address of its own, and writes into the other's folder.
+        let stolen = honest.iter().map(|facts| HostFacts { pages: 9_999, ..facts.clone() }).collect();
+        storage.tell(LIAR, LIAR, 1, stolen);
+        storage.tell(HONEST, LIAR, 2, theirs.clone());
+        storage.blobs.put(&report_name(LIAR, 3), b"\x01garbage").unwrap();
+        storage.tell(LIAR, LIAR, 4, theirs.clone());
+        storage.tell(NodeNo(9), NodeNo(9), 1, theirs.clone());
+        let taken = storage.take(&mut planner);
+        let told = |agent: NodeNo, nth: usize| {
+            taken.iter().filter(|taken| taken.agent == agent).nth(nth).unwrap().receipt.clone()
+        };
+        assert_eq!(told(HONEST, 0).unwrap().taken, honest.len());
+        assert_eq!(told(HONEST, 1), None, "it is not who it says it is");
+        assert_eq!(told(LIAR, 0).unwrap().refused, [(Reason::NotYours, honest.len() as u64)]);
+        assert_eq!(told(LIAR, 1), None, "it cannot be read");
+        assert_eq!(told(LIAR, 2).unwrap().taken, theirs.len());
+        assert_eq!(told(NodeNo(9), 0).unwrap().refused, [(Reason::UnknownAgent, 1)]);
+        assert_eq!(planner.atlas().pages(), 10 * (honest.len() + theirs.len()) as u64);
+        let said: Vec<_> = planner.atlas().refused().collect();
+        assert!(said.contains(&("2", Reason::NotYours, honest.len() as u64)), "{said:?}");
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_left_out_and_said() {
+        let (storage, mut planner) = (Storage::new(), started());
+        storage.tell(HONEST, HONEST, 1, hosts(HONEST, |n| 20_000 + 100 * n));
+        // Everything is a microsecond away: whoever says so wants all hosts.
+        storage.tell(LIAR, LIAR, 1, hosts(LIAR, |_| 1));
+        storage.take(&mut planner);
+        let job = planner.job_for(Timestamp::from_secs(1_700_000_001), Trigger::Ordered);
+        job.run().unwrap();
+        let said: Vec<_> = planner.atlas().refused().collect();
+        assert_eq!(said, [("2", Reason::Disbelieved, 1)]);
+    }
+
+    #[test]
+    fn rules_name_agents_by_their_names_and_those_that_are_not_there_wait() {
+        let mut node = NodeRecord::new(farol_cluster::NodeId(3), "lisbon", "127.0.0.1:1".parse().unwrap());
+        node.no = Some(NodeNo(4));
+        let wanted = |to: &str| Rule {
+            scope: farol_partition::replan::Scope::Domain("pt".into()),
+            to: to.to_string(),
+        };
+        let rules = rules(&[wanted("lisbon"), wanted("vigo")], [node].iter());
+        assert_eq!(rules.iter().map(|rule| rule.to.as_str()).collect::<Vec<_>>(), ["4", "?vigo"]);
+    }
+}

@@ -40,9 +40,11 @@ pub enum Inspect {
         host: Host,
         reply: SyncSender<Option<HostAnswer>>,
     },
-    /// How many URLs are known of each of these hosts; `None` for one that is not this crawl's.
+    /// How many URLs are known of each of these hosts; `None` for one that is not this crawl's. `newest` has what was met a
+    /// moment ago counted first, where that is little.
     Known {
         hosts: Vec<Host>,
+        newest: bool,
         reply: SyncSender<Vec<Option<u64>>>,
     },
     /// Everything about a page.

@@ -81,6 +81,13 @@ impl Cluster {
         command.output().unwrap()
     }
 
+    /// What `farol partition` says of this cluster.
+    pub fn partition(&self, arguments: &[&str]) -> Vec<u8> {
+        let mut command = binary();
+        command.env_remove("FAROL_JOIN").arg("partition").args(arguments).arg("--data").arg(self.dir.path());
+        command.output().unwrap().stdout
+    }
+
     pub fn status(&self) -> Value {
         let output = self.command(&["status", "--json"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -107,6 +107,12 @@ pub struct Receipt {
 }
 
 impl Receipt {
+    /// Whether nothing of the report was looked at.
+    pub fn is_refused(&self) -> bool {
+        let whole = [Reason::UnknownAgent, Reason::WrongVersion, Reason::TooLarge, Reason::Flood];
+        self.taken == 0 && self.refused.iter().any(|(reason, _)| whole.contains(reason))
+    }
+
     pub(super) fn refuse(&mut self, reason: Reason) {
         match self.refused.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, count)) => *count += 1,

@@ -161,6 +161,9 @@ impl Leading {
             known::take_reports(&mut self.planner, &self.sources.blobs, now, &|name| taken.contains(name))?;
         for report in reports {
             let agent = report.agent.to_string();
+            if report.receipt.as_ref().is_none_or(|receipt| receipt.is_refused()) {
+                self.record.agents.entry(report.agent).or_default().lost += 1;
+            }
             match &report.receipt {
                 Some(receipt) => {
                     for (reason, count) in &receipt.refused {

@@ -44,8 +44,6 @@ const TICK: Duration = Duration::from_millis(200);
 /// What the reporter looks at.
 pub struct ReporterSources {
     pub me: NodeNo,
-    /// Grows with every start, so that numbers of reports do.
-    pub incarnation: u64,
     pub tables: Arc<dyn Tables>,
     pub links: Arc<Mutex<Links>>,
     /// Asks the crawl.
@@ -68,7 +66,8 @@ impl Reporter {
     pub fn start(sources: ReporterSources) -> Result<Reporter> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut worker = ReporterWorker {
-            number: sources.incarnation << 32,
+            number: 0,
+            lost: 0,
             counted: Counted::default(),
             news: News::default(),
             peers: Peers::default(),
@@ -97,8 +96,10 @@ impl Drop for Reporter {
 
 struct ReporterWorker {
     sources: ReporterSources,
-    /// Of the last report.
+    /// Of the last report: the incarnation and a count, so that it grows with every start.
     number: u64,
+    /// Reports that the planner could not take in.
+    lost: u64,
     counted: Counted,
     news: News,
     peers: Peers,
@@ -132,11 +133,15 @@ impl ReporterWorker {
             anyhow::bail!("{WAITING_MAX} reports wait for the planner already");
         }
         let view = self.sources.cluster.view();
+        let incarnation = view.nodes.get(&view.me).map_or(0, |node| node.incarnation);
+        self.number = self.number.max(incarnation << 32);
         let atlas = view.plan.as_ref().map(|plan| plan.atlas.clone()).unwrap_or_default();
+        let told = view.plan.as_ref().and_then(|plan| plan.agents.get(&self.sources.me));
+        let lost = told.map_or(self.lost, |told| told.lost);
         let is_old = self.all_told.is_none_or(|at| at.elapsed() >= ALL_EVERY);
-        if is_old || self.atlas != atlas {
+        if is_old || self.atlas != atlas || self.lost != lost {
             self.news.forget();
-            (self.atlas, self.all_told) = (atlas, Some(Instant::now()));
+            (self.atlas, self.lost, self.all_told) = (atlas, lost, Some(Instant::now()));
         }
         self.peers.measure(&view);
         for (epoch, exchanged) in self.counted.finished() {
