@@ -21,6 +21,12 @@ pub enum Key {
     Route,
     /// Who ranks, and which ranks are the newest; the leader's.
     Ranks,
+    /// Which cache node owns what; the leader's.
+    Ring,
+    /// Which questions several cache nodes answer; the leader's.
+    Hot,
+    /// How the cache service fares, for people; the leader's.
+    Caches,
     /// Grows when answers may have changed; the leader's.
     State,
     /// The newest snapshot of a shard; its keeper's.
@@ -45,6 +51,9 @@ impl Key {
             "table.shards" => Some(Key::Shards),
             "table.route" => Some(Key::Route),
             "table.ranks" => Some(Key::Ranks),
+            "table.ring" => Some(Key::Ring),
+            "table.hot" => Some(Key::Hot),
+            "table.caches" => Some(Key::Caches),
             "state" => Some(Key::State),
             _ => match key.split_once('.')? {
                 ("node", id) => NodeId::parse(id).map(Key::Node),
@@ -68,6 +77,9 @@ impl fmt::Display for Key {
             Key::Shards => f.write_str("table.shards"),
             Key::Route => f.write_str("table.route"),
             Key::Ranks => f.write_str("table.ranks"),
+            Key::Ring => f.write_str("table.ring"),
+            Key::Hot => f.write_str("table.hot"),
+            Key::Caches => f.write_str("table.caches"),
             Key::State => f.write_str("state"),
             Key::Snapshot(shard) => write!(f, "snap.{shard}"),
             Key::Backup(no) => write!(f, "back.{no}"),
@@ -91,6 +103,9 @@ mod tests {
             (Key::Shards, "table.shards"),
             (Key::Route, "table.route"),
             (Key::Ranks, "table.ranks"),
+            (Key::Ring, "table.ring"),
+            (Key::Hot, "table.hot"),
+            (Key::Caches, "table.caches"),
             (Key::State, "state"),
             (Key::Snapshot(ShardId(7)), "snap.7"),
             (Key::Backup(NodeNo(3)), "back.3"),

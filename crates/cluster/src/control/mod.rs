@@ -200,6 +200,8 @@ impl Control {
                 }
                 None => drop(self.orders.remove(&id)),
             },
+            // Written by the leader's process, and fenced by the term in them.
+            Key::Ring | Key::Hot | Key::Caches => {}
         }
         let terms = [
             self.numbers.get().map(|table| table.term),
@@ -271,7 +273,10 @@ impl Control {
                     order.is_deleting = false;
                 }
             }
-            Some(Key::Cluster | Key::Snapshot(_) | Key::Backup(_)) | None => {}
+            Some(
+                Key::Cluster | Key::Snapshot(_) | Key::Backup(_) | Key::Ring | Key::Hot | Key::Caches,
+            )
+            | None => {}
         }
     }
 

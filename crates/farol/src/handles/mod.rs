@@ -3,6 +3,7 @@
 //! Snapshots and counters to look at, and one channel on which a running crawl takes orders. They are made where the
 //! roles are put together, and handed to whom they concern: a role knows handles, never another role.
 
+pub mod cache_node;
 pub mod cluster;
 pub mod cluster_status;
 pub mod crawl;

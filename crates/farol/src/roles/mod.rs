@@ -3,6 +3,8 @@
 //! INVARIANT: no role knows another. What one tells the other goes through the fabric ([`crate::fabric`]); what one may
 //! see of the other is a handle ([`crate::handles`]); what they all do with archived pages is in [`crate::archive`].
 
+pub mod cacheleader;
+pub mod cachenode;
 pub mod control;
 pub mod courier;
 pub mod crawler;
@@ -18,8 +20,8 @@ pub mod sender;
 mod tests {
     use std::path::{Path, PathBuf};
 
-    const ROLES: [&str; 10] = [
-        "control", "courier", "crawler", "desk", "front", "indexer", "member", "ranker", "replica", "sender",
+    const ROLES: [&str; 12] = [
+        "cacheleader", "cachenode", "control", "courier", "crawler", "desk", "front", "indexer", "member", "ranker", "replica", "sender",
     ];
 
     fn sources(path: &Path, found: &mut Vec<PathBuf>) {
@@ -72,6 +74,7 @@ mod tests {
             "exchange",
             "fabric",
             "handles",
+            "ring",
             "clicks.rs",
             "operator.rs",
             "seed.rs",
