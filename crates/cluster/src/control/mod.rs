@@ -273,9 +273,7 @@ impl Control {
                     order.is_deleting = false;
                 }
             }
-            Some(
-                Key::Cluster | Key::Snapshot(_) | Key::Backup(_) | Key::Ring | Key::Hot | Key::Caches,
-            )
+            Some(Key::Cluster | Key::Snapshot(_) | Key::Backup(_) | Key::Ring | Key::Hot | Key::Caches)
             | None => {}
         }
     }
@@ -410,11 +408,13 @@ impl Control {
         for shard in map.read() {
             let reports =
                 shard.asked().filter_map(|id| self.nodes.get(&id)?.value.report.replicas.get(&shard.id));
-            let newest = reports.map(|report| (report.mark.seq, &report.mark.stream)).max();
+            // One that lags behind the others answers otherwise, too, once it has caught up.
+            let taken: Vec<(u64, &String)> =
+                reports.map(|report| (report.mark.seq, &report.mark.stream)).collect();
             // A replica that takes up new ranks later answers otherwise from then on.
             let ranked_by: Vec<u64> =
                 shard.asked().filter_map(|id| Some(self.nodes.get(&id)?.value.report.ranked_by)).collect();
-            marks.push((shard.id, newest, ranked_by));
+            marks.push((shard.id, taken, ranked_by));
         }
         let ranks = self.ranks.get().and_then(|table| table.ranks.as_ref()).map(|ranks| ranks.version);
         let fingerprint = hash64(&write(&(marks, ranks)));

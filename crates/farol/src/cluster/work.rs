@@ -19,6 +19,7 @@ use crate::handles::cluster_status::status_of;
 use crate::handles::crawl::CrawlHandle;
 use crate::handles::queries::Queries;
 use crate::handles::ranks::Ranks;
+use crate::handles::ring_status::ring_status_of;
 use crate::handles::still::StillCrawl;
 use crate::ring::reporter::RingReporter;
 use crate::roles::control::{Control, Watched};
@@ -319,6 +320,7 @@ fn face(
     ring: Option<&RingCache>,
 ) -> ClusterFace {
     let ring = ring.map(|ring| ring.client().clone());
+    let (shown, asked_by) = (shared.clone(), ring.clone());
     let (status, order, counted, asked, index) =
         (shared.clone(), shared.clone(), index.clone(), index.clone(), index.clone());
     ClusterFace {
@@ -331,6 +333,11 @@ fn face(
             let exchanged = desk.as_ref().map_or_else(String::new, |desk| desk.metrics_text());
             let cached = ring.as_ref().map_or_else(String::new, |ring| ring.metrics_text());
             counted.metrics_text() + &exchanged + &cached
+        }),
+        ring: Box::new(move || {
+            let open = asked_by.as_ref().map(|ring| ring.nodes()).unwrap_or_default();
+            let is_asked = |node| open.iter().find(|(known, _)| *known == node).map(|(_, is_open)| *is_open);
+            ring_status_of(&shown.ring.now(), &shown.cluster.view(), is_asked)
         }),
         copy: Box::new(move |url, at| index.copy(url, at)),
         explain: crawl_orders::explainer(asked),

@@ -13,6 +13,7 @@ pub mod page_wire;
 pub mod queries;
 pub mod ranks;
 pub mod replicas;
+pub mod ring_status;
 pub mod samples;
 pub mod sender;
 pub mod still;

@@ -86,6 +86,26 @@ pub struct ClientCounters {
     pub not_inserted: AtomicU64,
 }
 
+impl ClientCounters {
+    /// All of them by name.
+    pub fn each(&self) -> [(&'static str, u64); 11] {
+        [
+            ("hits", &self.hits),
+            ("stale", &self.stale),
+            ("adopted", &self.adopted),
+            ("misses", &self.misses),
+            ("new", &self.new),
+            ("refused", &self.refused),
+            ("late", &self.late),
+            ("busy", &self.busy),
+            ("spare", &self.spare),
+            ("inserted", &self.inserted),
+            ("not_inserted", &self.not_inserted),
+        ]
+        .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+    }
+}
+
 /// Calls cache nodes.
 pub struct RingClient {
     me: u64,
@@ -233,8 +253,7 @@ impl RingClient {
         need: u64,
         lease_wanted: bool,
     ) -> Result<WireLookup, Failure> {
-        let request =
-            LookupRequest { head: self.head(), key: key.text().to_string(), need, lease_wanted };
+        let request = LookupRequest { head: self.head(), key: key.text().to_string(), need, lease_wanted };
         let begun = Instant::now();
         let deadline = begun + self.with(|router, _| router.deadline(node));
         let reply: Result<LookupReply, CallError> = match (self.peer_of)(node) {
@@ -266,7 +285,13 @@ impl RingClient {
 
     /// Hands an answer to the node that did not have it, and to all that serve it where it is hot, in the background.
     /// `aged.age_ms` is its age now.
-    pub fn insert(self: &Arc<RingClient>, place: Place, key: &QueryKey, aged: &WireAged, lease: Option<Lease>) {
+    pub fn insert(
+        self: &Arc<RingClient>,
+        place: Place,
+        key: &QueryKey,
+        aged: &WireAged,
+        lease: Option<Lease>,
+    ) {
         let nodes = self.with(|router, now| router.given_to(place.hash, place.node, now));
         if nodes.is_empty() {
             self.counters.not_inserted.fetch_add(1, Ordering::Relaxed);

@@ -21,7 +21,18 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     const ROLES: [&str; 12] = [
-        "cacheleader", "cachenode", "control", "courier", "crawler", "desk", "front", "indexer", "member", "ranker", "replica", "sender",
+        "cacheleader",
+        "cachenode",
+        "control",
+        "courier",
+        "crawler",
+        "desk",
+        "front",
+        "indexer",
+        "member",
+        "ranker",
+        "replica",
+        "sender",
     ];
 
     fn sources(path: &Path, found: &mut Vec<PathBuf>) {

@@ -13,6 +13,7 @@ pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod login;
 pub(crate) mod page_detail;
+pub(crate) mod ring;
 pub(crate) mod session;
 
 use crate::pages::{Frame, PageKind, PagePath};
@@ -38,7 +39,8 @@ fn page(
     // A page about one thing is under the list of them.
     let current = match here.path {
         "/admin/host" => "/admin/hosts",
-        "/admin/cluster/drain" => "/admin/cluster",
+        // Of the cluster, and there only where there are cache nodes.
+        "/admin/cluster/drain" | "/admin/ring" => "/admin/cluster",
         path => path,
     };
     let tab = |path: &str, name: &str| {

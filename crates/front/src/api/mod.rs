@@ -8,6 +8,7 @@ pub(crate) mod cluster;
 pub(crate) mod commands;
 pub(crate) mod hosts;
 pub(crate) mod page;
+pub(crate) mod ring;
 pub(crate) mod search;
 pub(crate) mod status;
 

@@ -13,7 +13,7 @@ mod processes;
 mod rebuild;
 mod restore;
 mod servers;
-mod status;
+pub mod status;
 mod up;
 
 use anyhow::Result;

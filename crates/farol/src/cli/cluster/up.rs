@@ -175,7 +175,8 @@ fn nodes(args: &UpArgs, config: &Config, file: &Path) -> Result<Vec<NodeProcess>
     };
     let cache = |nth: u16| {
         let name = format!("cache-{}", nth + 1);
-        let arguments = ["--config", &file.display().to_string(), "--name", &name, "--roles", "cache", "--drain", "0"];
+        let arguments =
+            ["--config", &file.display().to_string(), "--name", &name, "--roles", "cache", "--drain", "0"];
         NodeProcess::new(&name, &args.data.join(&name), arguments.map(String::from).to_vec())
     };
     Ok((0..args.nodes).map(node).chain((0..args.caches).map(cache)).collect())

@@ -119,10 +119,13 @@ impl ServiceStatus {
         self.nodes.retain(|node, known| ring.contains(*node) || known.heard.elapsed() < FORGOTTEN);
         let nodes: Vec<NodeLine> =
             self.nodes.iter().map(|(node, known)| line(*node, known, ring.contains(*node))).collect();
-        let loads: Vec<f64> = nodes.iter().filter(|node| node.is_on_ring).map(|node| node.per_second).collect();
-        let (hits, lookups) = self.nodes.values().map(minute_of).fold((0, 0), |sum, minute| {
-            (sum.0 + minute.beat.hits, sum.1 + minute.beat.lookups)
-        });
+        let loads: Vec<f64> =
+            nodes.iter().filter(|node| node.is_on_ring).map(|node| node.per_second).collect();
+        let (hits, lookups) = self
+            .nodes
+            .values()
+            .map(minute_of)
+            .fold((0, 0), |sum, minute| (sum.0 + minute.beat.hits, sum.1 + minute.beat.lookups));
         let (ring_doc, hot_doc) = (leader.ring_doc(), leader.hot_doc());
         CachesRecord {
             v: RECORD_VERSION,

@@ -142,10 +142,8 @@ mod tests {
 
     fn shelf() -> CacheShelf {
         let expiry = Expiry { ttl: Duration::from_secs(600), grace: Duration::from_secs(60) };
-        let options = NodeOptions {
-            copies_share: 0.1,
-            ..NodeOptions::of_bytes(1 << 20, Policy::default(), expiry)
-        };
+        let options =
+            NodeOptions { copies_share: 0.1, ..NodeOptions::of_bytes(1 << 20, Policy::default(), expiry) };
         let name = ShelfName { no: 1, incarnation: 4, capacity: 1000 };
         CacheShelf::new(&options, name, Arc::new(RingTables::default()))
     }
@@ -200,8 +198,7 @@ mod tests {
         let shelf = shelf();
         shelf.tables.hear("table.ring", &write_ring(&ring(1, 7)));
         let from = WireSender::Node { id: 0, incarnation: 2 };
-        let protect =
-            ProtectRequest { head: head(from), round: 1, last: true, entries: vec![entry("c", 1)] };
+        let protect = ProtectRequest { head: head(from), round: 1, last: true, entries: vec![entry("c", 1)] };
         let _: CacheTail = call(&shelf, verb::PROTECT, &protect);
         let hand_over = HandOverRequest { head: head(from), last: true, entries: vec![entry("h", 1)] };
         let reply: HandOverReply = call(&shelf, verb::HAND_OVER, &hand_over);

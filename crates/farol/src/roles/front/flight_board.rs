@@ -56,9 +56,7 @@ impl FlightBoard {
         let (sender, receiver) = sync_channel(1);
         let joined = self.0.lock().join(key, || sender);
         match joined {
-            Joined::Leads => {
-                Boarded::Leads(Flight { board: self.clone(), key: key.clone(), told: None })
-            }
+            Joined::Leads => Boarded::Leads(Flight { board: self.clone(), key: key.clone(), told: None }),
             Joined::Full => Boarded::Alone,
             Joined::Waits => ended(&receiver).map_or(Boarded::Alone, Boarded::Landed),
         }

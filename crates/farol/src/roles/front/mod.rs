@@ -26,9 +26,9 @@ use farol_base::query::{Answer, Request};
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
-    BrokenList, CacheStatus, ClusterOrder, ClusterStatus, Command, CrawlStatus, DiskStatus, Engine, EngineError, History,
-    HostDetail, HostList, HostRow, IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status,
-    StoredCopy,
+    BrokenList, CacheStatus, ClusterOrder, ClusterStatus, Command, CrawlStatus, DiskStatus, Engine,
+    EngineError, History, HostDetail, HostList, HostRow, IndexStatus, PageDetail, QueryStatus, RingStatus,
+    RobotsTry, Settings, Status, StoredCopy,
 };
 use farol_links::Links;
 use farol_parse::robots::{Robots, Verdict};
@@ -362,6 +362,10 @@ impl Engine for LiveEngine {
 
     fn cluster(&self) -> Option<ClusterStatus> {
         self.cluster.as_ref().map(|cluster| (cluster.status)())
+    }
+
+    fn ring(&self) -> Option<RingStatus> {
+        self.cluster.as_ref().and_then(|cluster| (cluster.ring)())
     }
 
     fn metrics_text(&self) -> String {
