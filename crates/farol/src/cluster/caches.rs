@@ -44,7 +44,6 @@ pub fn start_node(shared: &Arc<Shared>, no: NodeNo) -> Result<RunningCacheNode> 
     let parts = CacheNodeParts {
         shelf,
         fabric: shared.fabric.clone(),
-        cluster: shared.cluster.clone(),
         board: shared.board.clone(),
         peer_of: peer_of(shared),
         caller: shared.client.blocking(),
@@ -100,3 +99,7 @@ fn options(config: &Config) -> NodeOptions {
         ..NodeOptions::of_bytes(settings.memory.get(), Policy::default(), expiry)
     }
 }
+
+#[cfg(test)]
+#[path = "caches_tests.rs"]
+mod tests;

@@ -353,12 +353,6 @@ impl RingClient {
         self.with(|router, now| router.report_is_due(now, every).then(|| router.report(now)))
     }
 
-    /// The node of a question by the ring alone, and on how many nodes it is served.
-    #[cfg(test)]
-    pub fn owner(&self, hash: u64) -> Option<NodeId> {
-        self.with(|router, _| router.ring().owner(hash))
-    }
-
     /// Nodes of the ring, each with whether this front asks it now.
     pub fn nodes(&self) -> Vec<(NodeId, bool)> {
         self.with(|router, now| {

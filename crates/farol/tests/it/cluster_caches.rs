@@ -110,8 +110,8 @@ fn fronts_share_cache_nodes_and_lose_no_question_when_these_are_killed() {
     wait_for_ring(&cluster, "three cache nodes on the ring", has_all);
 
     // What one front has asked, the other finds at the same node: no spelling apart, no question twice.
-    let questions = questions(fronts[0], "the");
-    assert!(questions.len() >= 10, "{questions:?}");
+    let questions = questions(fronts[0], "a");
+    assert!(questions.len() >= 8, "{questions:?}");
     let begun = Instant::now();
     let share = loop {
         let before = counter(fronts[1], &bearers[1], "hits");

@@ -40,6 +40,8 @@ pub struct ServiceStatus {
     changes: VecDeque<ChangeLine>,
     ring: Ring,
     hot: Vec<(u64, usize, u8)>,
+    /// Versions of what was published last.
+    versions: (u64, u64),
     revision: Option<Revision>,
 }
 
@@ -53,6 +55,7 @@ impl ServiceStatus {
             changes: VecDeque::new(),
             ring,
             hot: Vec::new(),
+            versions: (0, 0),
             revision: None,
         }
     }
@@ -87,10 +90,11 @@ impl ServiceStatus {
         match publish {
             Publish::Ring(doc) => {
                 let change = change_of(&self.ring, ring, doc.epoch.version);
-                self.ring = ring.clone();
+                (self.ring, self.versions.0) = (ring.clone(), doc.epoch.version);
                 keep(&mut self.changes, change);
             }
             Publish::Hot(doc) => {
+                self.versions.1 = doc.epoch.version;
                 self.hot =
                     doc.hot.iter().map(|hot| (hot.degree.hash, hot.degree.nodes, hot.severity)).collect();
             }
@@ -126,14 +130,13 @@ impl ServiceStatus {
             .values()
             .map(minute_of)
             .fold((0, 0), |sum, minute| (sum.0 + minute.beat.hits, sum.1 + minute.beat.lookups));
-        let (ring_doc, hot_doc) = (leader.ring_doc(), leader.hot_doc());
         CachesRecord {
             v: RECORD_VERSION,
             term,
-            ring: ring_doc.epoch.version,
-            hot_version: hot_doc.epoch.version,
+            ring: self.versions.0,
+            hot_version: self.versions.1,
             at: SystemClock.now().as_millis(),
-            fronts: hot_doc.fronts,
+            fronts: leader.hot_doc().fronts,
             efficiency: efficiency(&loads),
             hit_rate: hits as f64 / (lookups as f64).max(1.0),
             nodes,

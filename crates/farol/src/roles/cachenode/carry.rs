@@ -17,7 +17,6 @@ use farol_cache::key::QueryKey;
 use farol_cache::node::HandOver;
 use farol_cache::store::Proven;
 use farol_cache::tables::RingDoc;
-use farol_cluster::Phase;
 use farol_rpc::CallError;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -97,10 +96,9 @@ impl Carrier {
                 self.next_round = Instant::now() + copies.every;
                 self.send_round(&copies, &ring);
             }
-            // Who leaves stays until others have what it kept.
-            let is_leaving = matches!(self.parts.cluster.view().phase, Phase::Draining);
+            // Who leaves stays until the ring is without it, and others have what it kept.
             let is_settled = self.settled.as_ref().is_some_and(|doc| doc.epoch == ring.epoch);
-            let is_busy = is_leaving && (ring.ring.contains(self.me()) || !is_settled);
+            let is_busy = ring.ring.contains(self.me()) || !is_settled;
             self.parts.board.busy.store(is_busy, Ordering::SeqCst);
         }
     }

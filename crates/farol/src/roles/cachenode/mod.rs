@@ -8,7 +8,7 @@ mod beats;
 mod carry;
 
 use crate::handles::cache_node::CacheShelf;
-use crate::handles::cluster::{ClusterHandle, ReportBoard};
+use crate::handles::cluster::ReportBoard;
 use crate::ring::PeerOf;
 use farol_cache::failover::FailoverCopies;
 use farol_fabric::Fabric;
@@ -25,7 +25,6 @@ const TICK: Duration = Duration::from_millis(50);
 pub struct CacheNodeParts {
     pub shelf: Arc<CacheShelf>,
     pub fabric: Arc<dyn Fabric>,
-    pub cluster: Arc<ClusterHandle>,
     pub board: Arc<ReportBoard>,
     pub peer_of: PeerOf,
     pub caller: CallerHandle,
