@@ -1,6 +1,7 @@
 //! The project's own tools. Plain std, so that `cargo xtask test` needs nothing but Rust.
 
 mod agents;
+mod caches;
 mod check;
 mod debian_docs;
 mod dependencies;
@@ -31,6 +32,7 @@ const USAGE: &str = "cargo xtask COMMAND
   extraction  measure the text that is made of pages (--help for its options)
   trial       ask written questions about other documentation (--help for its options)
   faults      break a cluster of real processes while people ask (--help for its options)
+  caches      kill cache nodes and their leader while people ask (--help for its options)
   agents      have agents die, join, leave and freeze while they crawl (--help for its options)";
 
 fn main() -> ExitCode {
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         ["extraction", ref rest @ ..] => extraction::measure(rest),
         ["trial", ref rest @ ..] => trial::run(rest),
         ["faults", ref rest @ ..] => faults::run(rest),
+        ["caches", ref rest @ ..] => caches::run(rest),
         ["agents", ref rest @ ..] => agents::run(rest),
         _ => Err(USAGE.to_string()),
     };

@@ -44,6 +44,17 @@ impl<K: Hash + Eq + Clone, W> Flights<K, W> {
         }
     }
 
+    /// Waits for a flight that is on its way; `false` where there is none, or no room.
+    pub fn wait(&mut self, key: &K, waiter: impl FnOnce() -> W) -> bool {
+        match self.on_the_way.get_mut(key) {
+            Some(waiters) if waiters.len() < self.waiters_max => {
+                waiters.push(waiter());
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Ends a flight, with or without an answer; those who waited are the caller's to tell.
     pub fn land(&mut self, key: &K) -> Vec<W> {
         self.on_the_way.remove(key).unwrap_or_default()
@@ -66,11 +77,13 @@ mod tests {
     #[test]
     fn one_leads_and_the_others_wait() {
         let mut flights = Flights::new(2);
+        assert!(!flights.wait(&"q", || 0), "nobody is on the way");
         assert_eq!(flights.join(&"q", || 0), Joined::Leads);
-        assert_eq!(flights.join(&"q", || 1), Joined::Waits);
+        assert!(flights.wait(&"q", || 1));
         assert_eq!(flights.join(&"other", || 9), Joined::Leads);
         assert_eq!(flights.join(&"q", || 2), Joined::Waits);
         assert_eq!(flights.join(&"q", || 3), Joined::Full);
+        assert!(!flights.wait(&"q", || 3), "so many wait already");
         assert_eq!(flights.land(&"q"), [1, 2]);
         assert_eq!(flights.join(&"q", || 4), Joined::Leads, "the next one asks again");
         assert_eq!(flights.land(&"never"), Vec::<i32>::new());

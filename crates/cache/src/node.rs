@@ -379,6 +379,19 @@ impl<K: Eq + Clone, V: Clone> CacheNode<K, V> {
             .collect()
     }
 
+    /// Copies out, from so many own slots, entries with these hashes: what other nodes are to have as well. Also says where to
+    /// go on.
+    pub fn step_give(
+        &mut self,
+        from: usize,
+        budget: usize,
+        mut wanted: impl FnMut(u64) -> bool,
+    ) -> Step<Proven<K, V>> {
+        self.cache.look(from, budget, |entry, uses| {
+            wanted(entry.hash).then(|| Proven { uses: uses.max(1), entry: entry.clone() })
+        })
+    }
+
     /// Takes in what another node handed over, proven or where there is room.
     pub fn take_over(&mut self, given: Proven<K, V>) -> bool {
         self.cache.take_over(given)

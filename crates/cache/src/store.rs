@@ -199,6 +199,19 @@ impl<K, V> Store<K, V> {
         Step { next: (end < self.slots.len()).then_some(end), found }
     }
 
+    /// Looks at `budget` slots from one on, and changes nothing.
+    pub fn look<T>(
+        &self,
+        from: usize,
+        budget: usize,
+        mut see: impl FnMut(&Entry<K, V>, u8) -> Option<T>,
+    ) -> Step<T> {
+        let end = from.saturating_add(budget.max(1)).min(self.slots.len());
+        let slots = self.slots.iter().zip(&self.uses).take(end).skip(from);
+        let found = slots.filter_map(|(entry, uses)| see(entry.as_ref()?, *uses)).collect();
+        Step { next: (end < self.slots.len()).then_some(end), found }
+    }
+
     /// Looks at `budget` slots from one on, and takes out those that this is true of.
     pub fn sweep(
         &mut self,

@@ -25,6 +25,12 @@ pub enum Key {
     PlanWish,
     /// Who ranks, and which ranks are the newest; the leader's.
     Ranks,
+    /// Which cache node owns what; the leader's.
+    Ring,
+    /// Which questions several cache nodes answer; the leader's.
+    Hot,
+    /// How the cache service fares, for people; the leader's.
+    Caches,
     /// Grows when answers may have changed; the leader's.
     State,
     /// The newest snapshot of a shard; its keeper's.
@@ -51,6 +57,9 @@ impl Key {
             "table.plan" => Some(Key::Plan),
             "plan.wish" => Some(Key::PlanWish),
             "table.ranks" => Some(Key::Ranks),
+            "table.ring" => Some(Key::Ring),
+            "table.hot" => Some(Key::Hot),
+            "table.caches" => Some(Key::Caches),
             "state" => Some(Key::State),
             _ => match key.split_once('.')? {
                 ("node", id) => NodeId::parse(id).map(Key::Node),
@@ -76,6 +85,9 @@ impl fmt::Display for Key {
             Key::Plan => f.write_str("table.plan"),
             Key::PlanWish => f.write_str("plan.wish"),
             Key::Ranks => f.write_str("table.ranks"),
+            Key::Ring => f.write_str("table.ring"),
+            Key::Hot => f.write_str("table.hot"),
+            Key::Caches => f.write_str("table.caches"),
             Key::State => f.write_str("state"),
             Key::Snapshot(shard) => write!(f, "snap.{shard}"),
             Key::Backup(no) => write!(f, "back.{no}"),
@@ -101,6 +113,9 @@ mod tests {
             (Key::Plan, "table.plan"),
             (Key::PlanWish, "plan.wish"),
             (Key::Ranks, "table.ranks"),
+            (Key::Ring, "table.ring"),
+            (Key::Hot, "table.hot"),
+            (Key::Caches, "table.caches"),
             (Key::State, "state"),
             (Key::Snapshot(ShardId(7)), "snap.7"),
             (Key::Backup(NodeNo(3)), "back.3"),

@@ -124,6 +124,7 @@ impl Running {
                 samples: control.samples(),
                 rules,
                 cache: ResultCache::new(&config.cache),
+                ring: None,
                 archive,
                 links,
                 interpreter,

@@ -26,6 +26,7 @@ mod page_set;
 mod plan;
 mod process;
 mod progress;
+mod ring;
 mod roles;
 mod seed;
 mod telemetry;

@@ -37,6 +37,16 @@ pub fn files_max() -> usize {
     getrlimit(Resource::Nofile).current.map_or(1 << 20, |files| files.min(1 << 20) as usize)
 }
 
+/// Processor time that this process has used so far; nothing where the system does not say.
+pub fn worked() -> std::time::Duration {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name before may have spaces in it; behind it user and system time are the 12th and the 13th.
+    let behind = text.rsplit_once(')').map_or("", |(_, behind)| behind);
+    let ticks: u64 =
+        behind.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    std::time::Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1))
+}
+
 /// Bytes of this process that are in RAM; 0 where the system does not say.
 pub fn memory_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

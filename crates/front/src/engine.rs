@@ -6,6 +6,7 @@
 
 use crate::cluster::{ClusterOrder, ClusterStatus};
 use crate::page_detail::{BrokenList, PageDetail};
+use crate::ring::RingStatus;
 use crate::status::{History, HostDetail, HostList, RobotsTry, Status};
 use farol_base::query::{Answer, Request};
 use farol_base::{CanonicalUrl, Host, Timestamp};
@@ -59,6 +60,11 @@ pub trait Engine: Send + Sync + 'static {
     /// The cluster of which this process is a member; `None` where it is of none, which never changes while it runs.
     /// Must be cheap, as [`Engine::status`].
     fn cluster(&self) -> Option<ClusterStatus> {
+        None
+    }
+
+    /// The cache nodes of that cluster; `None` where there are none. Must be cheap, too.
+    fn ring(&self) -> Option<RingStatus> {
         None
     }
 

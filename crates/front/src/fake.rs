@@ -4,6 +4,7 @@
 //! have a meaning. Numbers of the past are a formula.
 
 mod cluster;
+mod ring;
 
 use crate::*;
 use farol_base::query::{Answer, Fragment, Hit, Request, ShardsAnswered};
@@ -447,6 +448,10 @@ impl Engine for Fake {
 
     fn cluster(&self) -> Option<ClusterStatus> {
         self.in_cluster.then(cluster::cluster)
+    }
+
+    fn ring(&self) -> Option<RingStatus> {
+        self.in_cluster.then(ring::ring)
     }
 
     fn cluster_order(&self, order: ClusterOrder) -> Result<String, EngineError> {

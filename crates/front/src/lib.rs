@@ -19,6 +19,7 @@ mod cluster;
 mod engine;
 mod histogram;
 mod page_detail;
+mod ring;
 mod settings;
 mod status;
 
@@ -46,6 +47,7 @@ mod trace;
 mod world;
 
 pub use api::cluster::cluster_json;
+pub use api::ring::ring_json;
 pub use cluster::{
     ClusterAgent, ClusterLeader, ClusterLog, ClusterNode, ClusterOrder, ClusterPlan, ClusterReplica,
     ClusterRoute, ClusterShard, ClusterStatus, ClusterSummary, ClusterWarning, FabricServer, LastPlan,
@@ -57,6 +59,7 @@ pub use page_detail::{
     BrokenList, BrokenPage, LinkedFrom, PageDetail, PageLink, PageVerdict, PageVisit, RevisitPlan,
     VerdictKind,
 };
+pub use ring::{RingBurst, RingChange, RingHot, RingMember, RingStatus};
 pub use server::{CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, serve};
 pub use settings::Settings;
 pub use status::{

@@ -456,7 +456,7 @@ impl Lab {
 }
 
 /// The program that `cargo xtask install` brings, or another one.
-fn nats_server() -> Result<PathBuf, String> {
+pub fn nats_server() -> Result<PathBuf, String> {
     let named = std::env::var("FAROL_NATS_SERVER").map(PathBuf::from).ok();
     let brought = PathBuf::from("target/nats/unpacked/usr/sbin/nats-server");
     let known = named.into_iter().chain([brought, "/usr/sbin/nats-server".into()]);

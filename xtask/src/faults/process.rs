@@ -55,6 +55,11 @@ impl Process {
         Ok(())
     }
 
+    /// Its number, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// All that it has said.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()

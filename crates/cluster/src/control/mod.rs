@@ -202,6 +202,8 @@ impl Control {
                 }
                 None => drop(self.orders.remove(&id)),
             },
+            // Written by the leader's process, and fenced by the term in them.
+            Key::Ring | Key::Hot | Key::Caches => {}
         }
         let terms = [
             self.numbers.get().map(|table| table.term),
@@ -273,7 +275,17 @@ impl Control {
                     order.is_deleting = false;
                 }
             }
-            Some(Key::Cluster | Key::Snapshot(_) | Key::Backup(_) | Key::Plan | Key::PlanWish) | None => {}
+            Some(
+                Key::Cluster
+                | Key::Snapshot(_)
+                | Key::Backup(_)
+                | Key::Plan
+                | Key::PlanWish
+                | Key::Ring
+                | Key::Hot
+                | Key::Caches,
+            )
+            | None => {}
         }
     }
 
@@ -407,11 +419,13 @@ impl Control {
         for shard in map.read() {
             let reports =
                 shard.asked().filter_map(|id| self.nodes.get(&id)?.value.report.replicas.get(&shard.id));
-            let newest = reports.map(|report| (report.mark.seq, &report.mark.stream)).max();
+            // One that lags behind the others answers otherwise, too, once it has caught up.
+            let taken: Vec<(u64, &String)> =
+                reports.map(|report| (report.mark.seq, &report.mark.stream)).collect();
             // A replica that takes up new ranks later answers otherwise from then on.
             let ranked_by: Vec<u64> =
                 shard.asked().filter_map(|id| Some(self.nodes.get(&id)?.value.report.ranked_by)).collect();
-            marks.push((shard.id, newest, ranked_by));
+            marks.push((shard.id, taken, ranked_by));
         }
         let ranks = self.ranks.get().and_then(|table| table.ranks.as_ref()).map(|ranks| ranks.version);
         let fingerprint = hash64(&write(&(marks, ranks)));

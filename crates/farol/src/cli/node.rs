@@ -25,7 +25,8 @@ pub struct NodeArgs {
     crawling: Crawling,
     #[command(flatten)]
     joining: Joining,
-    /// What it does: crawl, index, front (answer people), control (may lead), rank (may compute link ranks)
+    /// What it does: crawl, index, cache (keep answers), front (answer people), control (may lead), rank (may compute link
+    /// ranks)
     #[arg(
         long,
         value_name = "ROLE,...",
@@ -115,11 +116,14 @@ fn read_role(text: &str) -> Result<Role> {
     Ok(match text.trim() {
         "crawl" => Role::Crawl,
         "index" => Role::Index,
+        "cache" => Role::Cache,
         "front" => Role::Front,
         "control" => Role::Control,
         "rank" => Role::Rank,
         _ => {
-            bail!("{text:?} is no role; roles are crawl, index, front, control and rank, with commas between")
+            bail!(
+                "{text:?} is no role; roles are crawl, index, cache, front, control and rank, with commas between"
+            )
         }
     })
 }

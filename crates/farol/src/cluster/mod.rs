@@ -6,6 +6,7 @@
 
 mod agents;
 pub mod birth;
+mod caches;
 pub mod calls;
 mod crawl_orders;
 pub mod door;

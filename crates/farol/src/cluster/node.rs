@@ -2,6 +2,7 @@
 //! a member.
 
 use super::Refusal;
+use super::caches;
 use super::door::Door;
 use super::identity;
 use super::serving;
@@ -15,6 +16,9 @@ use crate::handles::cluster::{ClusterHandle, ReportBoard};
 use crate::handles::planner::PlannerDesk;
 use crate::handles::ranks::Ranks;
 use crate::handles::replicas::Replicas;
+use crate::ring::tables::{RingTables, TableFollower};
+use crate::roles::cacheleader::RunningCacheLeader;
+use crate::roles::cachenode::RunningCacheNode;
 use crate::roles::desk::{Desk, IndexDesk};
 use crate::roles::member::{Membership, RunningMember};
 use crate::roles::planner::{PlannerSources, RunningPlanner};
@@ -37,6 +41,9 @@ use std::time::Duration;
 
 /// How long calls under way may take to end when the node stops.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Calls that may wait at a node that keeps answers and has no shards.
+const CACHE_WAITING: usize = 1024;
 
 /// What a node is started with.
 pub struct NodeOptions {
@@ -62,6 +69,8 @@ pub struct Shared {
     pub desk: Arc<Desk>,
     /// Who serves what.
     pub table: TableSource,
+    /// Which cache node keeps what.
+    pub ring: Arc<RingTables>,
     pub client: Client,
     pub runtime: tokio::runtime::Handle,
 }
@@ -73,6 +82,9 @@ pub struct RunningNode {
     planner: Option<RunningPlanner>,
     index: Option<RunningIndexService>,
     ranker: Option<RunningRanker>,
+    cache_leader: Option<RunningCacheLeader>,
+    cache: Option<RunningCacheNode>,
+    ring: Option<TableFollower>,
     server: Option<Server>,
     rpc_address: SocketAddr,
     work: Option<NodeWork>,
@@ -117,6 +129,7 @@ impl RunningNode {
             folder,
             fabric: door.fabric.clone(),
             table: serving::source(cluster.clone()),
+            ring: Arc::default(),
             desk: Arc::new(Desk::new(cluster.clone(), board.clone(), desk)),
             cluster,
             board,
@@ -129,7 +142,7 @@ impl RunningNode {
         let server = {
             let _guard = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let limits = Limits { wire: WIRE.0..=WIRE.1, ..Limits::default() };
+            let limits = limits(&shared.options.roles);
             farol_rpc::serve(listener, tls, shared.desk.clone(), limits)?
         };
         let planner_desk = Arc::new(PlannerDesk::default());
@@ -155,7 +168,15 @@ impl RunningNode {
             true => Some(RunningRanker::start(ranker_service(&shared, id)?)?),
             false => None,
         };
+        let cache_leader = match shared.options.roles.contains(&Role::Control) {
+            true => Some(caches::start_leader(&shared)?),
+            false => None,
+        };
+        let ring = TableFollower::start(shared.fabric.clone(), shared.ring.clone())?;
         Ok(RunningNode {
+            cache_leader,
+            cache: None,
+            ring: Some(ring),
             shared,
             member: Some(member),
             planner,
@@ -184,6 +205,9 @@ impl RunningNode {
             return Ok(None);
         }
         let Some(no) = view.no else { return Ok(None) };
+        if self.shared.options.roles.contains(&Role::Cache) {
+            self.cache = Some(caches::start_node(&self.shared, no)?);
+        }
         let work = self.work.insert(NodeWork::begin(&self.shared, no)?);
         self.shared.runtime.block_on(work.listen(&self.shared))
     }
@@ -216,6 +240,13 @@ impl RunningNode {
         if let (Some(server), Some(runtime)) = (self.server.take(), &self.runtime) {
             runtime.block_on(server.drain(GRACE));
         }
+        if let Some(leader) = self.cache_leader.take() {
+            leader.stop();
+        }
+        if let Some(cache) = self.cache.take() {
+            cache.stop();
+        }
+        drop(self.ring.take());
         if let Some(ranker) = self.ranker.take() {
             ranker.stop();
         }
@@ -232,6 +263,15 @@ impl RunningNode {
             runtime.shutdown_timeout(Duration::from_secs(1));
         }
         worked
+    }
+}
+
+/// How much a node takes on at a time. Calls to a cache node are done in microseconds: many may wait.
+fn limits(roles: &BTreeSet<Role>) -> Limits {
+    let limits = Limits { wire: WIRE.0..=WIRE.1, ..Limits::default() };
+    match roles.contains(&Role::Cache) && !roles.contains(&Role::Index) {
+        true => Limits { waiting: CACHE_WAITING, ..limits },
+        false => limits,
     }
 }
 

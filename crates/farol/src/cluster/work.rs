@@ -4,7 +4,7 @@
 //! asks the hosts that the routing table gives to it, and sends what it finds of others to their agents.
 
 use super::node::Shared;
-use super::{agents, crawl_orders, orders};
+use super::{agents, caches, crawl_orders, orders};
 use crate::archive::Opened;
 use crate::archive::page_orders::OrderReply;
 use crate::broker::table::ServedShard;
@@ -20,12 +20,14 @@ use crate::handles::cluster_status::status_of;
 use crate::handles::crawl::CrawlHandle;
 use crate::handles::queries::Queries;
 use crate::handles::ranks::Ranks;
+use crate::handles::ring_status::ring_status_of;
 use crate::handles::still::StillCrawl;
+use crate::ring::reporter::RingReporter;
 use crate::roles::control::{Control, Watched};
 use crate::roles::courier::{Courier, CourierSources, OrderReader};
 use crate::roles::crawler::{AgentWork, Crawler, Sweep};
 use crate::roles::desk::BackupDesk;
-use crate::roles::front::{LiveEngine, ResultCache, RuleFiles};
+use crate::roles::front::{LiveEngine, ResultCache, RingCache, RuleFiles};
 use crate::roles::reporter::{Reporter, ReporterSources};
 use crate::roles::sender::{ArchiveSender, SenderSources, ShardLog};
 use anyhow::Result;
@@ -53,6 +55,8 @@ pub struct NodeWork {
     reader: Option<OrderReader>,
     control: Option<Control>,
     engine: Option<Arc<LiveEngine>>,
+    /// Tells the leader of the cache service what this front has seen.
+    ring_reporter: Option<RingReporter>,
     /// What opening the folder had to mend.
     pub notes: Vec<String>,
 }
@@ -137,15 +141,20 @@ impl NodeWork {
         })?;
         let index = Arc::new(remote_index(shared));
         let listens = shared.options.roles.contains(&Role::Front);
+        let (ring, ring_reporter) = match listens {
+            true => caches::start_front(shared).map(|(ring, reporter)| (Some(ring), Some(reporter)))?,
+            false => (None, None),
+        };
         // A node that crawls explains its pages to others, whether it answers people or not.
         let engine = match listens || crawls {
             true => Some(Arc::new(LiveEngine {
-                cluster: Some(face(shared, &index, desk.clone())),
+                cluster: Some(face(shared, &index, desk.clone(), ring.as_ref())),
                 index: index.clone(),
                 queries,
                 samples: control.samples(),
                 rules: RuleFiles::open(&config.search)?,
                 cache: ResultCache::new(&config.cache),
+                ring,
                 archive,
                 links,
                 interpreter,
@@ -172,6 +181,7 @@ impl NodeWork {
             reader: Some(reader),
             control: Some(control),
             engine,
+            ring_reporter,
             notes,
         })
     }
@@ -191,6 +201,7 @@ impl NodeWork {
     pub fn stop(mut self, shared: &Shared) -> Result<()> {
         drop(self.control.take());
         drop(self.reporter.take());
+        drop(self.ring_reporter.take());
         if let Some(reader) = self.reader.take() {
             reader.stop();
         }
@@ -348,7 +359,14 @@ fn remote_index(shared: &Shared) -> RemoteIndex {
 }
 
 /// What the pages show of the cluster, and the orders that they take.
-fn face(shared: &Arc<Shared>, index: &Arc<RemoteIndex>, desk: Option<Arc<ExchangeDesk>>) -> ClusterFace {
+fn face(
+    shared: &Arc<Shared>,
+    index: &Arc<RemoteIndex>,
+    desk: Option<Arc<ExchangeDesk>>,
+    ring: Option<&RingCache>,
+) -> ClusterFace {
+    let ring = ring.map(|ring| ring.client().clone());
+    let (shown, asked_by) = (shared.clone(), ring.clone());
     let (status, order, counted, asked, index) =
         (shared.clone(), shared.clone(), index.clone(), index.clone(), index.clone());
     ClusterFace {
@@ -359,7 +377,13 @@ fn face(shared: &Arc<Shared>, index: &Arc<RemoteIndex>, desk: Option<Arc<Exchang
         order: Box::new(move |what| give_order(&order, what)),
         metrics: Box::new(move || {
             let exchanged = desk.as_ref().map_or_else(String::new, |desk| desk.metrics_text());
-            counted.metrics_text() + &exchanged
+            let cached = ring.as_ref().map_or_else(String::new, |ring| ring.metrics_text());
+            counted.metrics_text() + &exchanged + &cached
+        }),
+        ring: Box::new(move || {
+            let open = asked_by.as_ref().map(|ring| ring.nodes()).unwrap_or_default();
+            let is_asked = |node| open.iter().find(|(known, _)| *known == node).map(|(_, is_open)| *is_open);
+            ring_status_of(&shown.ring.now(), &shown.cluster.view(), is_asked)
         }),
         copy: Box::new(move |url, at| index.copy(url, at)),
         explain: crawl_orders::explainer(asked),

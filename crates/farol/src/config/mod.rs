@@ -223,6 +223,11 @@ section! {
         /// changes them every two seconds. A page that was removed is gone after this time at the latest; answers without
         /// any hit are made anew at once.
         grace: Span = Span::secs(60),
+        /// Share of a cache node's memory for copies of its neighbour's best answers, which are there when that one fails;
+        /// 0 = none are made.
+        copies: f64 = 0.05,
+        /// Time between two rounds of copies.
+        copies_every: Span = Span::secs(300),
     }
 }
 
@@ -270,6 +275,9 @@ impl Config {
         }
         if self.crawl.revisit_min.get() > self.crawl.revisit_max.get() {
             bail!("crawl.revisit_min is longer than crawl.revisit_max; swap them");
+        }
+        if !(0.0..=0.5).contains(&self.cache.copies) {
+            bail!("cache.copies is {}, choose a share from 0 to 0.5", self.cache.copies);
         }
         if !(0.0..=0.9).contains(&self.crawl.discovery) {
             bail!("crawl.discovery is {}, choose a share from 0 to 0.9", self.crawl.discovery);

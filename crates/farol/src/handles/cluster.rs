@@ -11,7 +11,7 @@ use farol_cluster::{
     ArchivePosition, Monotonic, NodeId, NodeNo, NodeRecord, NodeReport, Phase, RouteRecord, ShardId, ShardMap,
 };
 use farol_fabric::Topic;
-use farol_front::{ClusterOrder, ClusterStatus, EngineError, PageDetail};
+use farol_front::{ClusterOrder, ClusterStatus, EngineError, PageDetail, RingStatus};
 use farol_store::pages::Exchange;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -111,6 +111,8 @@ pub struct ClusterFace {
     pub order: Box<dyn Fn(ClusterOrder) -> Result<String, EngineError> + Send + Sync>,
     /// Numbers of the calls to shards, in Prometheus' text format.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+    /// The cache nodes; `None` where there are none.
+    pub ring: Box<dyn Fn() -> Option<RingStatus> + Send + Sync>,
     /// A page as it was fetched, from the node that has it.
     pub copy: CopySource,
     /// What is known of a page, by the agent whose it is.

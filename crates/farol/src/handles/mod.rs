@@ -3,6 +3,7 @@
 //! Snapshots and counters to look at, and one channel on which a running crawl takes orders. They are made where the
 //! roles are put together, and handed to whom they concern: a role knows handles, never another role.
 
+pub mod cache_node;
 pub mod cluster;
 pub mod cluster_status;
 pub mod crawl;
@@ -13,6 +14,7 @@ pub mod planner;
 pub mod queries;
 pub mod ranks;
 pub mod replicas;
+pub mod ring_status;
 pub mod samples;
 pub mod sender;
 pub mod still;

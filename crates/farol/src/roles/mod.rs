@@ -3,6 +3,8 @@
 //! INVARIANT: no role knows another. What one tells the other goes through the fabric ([`crate::fabric`]); what one may
 //! see of the other is a handle ([`crate::handles`]); what they all do with archived pages is in [`crate::archive`].
 
+pub mod cacheleader;
+pub mod cachenode;
 pub mod control;
 pub mod courier;
 pub mod crawler;
@@ -20,9 +22,21 @@ pub mod sender;
 mod tests {
     use std::path::{Path, PathBuf};
 
-    const ROLES: [&str; 12] = [
-        "control", "courier", "crawler", "desk", "front", "indexer", "member", "planner", "ranker",
-        "replica", "reporter", "sender",
+    const ROLES: [&str; 14] = [
+        "cacheleader",
+        "cachenode",
+        "control",
+        "courier",
+        "crawler",
+        "desk",
+        "front",
+        "indexer",
+        "member",
+        "planner",
+        "ranker",
+        "replica",
+        "reporter",
+        "sender",
     ];
 
     fn sources(path: &Path, found: &mut Vec<PathBuf>) {
@@ -76,6 +90,7 @@ mod tests {
             "fabric",
             "graph",
             "handles",
+            "ring",
             "clicks.rs",
             "operator.rs",
             "seed.rs",

@@ -75,6 +75,12 @@ impl Cluster {
         }
     }
 
+    /// The header that opens what is the operator's on a node.
+    pub fn bearer(&self, name: &str) -> String {
+        let key = std::fs::read_to_string(self.node(name).join("admin.key")).unwrap_or_default();
+        format!("Authorization: Bearer {}", key.trim())
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Output {
         let mut command = binary();
         command.env_remove("FAROL_JOIN").arg("cluster").args(arguments).arg("--data").arg(self.dir.path());

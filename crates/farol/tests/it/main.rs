@@ -5,6 +5,7 @@ mod browser;
 mod cache;
 mod cluster;
 mod cluster_agents;
+mod cluster_caches;
 mod cluster_fixture;
 mod cluster_ops;
 mod cluster_plan;

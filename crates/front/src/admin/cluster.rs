@@ -31,12 +31,14 @@ pub(crate) async fn show(
 ) -> Result<Response, Failure> {
     let texts = visitor.texts();
     let cluster = of(&shared).await?;
+    let has_ring = shared.ask(|engine| engine.ring().is_some()).await?;
     let shown = Shown { cluster: &cluster, visitor: &visitor };
     let content = html! {
         section.wide.cluster {
             h1 { (texts.cluster) " " (cluster.name) }
             (shown.warnings())
             (shown.tiles())
+            @if has_ring { p { a href=(link("/admin/ring", [("hl", visitor.hl())])) { (texts.ring) " ›" } } }
             (shown.nodes())
             (shown.agents())
             (super::plan::section(&cluster, &visitor, &admin))

@@ -14,6 +14,7 @@ pub(crate) mod hosts;
 pub(crate) mod login;
 pub(crate) mod page_detail;
 pub(crate) mod plan;
+pub(crate) mod ring;
 pub(crate) mod session;
 
 use crate::pages::{Frame, PageKind, PagePath};
@@ -39,7 +40,8 @@ fn page(
     // A page about one thing is under the list of them.
     let current = match here.path {
         "/admin/host" => "/admin/hosts",
-        "/admin/cluster/drain" => "/admin/cluster",
+        // Of the cluster, and there only where there are cache nodes.
+        "/admin/cluster/drain" | "/admin/ring" => "/admin/cluster",
         path => path,
     };
     let tab = |path: &str, name: &str| {

@@ -9,6 +9,7 @@ pub(crate) mod commands;
 pub(crate) mod hosts;
 pub(crate) mod page;
 pub(crate) mod plan;
+pub(crate) mod ring;
 pub(crate) mod search;
 pub(crate) mod status;
 

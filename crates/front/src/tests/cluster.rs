@@ -23,6 +23,8 @@ async fn an_engine_by_itself_looks_as_ever() {
     get("/admin?hl=en").await.is(200).lacks("/admin/cluster").lacks("Cluster");
     get("/admin/live?hl=en").await.is(200).lacks("/admin/cluster");
     get("/admin/cluster").await.is(404).says("this process is not a member of a cluster");
+    get("/admin/ring").await.is(404).says("farol node --roles cache");
+    assert_eq!(get("/api/v1/ring").await.is(404).json()["error"]["code"], "not_found");
     get("/admin/cluster/drain?node=n4d2k7").await.is(404);
     let got = get("/api/v1/cluster").await;
     assert_eq!(got.is(404).json()["error"]["code"], "not_found");
@@ -176,4 +178,29 @@ async fn an_answer_in_part_says_so() {
     answered(3).get("/search?q=farol&hl=en").await.is(200).lacks("Part of the index");
     let answer = answered(3).get("/api/v1/search?q=farol").await.json();
     assert_eq!(answer["shards"], json!({ "total": 3, "answered": 3 }));
+}
+
+#[tokio::test]
+async fn the_page_of_the_ring_tells_ranges_hot_questions_bursts_and_changes() {
+    let page = Ask::get("/admin/ring?hl=en").admin().send(&member()).await;
+    page.is(200).says("<h1>Answer cache</h1>").lacks("<noscript>").lacks("<script>document.title");
+    page.says("91.2%").says("47.2%").says("ring 31 of term 1,204 · hot 44");
+    assert_eq!(page.body.matches("class=\"range shade-").count(), 3, "one range per node on the ring");
+    page.says("opala: 31%").says("#8").says("passed over").says("off the ring").says("1,200,441");
+    page.says("farol da barra").says("4 / 4").says("1,902").says("is over");
+    page.says("Ring 31: 25% changed owner").says("topázio left").says("jaspe joined");
+    page.says("aria-current=\"page\">Cluster</a>");
+    Ask::get("/admin/cluster?hl=en").admin().send(&member()).await.is(200).says("/admin/ring");
+    member().get("/admin/ring").await.is(401);
+}
+
+#[tokio::test]
+async fn the_page_of_the_ring_speaks_every_language() {
+    let site = member();
+    for locale in Locale::ALL {
+        let page = Ask::get(&format!("/admin/ring?hl={}", locale.code())).admin().send(&site).await;
+        let texts = locale.texts();
+        page.is(200).says(texts.ring_nodes).says(texts.ring_hot).says(texts.ring_passed_over);
+        page.lacks("{").lacks("}");
+    }
 }

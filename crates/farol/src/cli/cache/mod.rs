@@ -1,6 +1,10 @@
-//! `farol cache analyse`: what a log of queries is like, and how large a cache it wants.
+//! `farol cache`: how the cache nodes of a cluster fare ([`status`]), what a log of queries is like, and how large a cache it
+//! wants.
 
 mod plot;
+mod replay;
+mod status;
+mod stream;
 
 use crate::cli::input::read_bytes;
 use crate::progress::grouped;
@@ -31,6 +35,10 @@ pub enum CacheCommand {
         .zst.\nTimes are Unix seconds, dates such as 2024-05-06T07:08:09Z, or yymmddhhmmss."
     )]
     Analyse(Analyse),
+    /// Tell how the cache nodes of a cluster are doing
+    Status(status::CacheStatusArgs),
+    /// Put questions to the cache nodes of a cluster, as its fronts do, to see what they bear
+    Replay(replay::ReplayArgs),
 }
 
 #[derive(clap::Args)]
@@ -88,7 +96,14 @@ pub struct Recommended {
 }
 
 pub fn run(command: &CacheCommand) -> Result<ExitCode> {
-    let CacheCommand::Analyse(args) = command;
+    match command {
+        CacheCommand::Analyse(args) => run_analysis(args),
+        CacheCommand::Status(args) => status::run(args),
+        CacheCommand::Replay(args) => replay::run(args),
+    }
+}
+
+fn run_analysis(args: &Analyse) -> Result<ExitCode> {
     if !(args.interval.is_finite() && args.interval >= 1.0) {
         bail!("--interval is {}, choose a number of seconds from 1 on", args.interval);
     }

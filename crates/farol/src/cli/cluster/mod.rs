@@ -14,7 +14,7 @@ mod rebuild;
 mod replan;
 mod restore;
 mod servers;
-mod status;
+pub mod status;
 mod up;
 
 use anyhow::Result;

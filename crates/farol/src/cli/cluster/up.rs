@@ -8,6 +8,7 @@
 //!   nats-1/ …      what the NATS servers keep
 //!   blobs/         snapshots of shards
 //!   node-1/ …      data folders of the nodes; the first ones crawl
+//!   cache-1/ …     of nodes that keep answers
 //! ```
 
 use super::place::JoinFile;
@@ -48,6 +49,9 @@ pub struct UpArgs {
     /// Nodes that crawl, each with hosts of its own; 0 where others join to do that
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=16))]
     crawlers: u16,
+    /// Nodes besides that keep answers for all fronts; 0: each front keeps its own
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=16))]
+    caches: u16,
     /// NATS servers: 1, or 3 to see one of them fail
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=5))]
     nats: u16,
@@ -91,7 +95,7 @@ pub fn run(args: &UpArgs) -> Result<ExitCode> {
         join: config.cluster.join.clone(),
         ..JoinFile::default()
     };
-    let ran = start_and_watch(&mut nodes, &mut servers, &args.data, &join);
+    let ran = start_and_watch(&mut nodes, usize::from(args.nodes), &mut servers, &args.data, &join);
     processes::end(&mut nodes);
     servers.stop();
     JoinFile { processes: Default::default(), ..join }.write(&args.data)?;
@@ -169,12 +173,19 @@ fn nodes(args: &UpArgs, config: &Config, file: &Path) -> Result<Vec<NodeProcess>
         }
         NodeProcess::new(&name, &args.data.join(&name), arguments)
     };
-    Ok((0..args.nodes).map(node).collect())
+    let cache = |nth: u16| {
+        let name = format!("cache-{}", nth + 1);
+        let arguments =
+            ["--config", &file.display().to_string(), "--name", &name, "--roles", "cache", "--drain", "0"];
+        NodeProcess::new(&name, &args.data.join(&name), arguments.map(String::from).to_vec())
+    };
+    Ok((0..args.nodes).map(node).chain((0..args.caches).map(cache)).collect())
 }
 
 /// Starts the nodes, and looks after them until Ctrl-C or SIGTERM.
 fn start_and_watch(
     nodes: &mut [NodeProcess],
+    fronts: usize,
     servers: &mut Servers,
     folder: &Path,
     join: &JoinFile,
@@ -198,7 +209,7 @@ fn start_and_watch(
             processes::announce(folder, join, nodes)?;
         }
         if !said {
-            said = tell(nodes, folder, begun.elapsed() > PATIENCE);
+            said = tell(nodes, fronts, folder, begun.elapsed() > PATIENCE);
         }
         std::thread::sleep(LOOK_EVERY);
     }
@@ -206,13 +217,13 @@ fn start_and_watch(
 }
 
 /// Says where the cluster answers, once all of its fronts do; or that some do not. Whether it was said.
-fn tell(nodes: &[NodeProcess], folder: &Path, impatient: bool) -> bool {
+fn tell(nodes: &[NodeProcess], fronts: usize, folder: &Path, impatient: bool) -> bool {
     let listening = |node: &NodeProcess| {
         let folder = crate::folder::Folder::open(&node.data).ok()?;
         folder.listening().map(|address| format!("  {}  http://{address}", node.name))
     };
     let lines: Vec<String> = nodes.iter().filter_map(listening).collect();
-    if lines.len() < nodes.len() && !impatient {
+    if lines.len() < fronts && !impatient {
         return false;
     }
     eprintln!(

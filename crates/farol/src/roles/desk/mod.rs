@@ -5,6 +5,7 @@
 //! sentence, and the caller asks another.
 
 mod backup;
+mod cache;
 mod index;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ pub use index::IndexDesk;
 
 use crate::archive::page_orders::OrderReply;
 use crate::exchange::ExchangeDesk;
+use crate::handles::cache_node::CacheShelf;
 use crate::handles::cluster::{ClusterHandle, ReportBoard};
 use crate::handles::sender::SendProgress;
 use crate::page_set::PageSet;
@@ -40,6 +42,7 @@ pub struct Desk {
     exchange: OnceLock<Arc<ExchangeDesk>>,
     backup: OnceLock<Arc<BackupDesk>>,
     pages: OnceLock<Arc<PageDesk>>,
+    cache: OnceLock<Arc<CacheShelf>>,
 }
 
 /// What an agent answers about its own pages.
@@ -63,6 +66,7 @@ impl Desk {
             exchange: OnceLock::new(),
             backup: OnceLock::new(),
             pages: OnceLock::new(),
+            cache: OnceLock::new(),
         }
     }
 
@@ -84,6 +88,11 @@ impl Desk {
     /// From now on questions about pages are answered.
     pub fn open_pages(&self, pages: PageDesk) {
         let _ = self.pages.set(Arc::new(pages));
+    }
+
+    /// From now on this cache node answers.
+    pub fn open_cache(&self, shelf: Arc<CacheShelf>) {
+        let _ = self.cache.set(shelf);
     }
 
     /// From now on this folder can be backed up.
@@ -188,6 +197,10 @@ impl Desk {
         body: Bytes,
         context: CallContext,
     ) -> BoxFuture<'a, Result<Bytes, RpcError>> {
+        if cache::VERBS.contains(&verb) {
+            let shelf = self.cache.get().map(Arc::as_ref);
+            return Box::pin(std::future::ready(cache::answer(shelf, verb, &body)));
+        }
         if index::VERBS.contains(&verb) {
             return self.index.call(verb, body, context);
         }

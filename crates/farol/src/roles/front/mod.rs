@@ -1,10 +1,13 @@
 //! Answers people: the engine behind the pages of `farol_front`.
 
 mod explain;
+mod flight_board;
 mod result_cache;
+mod ring_cache;
 mod rules;
 
 pub use result_cache::ResultCache;
+pub use ring_cache::{AskIndex, RingCache};
 pub use rules::RuleFiles;
 
 use crate::archive::Interpreter;
@@ -13,7 +16,7 @@ use crate::clicks::ClickCounts;
 use crate::config::Config;
 use crate::handles::cluster::ClusterFace;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
-use crate::handles::index::IndexAccess;
+use crate::handles::index::{IndexAccess, RulesInForce};
 use crate::handles::order::{HostAnswer, HostLine, Inspect, Order};
 use crate::handles::queries::Queries;
 use crate::handles::samples::Samples;
@@ -23,9 +26,9 @@ use farol_base::query::{Answer, Request};
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
-    BrokenList, ClusterOrder, ClusterStatus, Command, CrawlStatus, DiskStatus, Engine, EngineError, History,
-    HostDetail, HostList, HostRow, IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status,
-    StoredCopy,
+    BrokenList, CacheStatus, ClusterOrder, ClusterStatus, Command, CrawlStatus, DiskStatus, Engine,
+    EngineError, History, HostDetail, HostList, HostRow, IndexStatus, PageDetail, QueryStatus, RingStatus,
+    RobotsTry, Settings, Status, StoredCopy,
 };
 use farol_links::Links;
 use farol_parse::robots::{Robots, Verdict};
@@ -51,6 +54,8 @@ pub struct LiveEngine {
     pub rules: RuleFiles,
     /// `None` where answers are not kept.
     pub cache: Option<ResultCache>,
+    /// The way to the cluster's cache nodes; while there are none, this process keeps answers by itself.
+    pub ring: Option<RingCache>,
     pub archive: ArchiveReader,
     pub links: Arc<Mutex<Links>>,
     pub interpreter: Interpreter,
@@ -117,15 +122,37 @@ impl LiveEngine {
         answer.recv_timeout(ASK_MAX).map_err(|_| EngineError::Busy)?.map_err(EngineError::Invalid)
     }
 
+    fn cache_status(&self) -> Option<CacheStatus> {
+        match self.ring.as_ref().filter(|ring| ring.is_there()) {
+            Some(ring) => Some(ring.status()),
+            None => self.cache.as_ref().map(ResultCache::status),
+        }
+    }
+
     fn host_answer(&self, host: &Host) -> Option<HostAnswer> {
         self.ask(|reply| Inspect::Host { host: host.clone(), reply })?
     }
+}
+
+/// Asks the index, on whatever thread.
+fn ask_index(index: Arc<dyn IndexAccess>, request: Request, rules: RulesInForce) -> AskIndex {
+    Arc::new(move || {
+        index
+            .search(&request, &rules)
+            .map_err(|error| EngineError::Unavailable(format!("the index cannot answer: {error}")))
+    })
 }
 
 impl Engine for LiveEngine {
     fn search(&self, request: &Request) -> Result<Answer, EngineError> {
         let begun = Instant::now();
         let rules = self.rules.now();
+        if let Some(ring) = self.ring.as_ref().filter(|ring| ring.is_there()) {
+            let ask = ask_index(self.index.clone(), request.clone(), rules.clone());
+            let answer = ring.answer(request, &rules, self.index.state(), &ask);
+            self.queries.took(begun.elapsed());
+            return answer;
+        }
         // An answer by other rules is another answer.
         let with_rules = |state: u64| farol_base::random::mix(state ^ rules.version);
         let ask = || {
@@ -228,7 +255,7 @@ impl Engine for LiveEngine {
             },
             memory_bytes: crate::process::memory_bytes(),
             freshness: snapshot.freshness,
-            cache: self.cache.as_ref().map(ResultCache::status),
+            cache: self.cache_status(),
         }
     }
 
@@ -335,6 +362,10 @@ impl Engine for LiveEngine {
 
     fn cluster(&self) -> Option<ClusterStatus> {
         self.cluster.as_ref().map(|cluster| (cluster.status)())
+    }
+
+    fn ring(&self) -> Option<RingStatus> {
+        self.cluster.as_ref().and_then(|cluster| (cluster.ring)())
     }
 
     fn metrics_text(&self) -> String {

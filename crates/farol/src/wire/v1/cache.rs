@@ -15,7 +15,7 @@ use farol_base::query::{Answer, Hit, Query};
 use farol_cache::balance::DensityDelta;
 use farol_cache::copies::RoundMark;
 use farol_cache::freshness::made;
-use farol_cache::hot::{Degree, Summary, Tally};
+use farol_cache::hot::{Degree, Summary, TALLIES_MAX, Tally};
 use farol_cache::key::QueryKey;
 use farol_cache::ring::NODES_MAX;
 use farol_cache::store::{Entry, Proven, USES_MAX};
@@ -364,23 +364,6 @@ impl WireEntry {
     }
 }
 
-/// Entries in batches that others take.
-pub fn batches(entries: impl IntoIterator<Item = WireEntry>) -> Vec<Vec<WireEntry>> {
-    let (mut all, mut batch, mut bytes) = (Vec::new(), Vec::new(), 0);
-    for entry in entries {
-        bytes += entry.bytes();
-        batch.push(entry);
-        if bytes >= BATCH_BYTES_MAX || batch.len() >= BATCH_ENTRIES_MAX {
-            all.push(std::mem::take(&mut batch));
-            bytes = 0;
-        }
-    }
-    if !batch.is_empty() {
-        all.push(batch);
-    }
-    all
-}
-
 /// The entries of a batch.
 pub fn read_batch(
     entries: Vec<WireEntry>,
@@ -475,8 +458,8 @@ impl WireBeat {
     }
 }
 
-impl From<&FrontReport<String>> for WireReport {
-    fn from(report: &FrontReport<String>) -> WireReport {
+impl<K: AsRef<str>> From<&FrontReport<K>> for WireReport {
+    fn from(report: &FrontReport<K>) -> WireReport {
         let tally = |tally: &NodeTally| WireTally {
             node: tally.node.0,
             sent: tally.sent,
@@ -485,13 +468,13 @@ impl From<&FrontReport<String>> for WireReport {
             refused: tally.refused,
             refusing_ms: tally.refusing_ms,
         };
-        let counted = |tally: &Tally<String>| WireCounted {
+        let counted = |tally: &Tally<K>| WireCounted {
             hash: tally.hash,
-            text: tally.key.clone(),
+            text: tally.key.as_ref().to_string(),
             count: tally.count,
             error: tally.error,
         };
-        let summary = |minute: &Summary<String>| WireSummary {
+        let summary = |minute: &Summary<K>| WireSummary {
             seen: minute.seen,
             rest: minute.rest,
             counted: minute.tallies.iter().map(counted).collect(),
@@ -513,6 +496,17 @@ impl TryFrom<WireReport> for FrontReport<String> {
     type Error = WireError;
 
     fn try_from(wire: WireReport) -> Result<FrontReport<String>, WireError> {
+        wire.read(|_, text| text)
+    }
+}
+
+impl WireReport {
+    /// The report, with its questions as the reader tells them apart: by hash and text.
+    pub fn read<K: Eq + Clone>(
+        self,
+        question: impl Fn(u64, String) -> K,
+    ) -> Result<FrontReport<K>, WireError> {
+        let wire = self;
         bounded("nodes of a report", wire.nodes.len(), NODES_MAX)?;
         bounded("raised queries", wire.raised.len(), RAISED_MAX)?;
         let tally = |wire: WireTally| NodeTally {
@@ -524,17 +518,18 @@ impl TryFrom<WireReport> for FrontReport<String> {
             refusing_ms: wire.refusing_ms,
         };
         let minute = wire.minute.map(|wire| {
+            bounded("counters", wire.counted.len(), TALLIES_MAX)?;
+            let long = wire.counted.iter().map(|counted| counted.text.len()).max().unwrap_or(0);
+            bounded("bytes of a query", long, KEY_BYTES_MAX)?;
             let counted = |wire: WireCounted| Tally {
                 hash: wire.hash,
-                key: wire.text,
+                key: question(wire.hash, wire.text),
                 count: wire.count,
                 error: wire.error,
             };
             let tallies = wire.counted.into_iter().map(counted).collect();
             let minute = Summary { seen: wire.seen, rest: wire.rest, tallies };
-            let long = minute.tallies.iter().map(|tally| tally.key.len()).max().unwrap_or(0);
-            minute.check().map_err(damaged)?;
-            bounded("bytes of a query", long, KEY_BYTES_MAX).map(|()| minute)
+            minute.check().map_err(damaged).map(|()| minute)
         });
         Ok(FrontReport {
             front: FrontId(wire.front),

@@ -7,7 +7,6 @@
 //! may be called twice.
 
 pub mod backup;
-#[allow(dead_code, reason = "for cache nodes, a role that is not there yet; fuzzed and tested")]
 pub mod cache;
 pub mod node;
 pub mod page;

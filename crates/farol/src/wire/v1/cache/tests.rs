@@ -156,19 +156,6 @@ fn what_is_too_large_or_makes_no_sense_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn batches_fit_their_bounds_and_lose_nothing() {
-    let entries: Vec<WireEntry> =
-        (0..2_000usize).map(|i| entry(&i.to_string(), &vec![0; i * 7 % 9_000], 0, 0)).collect();
-    let all = batches(entries.clone());
-    assert_eq!(all.concat(), entries);
-    for batch in &all {
-        let bytes: usize = batch[..batch.len() - 1].iter().map(WireEntry::bytes).sum();
-        assert!(batch.len() <= BATCH_ENTRIES_MAX && bytes < BATCH_BYTES_MAX);
-    }
-    assert!(batches([]).is_empty());
-}
-
-#[test]
 fn answers_come_back_as_they_were() {
     let hit = |number: u64| Hit {
         url: farol_base::CanonicalUrl::parse(&format!("http://h.test/{number}")).unwrap(),
