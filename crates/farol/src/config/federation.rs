@@ -88,7 +88,11 @@ impl Federation {
             bail!("federation.packet_max is {}, choose 64KiB to 16MiB", self.packet_max);
         }
         if self.outbox_max.get() < self.packet_max.get() {
-            bail!("federation.outbox_max is {}, less than one packet of {}", self.outbox_max, self.packet_max);
+            bail!(
+                "federation.outbox_max is {}, less than one packet of {}",
+                self.outbox_max,
+                self.packet_max
+            );
         }
         let is_web = self.address.starts_with("https://") || self.address.starts_with("http://");
         if !self.address.is_empty() && !is_web {

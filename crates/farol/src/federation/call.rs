@@ -122,12 +122,7 @@ impl Calls {
             }
             match self.connect(to, &url).await? {
                 (Line::Http2(mut line), end) => {
-                    let mut lines = self.0.lines.lock();
-                    if lines.len() >= LINES_MAX {
-                        lines.clear();
-                    }
-                    lines.insert(to.clone(), (line.clone(), end));
-                    drop(lines);
+                    self.keep(to, (line.clone(), end));
                     answered(line.send_request(request).await?, end).await
                 }
                 (Line::Http1(mut line), end) => {
@@ -147,6 +142,14 @@ impl Calls {
         done.with_context(|| format!("{} cannot be asked", to.url))
     }
 
+    fn keep(&self, to: &EngineAddress, line: (http2::SendRequest<Full<Bytes>>, Option<EngineId>)) {
+        let mut lines = self.0.lines.lock();
+        if lines.len() >= LINES_MAX {
+            lines.clear();
+        }
+        lines.insert(to.clone(), line);
+    }
+
     async fn connect(&self, to: &EngineAddress, url: &EngineUrl) -> Result<(Line, Option<EngineId>)> {
         let addresses = self.resolve(url).await?;
         let connecting = async {
@@ -159,11 +162,18 @@ impl Calls {
             }
             Err(last.map_or_else(|| anyhow::anyhow!("it has no address"), anyhow::Error::from))
         };
-        let stream = tokio::time::timeout(CONNECT_MAX, connecting).await.context("no connection in time")??;
+        let stream =
+            tokio::time::timeout(CONNECT_MAX, connecting).await.context("no connection in time")??;
         stream.set_nodelay(true)?;
         if url.is_plain {
-            ensure!(to.behind_proxy, "an engine is asked over https; http is for proxies on the same machine");
-            ensure!(stream.peer_addr()?.ip().is_loopback(), "http is for proxies on the same machine; use https");
+            ensure!(
+                to.behind_proxy,
+                "an engine is asked over https; http is for proxies on the same machine"
+            );
+            ensure!(
+                stream.peer_addr()?.ip().is_loopback(),
+                "http is for proxies on the same machine; use https"
+            );
             return Ok((speak_http1(stream).await?, None));
         }
         let config = match to.behind_proxy {
@@ -177,7 +187,9 @@ impl Calls {
             .context("no TLS handshake in time")?
             .map_err(|error| match to.engine {
                 Some(engine) if error.to_string().contains("ApplicationVerificationFailure") => {
-                    anyhow::anyhow!("whoever answers there is not {engine}: its certificate is of another key")
+                    anyhow::anyhow!(
+                        "whoever answers there is not {engine}: its certificate is of another key"
+                    )
                 }
                 _ => error.into(),
             })?;

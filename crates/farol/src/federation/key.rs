@@ -81,8 +81,7 @@ fn draw(path: &Path) -> Result<EngineKey> {
         if let Some(dir) = path.parent() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         }
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(file, "{MARKER}{hex}")?;
         file.sync_all()

@@ -109,6 +109,11 @@ impl Book {
         self.me
     }
 
+    /// The pages that it is about.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
     /// Whether a page is left to somebody else, and to whom.
     pub fn left_to(&self, page: &Facts) -> Option<EngineId> {
         let left = self.taken.values().filter(|taken| taken.is_left());

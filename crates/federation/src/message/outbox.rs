@@ -66,8 +66,12 @@ impl Outbox {
     pub fn put(&mut self, letter: Letter) -> Put {
         let same = |(_, other): &(&u64, &Letter)| other.to == letter.to && other.about == letter.about;
         let mut replaced: Vec<u64> = self.letters.iter().filter(same).map(|(number, _)| *number).collect();
-        let waiting: Vec<u64> =
-            self.letters.iter().filter(|(_, other)| other.to == letter.to).map(|(number, _)| *number).collect();
+        let waiting: Vec<u64> = self
+            .letters
+            .iter()
+            .filter(|(_, other)| other.to == letter.to)
+            .map(|(number, _)| *number)
+            .collect();
         if replaced.is_empty() && waiting.len() >= LETTERS_MAX {
             replaced.extend(waiting.first());
         }
@@ -79,9 +83,8 @@ impl Outbox {
 
     /// Letters to be sent now, of one engine, in their order; it counts as being called from now on.
     pub fn next(&mut self, now: Timestamp) -> Option<(EngineId, Vec<(u64, Letter)>)> {
-        let is_free = |to: &EngineId| {
-            self.lines.get(to).is_none_or(|line| !line.under_way && now >= line.rests_until)
-        };
+        let is_free =
+            |to: &EngineId| self.lines.get(to).is_none_or(|line| !line.under_way && now >= line.rests_until);
         let to = self.letters.values().map(|letter| letter.to).find(is_free)?;
         self.lines.entry(to).or_default().under_way = true;
         let of = self.letters.iter().filter(|(_, letter)| letter.to == to).take(LETTERS_PER_TURN);
@@ -121,8 +124,12 @@ impl Outbox {
 
     /// Drops all that waits for an engine; answers their numbers.
     pub fn forget(&mut self, engine: EngineId) -> Vec<u64> {
-        let of: Vec<u64> =
-            self.letters.iter().filter(|(_, letter)| letter.to == engine).map(|(number, _)| *number).collect();
+        let of: Vec<u64> = self
+            .letters
+            .iter()
+            .filter(|(_, letter)| letter.to == engine)
+            .map(|(number, _)| *number)
+            .collect();
         of.iter().for_each(|number| drop(self.letters.remove(number)));
         of
     }
@@ -154,7 +161,11 @@ mod tests {
         let (to, letters) = outbox.next(now).unwrap();
         let abouts: Vec<&str> = letters.iter().map(|(_, letter)| letter.about.as_str()).collect();
         assert_eq!((to, abouts), (EngineId([1; 32]), vec!["b", "c", "a"]));
-        assert_eq!(outbox.next(now).unwrap().0, EngineId([2; 32]), "one that is called does not hold others up");
+        assert_eq!(
+            outbox.next(now).unwrap().0,
+            EngineId([2; 32]),
+            "one that is called does not hold others up"
+        );
         assert_eq!(outbox.next(now), None);
         let mut rests = Vec::new();
         for _ in 0..15 {

@@ -9,9 +9,9 @@ use crate::federation::key::EngineKey;
 use crate::federation::letters;
 use farol_base::sync::{Mutex, RwLock};
 use farol_base::{Clock, SystemClock, Timestamp};
+use farol_federation::View;
 use farol_federation::agreement::{AgreementId, EngineId, GivenState, TakenState, Terms};
 use farol_federation::message::{Envelope, Seen};
-use farol_federation::View;
 use farol_front::{FederationFlow, FederationStatus};
 use hyper::header::HeaderName;
 use std::collections::BTreeMap;
@@ -94,6 +94,8 @@ pub struct Flows {
     pub newest: Option<Timestamp>,
     pub refused: BTreeMap<&'static str, u64>,
     pub trouble: String,
+    /// Pages that were received are to leave when it ends.
+    pub is_purged: bool,
 }
 
 /// What all parts of the role share.
@@ -107,6 +109,8 @@ pub struct Desk {
     pub events: Mutex<Sender<Event>>,
     pub told: RwLock<Arc<Told>>,
     pub flows: Mutex<BTreeMap<AgreementId, Flows>>,
+    /// Consumers that asked for all, each with the number of its question.
+    pub fills: Mutex<BTreeMap<AgreementId, u64>>,
     /// What was refused at the door, by reason.
     pub refused: Mutex<BTreeMap<&'static str, u64>>,
     pub status: RwLock<Arc<FederationStatus>>,
