@@ -4,6 +4,7 @@
 //! have a meaning. Numbers of the past are a formula.
 
 mod cluster;
+mod federation;
 
 use crate::*;
 use farol_base::query::{Answer, Fragment, Hit, Request, ShardsAnswered};
@@ -46,6 +47,10 @@ pub struct Fake {
     pub commands: Mutex<Vec<Command>>,
     /// It is a member of a cluster.
     pub in_cluster: bool,
+    /// It shares with engines of other owners.
+    pub in_federation: bool,
+    /// Orders about that that were given.
+    pub shared: Mutex<Vec<FederationOrder>>,
     /// How many parts of the index answer.
     pub shards: Option<ShardsAnswered>,
     /// Orders to the cluster that were given.
@@ -443,6 +448,27 @@ impl Engine for Fake {
         };
         self.commands.lock().push(command);
         Ok(done)
+    }
+
+    fn federation(&self) -> Option<FederationStatus> {
+        self.in_federation.then(federation::federation)
+    }
+
+    fn federation_order(&self, order: FederationOrder) -> Result<String, EngineError> {
+        let agreement = match &order {
+            FederationOrder::Accept { agreement }
+            | FederationOrder::Refuse { agreement }
+            | FederationOrder::Amend { agreement, .. }
+            | FederationOrder::End { agreement, .. } => Some(agreement),
+            _ => None,
+        };
+        let status =
+            self.federation().ok_or(EngineError::Unavailable("this engine shares nothing".into()))?;
+        if let Some(agreement) = agreement.filter(|agreement| status.agreement(agreement).is_none()) {
+            return Err(EngineError::Invalid(format!("no agreement begins with {agreement:?}")));
+        }
+        self.shared.lock().push(order);
+        Ok("It is done.".into())
     }
 
     fn cluster(&self) -> Option<ClusterStatus> {

@@ -101,6 +101,16 @@ pub struct Used {
 }
 
 impl Used {
+    /// What was kept of an earlier run: a day's number, pages and bytes.
+    pub fn of(day: u64, pages: u64, bytes: u64) -> Used {
+        Used { day, pages, bytes }
+    }
+
+    /// The same to be kept.
+    pub fn parts(self) -> (u64, u64, u64) {
+        (self.day, self.pages, self.bytes)
+    }
+
     /// Takes a packet into account; the time to wait where it is too much for today.
     pub fn take(&mut self, now: Timestamp, quota: Quota, pages: u64, bytes: u64) -> Result<(), Duration> {
         const DAY_MS: u64 = 86_400_000;

@@ -10,6 +10,7 @@ mod agreement;
 mod card;
 mod envelope;
 mod outbox;
+mod rest;
 mod seen;
 
 #[cfg(test)]
@@ -18,5 +19,6 @@ pub use agreement::{MESSAGE_PARTS_MAX, heard, said};
 pub(crate) use agreement::{PathPartText, TermsText};
 pub use card::{CARD_BYTES_MAX, Card};
 pub use envelope::{ENVELOPE_BYTES_MAX, Envelope, MESSAGE_ID_BYTES, MessageError};
-pub use outbox::{LETTERS_MAX, LETTERS_PER_TURN, Letter, Outbox, Put, REST};
+pub use outbox::{LETTERS_MAX, LETTERS_PER_TURN, Letter, Outbox, Put};
+pub use rest::{REST, Rest};
 pub use seen::{Seen, SeenVerdict, WINDOW};

@@ -6,6 +6,7 @@
 //! INVARIANT: at most [`LETTERS_MAX`] letters wait for one engine.
 
 use crate::agreement::EngineId;
+use crate::message::Rest;
 use farol_base::{Random, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,9 +15,6 @@ use std::time::Duration;
 pub const LETTERS_MAX: usize = 256;
 /// Letters that go out in one go.
 pub const LETTERS_PER_TURN: usize = 16;
-/// The first rest after a failure, and the longest.
-pub const REST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
-
 /// A letter that is to be sealed and sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
@@ -34,8 +32,7 @@ pub struct Letter {
 #[derive(Clone, Debug, Default)]
 struct Line {
     under_way: bool,
-    failures: u32,
-    rests_until: Timestamp,
+    rest: Rest,
 }
 
 /// Letters that wait, by the number under which each is kept.
@@ -84,7 +81,7 @@ impl Outbox {
     /// Letters to be sent now, of one engine, in their order; it counts as being called from now on.
     pub fn next(&mut self, now: Timestamp) -> Option<(EngineId, Vec<(u64, Letter)>)> {
         let is_free =
-            |to: &EngineId| self.lines.get(to).is_none_or(|line| !line.under_way && now >= line.rests_until);
+            |to: &EngineId| self.lines.get(to).is_none_or(|line| !line.under_way && line.rest.is_over(now));
         let to = self.letters.values().map(|letter| letter.to).find(is_free)?;
         self.lines.entry(to).or_default().under_way = true;
         let of = self.letters.iter().filter(|(_, letter)| letter.to == to).take(LETTERS_PER_TURN);
@@ -107,18 +104,13 @@ impl Outbox {
             *line = Line::default();
             return Duration::ZERO;
         }
-        let doubled = REST.0.saturating_mul(1 << line.failures.min(20)).min(REST.1);
-        line.failures = line.failures.saturating_add(1);
-        // Between half of it and all, so that those who wait for the same engine do not come together.
-        let rest = doubled.mul_f64(0.5 + 0.5 * random.unit());
-        line.rests_until = now + rest;
-        rest
+        line.rest.failed(now, random)
     }
 
     /// The engine was heard of: it need not rest any longer.
     pub fn heard(&mut self, from: EngineId) {
         if let Some(line) = self.lines.get_mut(&from) {
-            (line.failures, line.rests_until) = (0, Timestamp::EPOCH);
+            line.rest = Rest::default();
         }
     }
 
@@ -143,6 +135,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::REST;
     use farol_base::Seeded;
 
     fn letter(to: u8, about: &str) -> Letter {

@@ -40,6 +40,7 @@ fn page(
     let current = match here.path {
         "/admin/host" => "/admin/hosts",
         "/admin/cluster/drain" => "/admin/cluster",
+        path if path.starts_with("/admin/federation/") => "/admin/federation",
         path => path,
     };
     let tab = |path: &str, name: &str| {
@@ -53,6 +54,7 @@ fn page(
             (tab("/admin/page", texts.page))
             (tab("/admin/broken", texts.broken_links))
             @if shared.in_cluster { (tab("/admin/cluster", texts.cluster)) }
+            @if shared.in_federation { (tab("/admin/federation", texts.federation)) }
             (tab("/", texts.search))
             @if let Some(admin) = admin.filter(|admin| admin.has_session()) {
                 form method="post" action=(link("/admin/logout", [("hl", visitor.hl())])) {

@@ -136,5 +136,13 @@ pub(super) static TEXTS: Texts = Texts {
     why_out_of_scope: "Está fora desta recolha: {detail}",
     why_paused: "Espera pela primeira visita; a recolha está em pausa.",
     why_not_yet: "Foi recolhida, e pode ser encontrada dentro de momentos.",
+    // What is shared with engines of other owners.
+    federation_line: "Partilha com motores de pesquisa de outros donos",
+    federation_partners: "Motores de pesquisa de outros donos",
+    federation_partner: "Motor",
+    federation_no_partner: "Não se conhece outro motor; `farol federation join ADDRESS` acrescenta um.",
+    federation_waits: "espera por si",
+    federation_accept_text: "Quando todas as páginas tiverem chegado, o consumidor deixa de as pedir aos servidores e confia no fornecedor.",
+    federation_end_text: "O consumidor volta a recolher estas páginas; as que tem ficam até serem visitadas.",
     ..pt_br::TEXTS
 };
