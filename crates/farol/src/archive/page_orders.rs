@@ -133,8 +133,8 @@ impl Followers {
         let copies = known.iter().filter_map(|(_, record)| record.position).take(RESTORED_MAX);
         for position in copies.collect::<Vec<_>>() {
             // A copy that cannot be read is fetched again like the others.
-            if let Ok(exchange) = archive.read(position) {
-                replay::apply(self, interpreter, &exchange, position, wanted)?;
+            if let Ok(archived) = archive.read(position) {
+                replay::apply(self, interpreter, &archived, position, wanted)?;
             }
         }
         let urls: Vec<CanonicalUrl> = known.into_iter().map(|(url, _)| url).collect();

@@ -38,7 +38,7 @@ impl LiveEngine {
         let record = facts.record.clone().unwrap_or_default();
         // A copy that cannot be read tells nothing.
         let copy = record.position.and_then(|at| self.archive.read(at).ok());
-        let copy = copy.map(|copy| (self.interpreter.interpret(&copy, record.depth), copy));
+        let copy = copy.map(|copy| (self.interpreter.interpret_archived(&copy, record.depth), copy));
         let (log, log_is_whole) = self.log(url, &record, copy.as_ref().map(|(_, copy)| copy), &facts);
         let mut links = self.linked_from(&[url.id()], LINKS_MAX)?;
         let host_state = host.as_ref().map(|view| view.state);
@@ -93,7 +93,7 @@ impl LiveEngine {
             // Where no answer came last, an earlier one is in the archive.
             status: match record.state {
                 State::Gone => {
-                    record.position.and_then(|at| self.archive.read(at).ok()).map(|copy| copy.status)
+                    record.position.and_then(|at| self.archive.read(at).ok()?.exchange()).map(|copy| copy.status)
                 }
                 _ => None,
             },
@@ -118,7 +118,7 @@ impl LiveEngine {
         let named = found.into_iter().map(|(target, found)| {
             let links = found.links.into_iter().filter_map(|link| {
                 let page = self.archive.read(link.at).ok()?;
-                Some(PageLink { url: page.url, text: link.anchor, nofollow: link.nofollow })
+                Some(PageLink { url: page.url().clone(), text: link.anchor, nofollow: link.nofollow })
             });
             (target, LinkedFrom { pages: found.pages, links: links.collect() })
         });
@@ -132,7 +132,7 @@ impl LiveEngine {
         &self,
         url: &CanonicalUrl,
         record: &Record,
-        copy: Option<&Exchange>,
+        copy: Option<&Archived>,
         facts: &PageFacts,
     ) -> (Vec<PageVisit>, bool) {
         let mut log: Vec<PageVisit> = copy.map(|copy| self.visit_of(copy)).into_iter().collect();
@@ -152,8 +152,8 @@ impl LiveEngine {
                 in_time = begun.elapsed() < LOG_TIME_MAX;
                 match found {
                     Ok((at, ..)) if at.file != number || !in_time => break,
-                    Ok((_, _, exchange)) if exchange.url == *url => {
-                        let visit = self.visit_of(&exchange);
+                    Ok((_, _, archived)) if archived.url() == url => {
+                        let visit = self.visit_of(&archived);
                         if log.iter().all(|known| known.at != visit.at) {
                             log.push(visit);
                         }
@@ -169,8 +169,8 @@ impl LiveEngine {
         (log, is_whole)
     }
 
-    fn visit_of(&self, exchange: &Exchange) -> PageVisit {
-        let outcome = match self.interpreter.interpret(exchange, 0).outcome {
+    fn visit_of(&self, archived: &Archived) -> PageVisit {
+        let outcome = match self.interpreter.interpret_archived(archived, 0).outcome {
             PageOutcome::Page(page) => match page.document {
                 Ok(_) => "a page",
                 Err(_) => "not for the index",
