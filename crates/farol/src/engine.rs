@@ -11,6 +11,7 @@ use crate::handles::ranks::Ranks;
 use crate::handles::still::StillCrawl;
 use crate::roles::control::{Control, Watched};
 use crate::roles::crawler::Crawler;
+use crate::roles::federation::{self, FederationParts, FederationRole};
 use crate::roles::front::{self, LiveEngine, Orders, ResultCache, RuleFiles};
 use crate::roles::indexer::{Indexer, Sources};
 use anyhow::Result;
@@ -25,6 +26,8 @@ pub struct Roles {
     pub crawl: bool,
     pub index: bool,
     pub serve: bool,
+    /// It shares with engines of other owners, where the settings say so.
+    pub federates: bool,
     /// The crawl ends by itself when there is nothing left to do.
     pub ends_when_done: bool,
 }
@@ -35,6 +38,7 @@ pub struct Running {
     /// What an earlier crawl has left, where none runs.
     still: Option<Arc<StillCrawl>>,
     indexer: Option<Indexer>,
+    federation: Option<FederationRole>,
     control: Option<Control>,
     engine: Option<Arc<LiveEngine>>,
     /// The crawl as it was before this run.
@@ -93,6 +97,7 @@ impl Running {
             false => None,
         };
         let last_snapshot = opened.snapshot()?;
+        let left = opened.followers.left.clone();
         let (clicks, interpreter) = (opened.followers.clicks.clone(), opened.interpreter.clone());
         let (crawler, still) = match crawls {
             true => {
@@ -111,6 +116,17 @@ impl Running {
             ranks: ranks.clone(),
             rank_every: config.index.rank_every.get(),
         })?;
+        // Who only answers one question of a command must not take the door from the engine that runs.
+        let federation = match roles.federates {
+            true => FederationRole::start(FederationParts {
+                config: config.clone(),
+                folder: folder.path().to_path_buf(),
+                tables: fabric.tables.clone(),
+                seeds: federation::seeds_of(&*fabric.tables)?,
+                left,
+            })?,
+            false => None,
+        };
         let rules = RuleFiles::open(&config.search)?;
         let engine = indexer.as_ref().filter(|_| roles.serve).map(|indexer| {
             Arc::new(LiveEngine {
@@ -131,6 +147,7 @@ impl Running {
                 orders: orders(crawl.clone(), still.clone()),
                 crawl,
                 cluster: None,
+                federation: federation.as_ref().map(FederationRole::face),
                 started: SystemClock.now(),
                 last_snapshot: last_snapshot.clone(),
                 disk_path: folder.path().to_path_buf(),
@@ -140,6 +157,7 @@ impl Running {
             crawler,
             still,
             indexer,
+            federation,
             control: Some(control),
             engine,
             last_snapshot,
@@ -154,6 +172,11 @@ impl Running {
     pub async fn listen(&self) -> Result<Option<Listening>> {
         let Some(engine) = &self.engine else { return Ok(None) };
         listen(engine, &self.folder, &self.config, self.crawler.is_some()).await.map(Some)
+    }
+
+    /// Where engines of other owners reach this one.
+    pub fn federation_address(&self) -> Option<String> {
+        self.federation.as_ref().map(FederationRole::address)
     }
 
     /// The crawl at this moment.
@@ -183,6 +206,7 @@ impl Running {
     /// Ends everything in order: what was fetched is written, what was written is indexed.
     pub fn stop(mut self) -> Result<()> {
         drop(self.control.take());
+        self.federation.take().into_iter().for_each(FederationRole::stop);
         let crawled = self.crawler.take().map_or(Ok(()), Crawler::stop);
         let crawled = crawled.and(self.still.take().map_or(Ok(()), |still| still.close()));
         let indexed = self.indexer.take().map_or(Ok(()), Indexer::stop);

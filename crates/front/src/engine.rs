@@ -5,6 +5,7 @@
 //! with a deadline, and at most [`crate::CALLS_MAX`] of them at a time.
 
 use crate::cluster::{ClusterOrder, ClusterStatus};
+use crate::federation::{FederationOrder, FederationStatus};
 use crate::page_detail::{BrokenList, PageDetail};
 use crate::status::{History, HostDetail, HostList, RobotsTry, Status};
 use farol_base::query::{Answer, Request};
@@ -65,6 +66,19 @@ pub trait Engine: Send + Sync + 'static {
     /// Numbers of the engine's own, in Prometheus' text format, to stand behind the others.
     fn metrics_text(&self) -> String {
         String::new()
+    }
+
+    /// What this engine shares with engines of other owners; `None` where it shares nothing, which never changes while it
+    /// runs. Must be cheap, as [`Engine::status`].
+    fn federation(&self) -> Option<FederationStatus> {
+        None
+    }
+
+    /// Does what an operator asks of what is shared and says in one sentence what was done.
+    fn federation_order(&self, _order: FederationOrder) -> Result<String, EngineError> {
+        Err(EngineError::Unavailable(
+            "this engine shares nothing: set enabled = true under [federation] and start it again".into(),
+        ))
     }
 
     /// Does what an operator asks of the cluster and says in one sentence what was done.

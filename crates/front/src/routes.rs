@@ -74,6 +74,8 @@ pub(crate) fn build() -> Routes {
         .get("/api/v1/broken", api::broken::broken)
         .get("/api/v1/removed-pages", api::page::removed)
         .get("/api/v1/cluster", api::cluster::cluster)
+        .get("/api/v1/federation", api::federation::federation)
+        .post("/api/v1/admin/federation", api::federation::order)
         .post("/api/v1/admin/pause", api::commands::pause)
         .post("/api/v1/admin/resume", api::commands::resume)
         .post("/api/v1/admin/seeds", api::commands::add_seed)

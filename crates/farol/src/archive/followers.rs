@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::disk::{OnFullDisk, until_room};
 use crate::exchange::Exchange;
 use crate::fabric::{Change, Fabric};
+use crate::handles::left::LeftParts;
 use crate::operator::OperatorState;
 use anyhow::Result;
 use farol_base::sync::Mutex;
@@ -45,6 +46,8 @@ pub struct Followers {
     pub fabric: Fabric,
     /// Takes what is another agent's, in a cluster.
     pub exchange: Option<Exchange>,
+    /// What is left to engines of other owners.
+    pub left: LeftParts,
     /// Called about once a second while the disk is full; at first nobody waits for room.
     pub on_full_disk: OnFullDisk,
     /// The time, as far as judging links is concerned; set by the caller before it writes.
@@ -125,6 +128,7 @@ impl Followers {
             clicks: Arc::new(ClickCounts::open(fabric.tables.clone(), now)?),
             fabric,
             exchange: None,
+            left: LeftParts::default(),
             on_full_disk: Box::new(|_| false),
             now,
             only: None,

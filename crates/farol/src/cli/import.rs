@@ -64,7 +64,7 @@ pub fn run(args: &Import) -> Result<ExitCode> {
         eprintln!("farol: left out {}; -v names them", counted(sums.complaints, "damaged record"));
     }
     if !args.no_index {
-        let roles = Roles { crawl: false, index: true, serve: false, ends_when_done: true };
+        let roles = Roles { crawl: false, index: true, serve: false, federates: false, ends_when_done: true };
         let running = crate::engine::Running::start(folder, config, &[], roles)?;
         while !running.caught_up() {
             std::thread::sleep(std::time::Duration::from_millis(50));

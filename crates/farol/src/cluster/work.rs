@@ -127,6 +127,7 @@ impl NodeWork {
         let engine = match listens || crawls {
             true => Some(Arc::new(LiveEngine {
                 cluster: Some(face(shared, &index, desk.clone())),
+                federation: None,
                 index: index.clone(),
                 queries,
                 samples: control.samples(),

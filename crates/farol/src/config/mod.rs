@@ -5,12 +5,14 @@
 //! names the nearest known one.
 
 pub mod cluster;
+pub mod federation;
 pub mod pattern;
 pub mod scope;
 mod section;
 mod values;
 
 pub use cluster::Cluster;
+pub use federation::Federation;
 pub use scope::CrawlScope;
 pub use section::{Explained, Section};
 pub use values::{ByteSize, Span};
@@ -236,6 +238,7 @@ pub struct Config {
     pub serve: Serve,
     pub cache: Cache,
     pub cluster: Cluster,
+    pub federation: Federation,
 }
 
 impl Config {
@@ -286,7 +289,8 @@ impl Config {
                 farol_front::TOKEN_BYTES_MIN
             );
         }
-        self.cluster.check()
+        self.cluster.check()?;
+        self.federation.check()
     }
 
     /// The user agent as servers see it: with the about page where that can be reached, else with the contact.
@@ -301,7 +305,7 @@ impl Config {
 
     /// Every key with its documentation and default, as a TOML file that could be used as it is.
     pub fn explain() -> String {
-        let sections: [(&str, Explained); 8] = [
+        let sections: [(&str, Explained); 9] = [
             ("identity", Identity::explain()),
             ("crawl", Crawl::explain()),
             ("archive", Archive::explain()),
@@ -310,6 +314,7 @@ impl Config {
             ("serve", Serve::explain()),
             ("cache", Cache::explain()),
             ("cluster", Cluster::explain()),
+            ("federation", Federation::explain()),
         ];
         let mut text = String::from("# Farol's settings. Each line shows a key with its default.\n");
         for (name, section) in sections {
@@ -327,7 +332,7 @@ impl Config {
 }
 
 fn check_keys(table: &toml::Table) -> Result<()> {
-    let sections: [(&str, &[&str]); 8] = [
+    let sections: [(&str, &[&str]); 9] = [
         ("identity", Identity::KEYS),
         ("crawl", Crawl::KEYS),
         ("archive", Archive::KEYS),
@@ -336,6 +341,7 @@ fn check_keys(table: &toml::Table) -> Result<()> {
         ("serve", Serve::KEYS),
         ("cache", Cache::KEYS),
         ("cluster", Cluster::KEYS),
+        ("federation", Federation::KEYS),
     ];
     for (name, value) in table {
         let Some((_, keys)) = sections.iter().find(|(known, _)| known == name) else {

@@ -6,7 +6,9 @@
 pub mod cluster;
 pub mod cluster_status;
 pub mod crawl;
+pub mod federation;
 pub mod index;
+pub mod left;
 pub mod order;
 pub mod page_wire;
 pub mod queries;

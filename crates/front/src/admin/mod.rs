@@ -9,6 +9,7 @@ pub(crate) mod broken;
 pub(crate) mod cluster;
 pub(crate) mod commands;
 pub(crate) mod dashboard;
+pub(crate) mod federation;
 pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod login;

@@ -231,6 +231,7 @@ impl Core {
                 Step::Left { host, memory } => self.guest_left(&host, &memory)?,
                 Step::Fetch(lease) => {
                     let Some(lease) = self.own(now, lease)? else { continue };
+                    let Some(lease) = self.not_left(now, lease)? else { continue };
                     self.send(now, lease)?;
                     if self.limit_reached() {
                         return Ok(NAP_MAX);

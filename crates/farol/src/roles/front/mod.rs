@@ -13,6 +13,7 @@ use crate::clicks::ClickCounts;
 use crate::config::Config;
 use crate::handles::cluster::ClusterFace;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
+use crate::handles::federation::FederationFace;
 use crate::handles::index::IndexAccess;
 use crate::handles::order::{HostAnswer, HostLine, Inspect, Order};
 use crate::handles::queries::Queries;
@@ -23,9 +24,9 @@ use farol_base::query::{Answer, Request};
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
-    BrokenList, ClusterOrder, ClusterStatus, Command, CrawlStatus, DiskStatus, Engine, EngineError, History,
-    HostDetail, HostList, HostRow, IndexStatus, PageDetail, QueryStatus, RobotsTry, Settings, Status,
-    StoredCopy,
+    BrokenList, ClusterOrder, ClusterStatus, Command, CrawlStatus, DiskStatus, Engine, EngineError,
+    FederationOrder, FederationStatus, History, HostDetail, HostList, HostRow, IndexStatus, PageDetail,
+    QueryStatus, RobotsTry, Settings, Status, StoredCopy,
 };
 use farol_links::Links;
 use farol_parse::robots::{Robots, Verdict};
@@ -59,6 +60,8 @@ pub struct LiveEngine {
     pub crawl: Option<CrawlHandle>,
     /// The cluster that this process is a member of, if it is.
     pub cluster: Option<ClusterFace>,
+    /// What is shared with engines of other owners, if anything is.
+    pub federation: Option<FederationFace>,
     /// Takes questions and orders, whether a crawl runs or not.
     pub orders: Orders,
     pub started: Timestamp,
@@ -352,7 +355,23 @@ impl Engine for LiveEngine {
     }
 
     fn metrics_text(&self) -> String {
-        self.cluster.as_ref().map_or_else(String::new, |cluster| (cluster.metrics)())
+        let cluster = self.cluster.as_ref().map_or_else(String::new, |cluster| (cluster.metrics)());
+        let federation = self.federation.as_ref().map_or_else(String::new, |face| (face.metrics)());
+        cluster + &federation
+    }
+
+    fn federation(&self) -> Option<FederationStatus> {
+        self.federation.as_ref().map(|face| (face.status)())
+    }
+
+    fn federation_order(&self, order: FederationOrder) -> Result<String, EngineError> {
+        match &self.federation {
+            Some(face) => (face.order)(order),
+            None => Err(EngineError::Unavailable(
+                "this engine shares nothing: set enabled = true under [federation] and start it again"
+                    .to_string(),
+            )),
+        }
     }
 
     fn cluster_order(&self, order: ClusterOrder) -> Result<String, EngineError> {
