@@ -137,7 +137,9 @@ impl Origin {
     /// ```
     pub fn named(engine: [u8; 32], name: &str, copy: bool) -> Origin {
         let (name, site) = match name.trim().strip_suffix('>').and_then(|name| name.rsplit_once('<')) {
-            Some((name, site)) => (name, CanonicalUrl::parse(site).map_or(String::new(), |url| url.as_str().to_string())),
+            Some((name, site)) => {
+                (name, CanonicalUrl::parse(site).map_or(String::new(), |url| url.as_str().to_string()))
+            }
             None => (name, String::new()),
         };
         let name = name.trim().chars().filter(|c| !c.is_control()).collect();

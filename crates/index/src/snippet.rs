@@ -12,8 +12,8 @@ use crate::stored::StoredDocument;
 use crate::text::spans::{Script, Spans};
 use crate::text::stem::{STEM_MARK, Stemmer};
 use crate::text::{Analyser, Role, Tokens, fold, stop};
-use farol_base::{Language, Shown};
 use farol_base::query::Fragment;
+use farol_base::{Language, Shown};
 use std::collections::{HashMap, HashSet};
 
 /// Characters of a snippet.
@@ -483,9 +483,16 @@ mod tests {
     #[test]
     fn what_is_not_to_be_shown_is_found_and_not_shown() {
         let body = "the harbour lighthouse shines";
-        let nothing = Document { shown: Shown::Nothing, description: "Secret.".into(), ..page("http://a/", "Sea", body) };
+        let nothing = Document {
+            shown: Shown::Nothing,
+            description: "Secret.".into(),
+            ..page("http://a/", "Sea", body)
+        };
         check(nothing, "harbour", "Sea", "");
-        let lead = Document { shown: Shown::Lead("The Harbour, by night.".into()), ..page("http://a/", "Sea", body) };
+        let lead = Document {
+            shown: Shown::Lead("The Harbour, by night.".into()),
+            ..page("http://a/", "Sea", body)
+        };
         check(lead.clone(), "harbour", "Sea", "The [Harbour], by night.");
         check(lead, "lighthouse", "Sea", "The Harbour, by night.");
     }

@@ -92,7 +92,12 @@ fn document_of(entry: PageEntry, body: &Body, grade: Grade) -> Document {
 }
 
 /// A body with one entry as it is archived.
-pub fn archived(one: &Body, grade: Grade, analysis: u32, metadata: Vec<(String, String)>) -> Option<Conversion> {
+pub fn archived(
+    one: &Body,
+    grade: Grade,
+    analysis: u32,
+    metadata: Vec<(String, String)>,
+) -> Option<Conversion> {
     let (url, fetched, content_type) = match (one.pages.first(), one.gone.first()) {
         (Some(page), _) => (page.url.clone(), page.fetched, PAGE),
         (None, Some(gone)) => (gone.url.clone(), gone.at, GONE),

@@ -515,7 +515,8 @@ impl Followers {
             clicks: self.clicks.factor(visit.url.id(), visit.fetched),
         });
         // What others crawl for us is not asked for here where this crawl would not have gone.
-        let due = if visit.received && !self.scope.contains(visit.url) { Timestamp::NEVER } else { due };
+        let is_near = || self.scope.contains_too(visit.url, &mut Judged::default());
+        let due = if visit.received && !is_near() { Timestamp::NEVER } else { due };
         Visit {
             content_hash: hash,
             changed,

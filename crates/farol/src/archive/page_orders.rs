@@ -234,7 +234,7 @@ mod tests {
             let encoded = farol_store::pages::encode(&again, &mut farol_base::Seeded::new(7), 1);
             let position = opened.archive.append(&[encoded]).unwrap()[0];
             let Opened { followers, interpreter, .. } = &mut opened;
-            replay::apply(followers, interpreter, &again, position, FollowerSet::ALL).unwrap();
+            replay::apply(followers, interpreter, &again.into(), position, FollowerSet::ALL).unwrap();
             assert_eq!((told(&opened), links_of(&opened, "http://a.org/more")), (vec![], 0));
             opened.followers.flush(opened.archive.end()).unwrap();
             drop(opened);

@@ -4,10 +4,10 @@
 //! everywhere else; they are read again, so that none is lost and none is fetched twice.
 
 use super::followers::{ArchivedVisit, FollowerSet, Followers};
-use super::interpret::Interpreter;
+use super::interpret::{Interpreted, Interpreter};
 use anyhow::{Context, Result};
 use farol_base::{Host, PagePosition};
-use farol_store::pages::{Archived, ArchiveReader, Exchange};
+use farol_store::pages::{ArchiveReader, Archived, Exchange};
 use std::time::Duration;
 
 /// Applies what is missing; answers how many records that were.
@@ -119,11 +119,20 @@ pub fn apply(
     position: PagePosition,
     wanted: FollowerSet,
 ) -> Result<()> {
+    let interpreted = interpreter.interpret_archived(archived, depth_of_archived(archived));
+    apply_read(followers, archived, interpreted, position, wanted)
+}
+
+/// The same where it was interpreted already.
+pub fn apply_read(
+    followers: &mut Followers,
+    archived: &Archived,
+    interpreted: Interpreted,
+    position: PagePosition,
+    wanted: FollowerSet,
+) -> Result<()> {
     match archived {
-        Archived::Exchange(exchange) => {
-            let interpreted = interpreter.interpret(exchange, depth_of(exchange));
-            followers.apply(&visit_of(exchange, position), interpreted, wanted)
-        }
+        Archived::Exchange(exchange) => followers.apply(&visit_of(exchange, position), interpreted, wanted),
         Archived::Conversion(page) => {
             let visit = ArchivedVisit {
                 url: &page.url,
@@ -135,9 +144,14 @@ pub fn apply(
                 pace: None,
                 received: true,
             };
-            followers.apply(&visit, interpreter.interpret_archived(archived, 0), wanted)
+            followers.apply(&visit, interpreted, wanted)
         }
     }
+}
+
+/// The same of an entry of either kind; what was received says it itself.
+pub fn depth_of_archived(archived: &Archived) -> u16 {
+    archived.exchange_ref().map_or(0, depth_of)
 }
 
 /// How many links lie between a seed and the page, as the archive tells it.

@@ -145,11 +145,7 @@ fn entries(body: Body, from: EngineId, names: &HashMap<EngineId, String>) -> Vec
         url: gone.url.clone(),
         version: Version { fetched: gone.at, gone: true, content: ContentHash::default(), origin: from },
         provenance: Provenance { origin: from, via: Vec::new() },
-        one: Body {
-            engines: named(&mut std::iter::once(from)),
-            gone: vec![gone],
-            ..Body::default()
-        },
+        one: Body { engines: named(&mut std::iter::once(from)), gone: vec![gone], ..Body::default() },
     });
     pages.chain(gone).collect()
 }
@@ -203,7 +199,12 @@ pub fn facts_of(page: &PageEntry, places: Option<&Places>) -> Facts {
 
 impl Followers {
     /// The version that is kept of a page, as it stands in the order of versions.
-    pub fn version(&self, url: &CanonicalUrl, me: EngineId, archive: &ArchiveReader) -> Result<Option<Version>> {
+    pub fn version(
+        &self,
+        url: &CanonicalUrl,
+        me: EngineId,
+        archive: &ArchiveReader,
+    ) -> Result<Option<Version>> {
         let Some(record) = self.urls.get(url)?.filter(|record| record.visits > 0) else { return Ok(None) };
         // A copy that cannot be read is none.
         let copy = record.position.and_then(|position| archive.read(position).ok());
@@ -226,3 +227,7 @@ impl Followers {
 fn hex(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)
 }
+
+#[cfg(test)]
+#[path = "take_in_tests.rs"]
+mod tests;

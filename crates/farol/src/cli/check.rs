@@ -21,7 +21,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use farol_base::{CanonicalUrl, Clock, Host, PagePosition, SystemClock};
 use farol_index::Searcher;
 use farol_links::Links;
-use farol_store::pages::{Archive, ArchiveOptions, file_number, lengths};
+use farol_store::pages::{Archive, ArchiveOptions, Archived, file_number, lengths};
 use farol_store::urls::{Found, UrlStore, Veuni, Walk};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -16,7 +16,7 @@ use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Document, PagePosition};
 use farol_index::{Shard, ShardOptions};
 use farol_links::Links;
-use farol_store::pages::{Archived, ArchiveReader};
+use farol_store::pages::{ArchiveReader, Archived};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

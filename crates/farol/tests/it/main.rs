@@ -15,6 +15,7 @@ mod crash;
 mod crawl;
 mod damage;
 mod endless;
+mod federation_packets;
 mod fixture;
 mod full_disk;
 mod hosts;

@@ -49,7 +49,8 @@ fn sample(number: u64) -> Archived {
 /// An entry as it is read back.
 fn as_read(mut archived: Archived) -> Archived {
     if let Archived::Exchange(exchange) = &mut archived
-        && let Some(revisit) = &mut exchange.revisit_of {
+        && let Some(revisit) = &mut exchange.revisit_of
+    {
         revisit.digest = (exchange.status != 304).then(|| PayloadDigest::of(&exchange.body));
         exchange.body = Bytes::new();
     }

@@ -27,8 +27,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
-pub use archived::{Archived, Conversion};
 pub use archive::{Archive, ArchiveOptions, Recovery, file_name, file_number, lengths};
+pub use archived::{Archived, Conversion};
 pub use encode::{BODY_BYTES_MAX, Encoded, Encoder, HEAD_BYTES_MAX, encode};
 pub use reader::{ArchiveReader, Scan};
 

@@ -27,7 +27,7 @@ use farol_base::trace::Trace;
 use farol_cluster::{NodeNo, Phase};
 use farol_fabric::Topic;
 use farol_rpc::{BoxFuture, CallContext, Handler, RpcError, decode, encode};
-use farol_store::pages::ArchiveReader;
+use farol_store::pages::{ArchiveReader, Archived};
 use std::sync::{Arc, OnceLock};
 
 /// What a node answers.

@@ -11,7 +11,7 @@ use farol_front::{
 };
 use farol_frontier::HostState;
 use farol_parse::robots::Verdict;
-use farol_store::pages::Exchange;
+use farol_store::pages::Archived;
 use farol_store::urls::{Record, State};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -92,9 +92,10 @@ impl LiveEngine {
             linked_from: links.remove(&url.id()).unwrap_or_default(),
             // Where no answer came last, an earlier one is in the archive.
             status: match record.state {
-                State::Gone => {
-                    record.position.and_then(|at| self.archive.read(at).ok()?.exchange()).map(|copy| copy.status)
-                }
+                State::Gone => record
+                    .position
+                    .and_then(|at| self.archive.read(at).ok()?.exchange())
+                    .map(|copy| copy.status),
                 _ => None,
             },
             last_visit: record.last_visit,
@@ -182,10 +183,13 @@ impl LiveEngine {
             PageOutcome::Robots(_) => "robots.txt",
         };
         PageVisit {
-            at: exchange.fetched,
-            status: Some(exchange.status),
-            outcome: outcome.to_string(),
-            bytes: exchange.body.len() as u64,
+            at: archived.fetched(),
+            status: archived.exchange_ref().map(|exchange| exchange.status),
+            outcome: match archived {
+                Archived::Exchange(_) => outcome.to_string(),
+                Archived::Conversion(_) => format!("received: {outcome}"),
+            },
+            bytes: archived.bytes() as u64,
         }
     }
 }
@@ -195,7 +199,7 @@ fn verdict(
     url: &CanonicalUrl,
     facts: &PageFacts,
     host: Option<HostState>,
-    copy: Option<&(Interpreted, Exchange)>,
+    copy: Option<&(Interpreted, Archived)>,
     is_indexed: bool,
 ) -> PageVerdict {
     let because = |kind, detail: String| PageVerdict { kind, detail };
@@ -233,9 +237,7 @@ fn verdict(
             _ => plainly(VerdictKind::Waiting),
         },
         State::Failed => because(VerdictKind::NoAnswer, last_outcome(facts, record.failures)),
-        State::Gone => {
-            because(VerdictKind::Gone, copy.map_or("404".to_string(), |(_, copy)| copy.status.to_string()))
-        }
+        State::Gone => because(VerdictKind::Gone, told_status(copy.map(|(_, copy)| copy))),
         State::Redirect => {
             let to = copy.and_then(|(interpreted, _)| interpreted.moved.as_ref());
             because(VerdictKind::Redirect, to.map_or(String::new(), |moved| moved.to.url.to_string()))
@@ -252,7 +254,7 @@ fn verdict(
 }
 
 /// What a page that came says of itself.
-fn of_copy(interpreted: &Interpreted, copy: &Exchange) -> PageVerdict {
+fn of_copy(interpreted: &Interpreted, copy: &Archived) -> PageVerdict {
     let (kind, detail) = match &interpreted.outcome {
         PageOutcome::List => (VerdictKind::List, String::new()),
         PageOutcome::Page(page) => match &page.document {
@@ -261,7 +263,8 @@ fn of_copy(interpreted: &Interpreted, copy: &Exchange) -> PageVerdict {
             Err(StaysOut::Expired) => (VerdictKind::Expired, String::new()),
             Err(StaysOut::Elsewhere(to)) => (VerdictKind::Canonical, to.to_string()),
             Err(StaysOut::NotText(_)) => {
-                (VerdictKind::NotText, copy.header("content-type").unwrap_or_default().into_owned())
+                let kind = copy.exchange_ref().and_then(|copy| copy.header("content-type"));
+                (VerdictKind::NotText, kind.unwrap_or_default().into_owned())
             }
             Err(StaysOut::Empty) => (VerdictKind::Empty, String::new()),
             Err(StaysOut::OutsideView(why)) => (VerdictKind::OutOfScope, why.clone()),
@@ -269,6 +272,11 @@ fn of_copy(interpreted: &Interpreted, copy: &Exchange) -> PageVerdict {
         _ => (VerdictKind::NotYet, String::new()),
     };
     PageVerdict { kind, detail }
+}
+
+/// The status of a page that is gone; other engines tell none.
+fn told_status(copy: Option<&Archived>) -> String {
+    copy.and_then(Archived::exchange_ref).map_or("404".to_string(), |copy| copy.status.to_string())
 }
 
 fn host_trouble(url: &CanonicalUrl, facts: &PageFacts) -> String {

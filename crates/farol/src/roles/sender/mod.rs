@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 use farol_base::{PageId, PagePosition};
 use farol_cluster::lane::Cut;
 use farol_fabric::{BATCH_BYTES_MAX, Topic};
-use farol_store::pages::{ArchiveReader, Exchange, Scan};
+use farol_store::pages::{ArchiveReader, Archived, Scan};
 use lane::{Batch, Item, Lane};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -386,8 +386,8 @@ impl SendWorker {
         operator: &OperatorState,
     ) -> Result<(), Stopped> {
         let (url, host) = (archived.url(), archived.url().host());
-        let removed = operator.removed().get(&host).is_some_and(|end| at < *end)
-            || operator.removal_of(url).is_some();
+        let removed =
+            operator.removed().get(&host).is_some_and(|end| at < *end) || operator.removal_of(url).is_some();
         let interpreted = (!removed).then(|| self.sources.interpreter.interpret_archived(archived, 0));
         let mut changes = Vec::new();
         if let Some(mut interpreted) = interpreted {

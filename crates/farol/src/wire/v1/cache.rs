@@ -423,7 +423,14 @@ impl TryFrom<WireAnswer> for Answer {
         let ranked = |wire: WireRankedHit| {
             let (score, duplicates) = (wire.score, wire.duplicates);
             let (more_from_host, pinned, strict) = (wire.more_from_host, wire.pinned, wire.strict);
-            Hit::try_from(wire.hit).map(|hit| Hit { score, duplicates, more_from_host, pinned, strict, ..hit })
+            Hit::try_from(wire.hit).map(|hit| Hit {
+                score,
+                duplicates,
+                more_from_host,
+                pinned,
+                strict,
+                ..hit
+            })
         };
         Ok(Answer {
             hits: wire.hits.into_iter().map(ranked).collect::<Result<_, _>>()?,

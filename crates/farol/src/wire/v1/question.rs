@@ -273,7 +273,8 @@ mod tests {
             content: 300,
             simhash: 4,
         };
-        let golden = b"\x01u\x01\x01t\x01\x01\x01s\x00\x01\x02pt\x00\x01\x02\x03\x01kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\
+        let golden =
+            b"\x01u\x01\x01t\x01\x01\x01s\x00\x01\x02pt\x00\x01\x02\x03\x01kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\
             \x01n\x01s\x01\xac\x02\x04";
         assert_eq!(postcard::to_stdvec(&hit).unwrap(), golden);
         assert_eq!(postcard::from_bytes::<WireHit>(golden).unwrap(), hit);

@@ -1,8 +1,8 @@
 //! Makes a foreign record an exchange of our own.
 
 use super::{Complaint, HttpResponse, Kind, WarcRecord, digest, http_response, http_status};
-use crate::pages::{Archived, Conversion, Exchange};
 use crate::pages::group::instant;
+use crate::pages::{Archived, Conversion, Exchange};
 use farol_base::{CanonicalUrl, Timestamp, Truncated};
 
 /// Header fields that no longer fit once the encodings are undone; kept under another name.
