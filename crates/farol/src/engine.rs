@@ -104,7 +104,7 @@ impl Running {
                 let crawler = Crawler::start(opened, &folder, config.clone(), seeds, roles.ends_when_done)?;
                 (Some(crawler), None)
             }
-            false => (None, Some(Arc::new(StillCrawl::new(opened)))),
+            false => (None, Some(Arc::new(StillCrawl::new(opened, folder.path().to_path_buf())))),
         };
         let crawl = crawler.as_ref().map(Crawler::handle);
         let (queries, ranks) = (Arc::new(Queries::default()), Arc::new(Ranks::default()));

@@ -9,7 +9,7 @@ use crate::federation::{FederationOrder, FederationStatus};
 use crate::page_detail::{BrokenList, PageDetail};
 use crate::status::{History, HostDetail, HostList, RobotsTry, Status};
 use farol_base::query::{Answer, Request};
-use farol_base::{CanonicalUrl, Host, Timestamp};
+use farol_base::{CanonicalUrl, Host, Origin, Timestamp};
 
 /// What stands behind the pages.
 pub trait Engine: Send + Sync + 'static {
@@ -144,4 +144,6 @@ pub struct StoredCopy {
     pub body: Vec<u8>,
     /// Whether copies may be shown; `false` where the page says `noarchive`.
     pub archive: bool,
+    /// The engine that fetched it and has the copy, where that is not this one: there is no body then.
+    pub source: Option<Origin>,
 }

@@ -10,7 +10,7 @@ use crate::*;
 use farol_base::query::{Answer, Fragment, Hit, Request, ShardsAnswered};
 use farol_base::sync::Mutex;
 use farol_base::trace::Trace;
-use farol_base::{CanonicalUrl, Host, Language, PagePosition, Timestamp};
+use farol_base::{CanonicalUrl, Host, Language, Origin, PagePosition, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -143,6 +143,7 @@ impl Engine for Fake {
             shards: self.shards,
             generation: 42,
             took: Duration::from_micros(3_400),
+            missing: Vec::new(),
             age: Duration::ZERO,
         })
     }
@@ -179,6 +180,11 @@ impl Engine for Fake {
             charset: Some("utf-8".into()),
             body: body.into(),
             archive: url.path() != "/noarchive",
+            source: match url.path() {
+                "/received" => Some(Origin::named([3; 32], "CIn <https://busca.example.org/>", true)),
+                "/unoffered" => Some(Origin::named([4; 32], "", false)),
+                _ => None,
+            },
         }))
     }
 
@@ -569,6 +575,10 @@ fn hit(rank: usize) -> Hit {
         more_from_host: rank.is_multiple_of(3),
         pinned: rank == 0,
         position: PagePosition::default(),
+        strict: rank < 4,
+        source: (rank == 3).then(|| Origin::named([3; 32], "CIn <https://busca.example.org/>", true)),
+        content: rank as u64 + 1,
+        simhash: 0,
     }
 }
 

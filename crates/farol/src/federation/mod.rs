@@ -7,4 +7,6 @@ pub mod call;
 pub mod door;
 pub mod key;
 pub mod letters;
+pub mod pack;
+pub mod pages;
 pub mod tls;

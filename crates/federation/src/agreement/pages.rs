@@ -63,6 +63,22 @@ pub enum Dropped {
     Future,
     /// What we have is as new.
     Old,
+    /// Our operator took it out.
+    Removed,
+}
+
+impl Dropped {
+    /// In a few words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dropped::Outside => "outside the agreed view",
+            Dropped::Ours => "fetched or passed on by us",
+            Dropped::Via => "came by too many engines",
+            Dropped::Future => "fetched in the future",
+            Dropped::Old => "not newer than what is kept",
+            Dropped::Removed => "removed by our operator",
+        }
+    }
 }
 
 /// Decides on one received page. `have` is the version that is kept of it.

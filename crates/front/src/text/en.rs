@@ -44,6 +44,7 @@ pub(super) static TEXTS: Texts = Texts {
     pinned: "Chosen by the operator",
     page_language: "Language of the page",
     stored_copy: "Stored copy",
+    fetched_by: "fetched by {name}",
     more_from: "More from {host}",
     similar: "{count} similar pages left out",
     similar_one: "{count} similar page left out",
@@ -75,6 +76,8 @@ pub(super) static TEXTS: Texts = Texts {
     // Stored copies.
     copy_of: "Stored copy of {date}",
     copy_note: "This is how the page was when it was fetched. Scripts, links and outside images are off; the original may have changed.",
+    copy_elsewhere: "{name} fetched this page for this engine, and keeps the stored copy.",
+    copy_at: "Its stored copy at {name}",
     // About the crawler.
     about_lead: "{name} is a search engine with its own crawler. If it visited your site, this page says who runs it, how it behaves, and how to keep it out.",
     about_who: "Who runs it",

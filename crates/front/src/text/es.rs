@@ -44,6 +44,7 @@ pub(super) static TEXTS: Texts = Texts {
     pinned: "Elegida por el operador",
     page_language: "Idioma de la página",
     stored_copy: "Copia guardada",
+    fetched_by: "descargada por {name}",
     more_from: "Más de {host}",
     similar: "{count} páginas similares omitidas",
     similar_one: "{count} página similar omitida",
@@ -75,6 +76,8 @@ pub(super) static TEXTS: Texts = Texts {
     // Stored copies.
     copy_of: "Copia guardada del {date}",
     copy_note: "Así era la página cuando se descargó. Los scripts, enlaces e imágenes externas están desactivados; el original puede haber cambiado.",
+    copy_elsewhere: "{name} descargó esta página para este buscador y guarda la copia.",
+    copy_at: "La copia guardada por {name}",
     // About the crawler.
     about_lead: "{name} es un buscador con su propio robot. Si visitó su sitio, esta página dice quién lo opera, cómo se comporta y cómo impedirle el paso.",
     about_who: "Quién lo opera",

@@ -44,6 +44,7 @@ pub(super) static TEXTS: Texts = Texts {
     pinned: "Escolhida pelo operador",
     page_language: "Idioma da página",
     stored_copy: "Cópia guardada",
+    fetched_by: "coletada por {name}",
     more_from: "Mais de {host}",
     similar: "{count} páginas semelhantes omitidas",
     similar_one: "{count} página semelhante omitida",
@@ -75,6 +76,8 @@ pub(super) static TEXTS: Texts = Texts {
     // Stored copies.
     copy_of: "Cópia guardada de {date}",
     copy_note: "Assim era a página quando foi coletada. Scripts, links e imagens externas estão desligados; o original pode ter mudado.",
+    copy_elsewhere: "{name} coletou esta página para este buscador e guarda a cópia.",
+    copy_at: "A cópia guardada por {name}",
     // About the crawler.
     about_lead: "{name} é um buscador com seu próprio robô de coleta. Se ele visitou o seu site, esta página diz quem o opera, como se comporta e como impedi-lo.",
     about_who: "Quem opera",

@@ -19,6 +19,7 @@ pub(super) static TEXTS: Texts = Texts {
     language: "Língua",
     // Results.
     did_you_mean: "Será que quis dizer",
+    fetched_by: "recolhida por {name}",
     page_language: "Língua da página",
     next: "Seguinte",
     try_fewer: "Tente só uma palavra:",
@@ -39,6 +40,7 @@ pub(super) static TEXTS: Texts = Texts {
     note_too_long: "A pergunta é demasiado longa; só foram lidas as primeiras {subject} palavras e filtros.",
     // Stored copies.
     copy_note: "A página era assim quando foi recolhida. Os scripts, as ligações e as imagens externas estão desativados; o original pode ter mudado.",
+    copy_elsewhere: "{name} recolheu esta página para este motor de pesquisa e guarda a cópia.",
     // About the crawler.
     about_lead: "{name} é um motor de pesquisa com o seu próprio robô de recolha. Se ele visitou o seu sítio, esta página diz quem o explora, como se comporta e como lhe vedar o acesso.",
     about_who: "Quem o explora",

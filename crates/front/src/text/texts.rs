@@ -62,6 +62,8 @@ texts! {
     pinned,
     page_language,
     stored_copy,
+    /// Of a page that another engine fetched for this one.
+    fetched_by,
     more_from,
     similar,
     similar_one,
@@ -93,6 +95,9 @@ texts! {
     // Stored copies.
     copy_of,
     copy_note,
+    /// Where that engine has it.
+    copy_elsewhere,
+    copy_at,
     // About the crawler.
     about_lead,
     about_who,

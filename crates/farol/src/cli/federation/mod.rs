@@ -1,5 +1,6 @@
 //! `farol federation`: what engines of different owners agree on.
 
+mod packets;
 mod partners;
 mod view;
 
@@ -11,6 +12,14 @@ pub enum FederationCommand {
     /// Read a view of the Web, compare two, and try pages on one
     #[command(subcommand)]
     View(view::ViewCommand),
+    /// Write the pages of a view into packets, for another engine to import
+    #[command(after_help = packets::EXAMPLES)]
+    Export(packets::ExportPackets),
+    /// Take in packets that another engine wrote
+    #[command(after_help = packets::EXAMPLES)]
+    Import(packets::ImportPackets),
+    /// Show what is in a packet
+    Inspect(packets::InspectPacket),
     /// Tell the key by which other engines know this one
     Id(partners::IdArgs),
     /// Write this engine's signed card
@@ -38,6 +47,9 @@ pub enum FederationCommand {
 pub fn run(command: &FederationCommand) -> Result<ExitCode> {
     match command {
         FederationCommand::View(command) => view::run(command),
+        FederationCommand::Export(args) => packets::export(args),
+        FederationCommand::Import(args) => packets::import(args),
+        FederationCommand::Inspect(args) => packets::inspect(args),
         FederationCommand::Id(args) => partners::id(args),
         FederationCommand::Card(args) => partners::card(args),
         FederationCommand::Join(args) => partners::join(args),

@@ -165,9 +165,23 @@ impl Engine for LiveEngine {
         // Only what can be found can be shown: pages that were removed stay in the archive, unseen.
         let document = self.index.document(url).map_err(trouble)?;
         let Some(document) = document else { return Ok(None) };
+        if let Some(source) = document.source {
+            return Ok(Some(StoredCopy {
+                url: document.url,
+                fetched: document.fetched,
+                content_type: String::new(),
+                charset: None,
+                body: Vec::new(),
+                archive: true,
+                source: Some(source),
+            }));
+        }
         let exchange = match &self.cluster {
             Some(cluster) => (cluster.copy)(url, document.position).map_err(trouble)?,
-            None => Some(self.archive.read(document.position).map_err(|error| trouble(error.to_string()))?),
+            None => {
+                let archived = self.archive.read(document.position);
+                archived.map_err(|error| trouble(error.to_string()))?.exchange()
+            }
         };
         Ok(exchange.map(|exchange| copy_of(&exchange, &self.config.crawl.agent)))
     }
@@ -401,6 +415,7 @@ fn copy_of(exchange: &Exchange, agent: &str) -> StoredCopy {
         content_type: content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
         charset: Some(parsed.charset.to_string()),
         archive: !parsed.noarchive,
+        source: None,
         body: exchange.body.to_vec(),
     }
 }
