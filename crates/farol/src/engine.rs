@@ -124,6 +124,10 @@ impl Running {
                 tables: fabric.tables.clone(),
                 seeds: federation::seeds_of(&*fabric.tables)?,
                 left,
+                archive: archive.clone(),
+                interpreter: interpreter.clone(),
+                orders: orders(crawl.clone(), still.clone()),
+                is_outdated: outdated(indexer.as_ref()),
             })?,
             false => None,
         };
@@ -251,6 +255,15 @@ pub async fn listen(
         tracing::warn!("other commands will not find this engine: {error:#}");
     }
     Ok(Listening { address, dashboard })
+}
+
+/// Tells whether the index has a newer version of a page than the one at a position of the archive.
+fn outdated(indexer: Option<&Indexer>) -> federation::IsOutdated {
+    let Some(progress) = indexer.map(Indexer::progress) else { return Arc::new(|_, _| false) };
+    Arc::new(move |url, position| {
+        let found = progress.searcher().document(url);
+        found.is_ok_and(|found| found.is_some_and(|document| document.position > position))
+    })
 }
 
 /// How large the index is at any moment.

@@ -10,7 +10,7 @@ use farol_federation::agreement::{
 };
 use farol_federation::message::{Card, Envelope, said};
 use farol_federation::packet::{
-    Body, Codec, Draft, Flags, Gone, GoneReason, HeaderStart, PageEntry, PacketKind, Texts, digest,
+    Body, Codec, Draft, Flags, Gone, GoneReason, HeaderStart, PacketKind, PageEntry, Texts, digest,
 };
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener};
@@ -120,7 +120,8 @@ fn a_department_is_left_to_its_own_engine_and_taken_back_when_that_dies() {
     let said = String::from_utf8_lossy(&outside.stderr).into_owned();
     assert!(!outside.status.success() && said.contains("is not about all of these pages"), "{said}");
     let view = ".dept.uni.test";
-    let proposed = general.run_well(&["federation", "propose", "Department", "--view", view, "--as", "consumer"]);
+    let proposed =
+        general.run_well(&["federation", "propose", "Department", "--view", view, "--as", "consumer"]);
     assert!(proposed.contains("is proposed to Department"), "{proposed}");
     let undecided = wait_for_state(&mut provider, "considering");
     let id = undecided["id"].as_str().unwrap().to_string();
@@ -225,7 +226,12 @@ impl Stranger {
         let path = format!("packets/{agreement}/{sequence}");
         let letter = self.seal(&format!("PUT {path}"), Vec::new()).to_json();
         let letter = data_encoding::BASE64.encode(letter.as_bytes());
-        send(self.at, &format!("PUT /federation/v1/{path} HTTP/1.0"), &format!("farol-letter: {letter}"), packet)
+        send(
+            self.at,
+            &format!("PUT /federation/v1/{path} HTTP/1.0"),
+            &format!("farol-letter: {letter}"),
+            packet,
+        )
     }
 
     fn packet(&self, start: HeaderStart, body: &Body) -> Vec<u8> {
@@ -290,7 +296,8 @@ fn what_is_forged_replayed_reordered_cut_or_outside_is_refused_and_counted() {
     let mut farol = start(&data, &site, 1, "http://www.uni.test/");
     let at: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
     let to: EngineId = data.run_well(&["federation", "id"]).trim().parse().unwrap();
-    let mut stranger = Stranger { key: Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap(), at, to, letters: 0 };
+    let mut stranger =
+        Stranger { key: Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap(), at, to, letters: 0 };
     let me = stranger.id();
     // The card is for everybody; letters are for those who are known.
     let card = get(at, "/federation/v1/card", &[]);
@@ -350,9 +357,11 @@ fn what_is_forged_replayed_reordered_cut_or_outside_is_refused_and_counted() {
         grade: Grade::Text,
         kind: PacketKind::Snapshot,
     };
-    let body = |pages: Vec<PageEntry>| Body { engines: vec![(me, "Stranger".into())], pages, ..Body::default() };
+    let body =
+        |pages: Vec<PageEntry>| Body { engines: vec![(me, "Stranger".into())], pages, ..Body::default() };
     let changes = |sequence, before| HeaderStart { kind: PacketKind::Changes, ..start(sequence, before) };
-    let first = stranger.packet(start(1, [0; 32]), &body(vec![entry("http://www.dept.uni.test/a", me, "albatross")]));
+    let first =
+        stranger.packet(start(1, [0; 32]), &body(vec![entry("http://www.dept.uni.test/a", me, "albatross")]));
     let mut put = |sequence, packet: &[u8]| stranger.put(id, sequence, packet).0;
     // Cut, changed, forged, for another, too large.
     assert_eq!(put(1, &first[..first.len() - 1]), 400);
@@ -385,7 +394,8 @@ fn what_is_forged_replayed_reordered_cut_or_outside_is_refused_and_counted() {
     let third = stranger.packet(changes(3, digest(&second).unwrap()), &gone);
     let (status, answer) = stranger.put(id, 3, &third);
     assert!(status == 409 && answer.contains("\"expected\":2"), "{answer}");
-    let other = stranger.packet(HeaderStart { receiver: me, ..changes(2, digest(&first).unwrap()) }, &second_body);
+    let other =
+        stranger.packet(HeaderStart { receiver: me, ..changes(2, digest(&first).unwrap()) }, &second_body);
     assert_eq!(stranger.put(id, 2, &other).0, 400);
     assert_eq!(stranger.put(id, 2, &second).0, 200);
     assert_eq!(stranger.put(id, 3, &third).0, 200);

@@ -1,7 +1,9 @@
 //! What the parts of the role share: who we are, whom we know, what was agreed on, and what was counted.
 
+use super::intake::Intake;
 use super::keeper::Event;
 use super::partners::Partner;
+use super::ship::Shipped;
 use crate::config::Config;
 use crate::fabric::Tables;
 use crate::federation::call::Calls;
@@ -94,8 +96,6 @@ pub struct Flows {
     pub newest: Option<Timestamp>,
     pub refused: BTreeMap<&'static str, u64>,
     pub trouble: String,
-    /// Pages that were received are to leave when it ends.
-    pub is_purged: bool,
 }
 
 /// What all parts of the role share.
@@ -111,6 +111,12 @@ pub struct Desk {
     pub flows: Mutex<BTreeMap<AgreementId, Flows>>,
     /// Consumers that asked for all, each with the number of its question.
     pub fills: Mutex<BTreeMap<AgreementId, u64>>,
+    /// Packets are taken in one after the other, …
+    pub receiving: Mutex<()>,
+    /// … and unpacked so, fetched ones too.
+    pub unpacking: Mutex<()>,
+    pub intake: Intake,
+    pub shipped: Mutex<Sender<Shipped>>,
     /// What was refused at the door, by reason.
     pub refused: Mutex<BTreeMap<&'static str, u64>>,
     pub status: RwLock<Arc<FederationStatus>>,
@@ -130,6 +136,20 @@ impl Desk {
     /// Tells the keeper of the book; it has ended when nobody listens.
     pub fn tell(&self, event: Event) -> bool {
         self.events.lock().send(event).is_ok()
+    }
+
+    /// Tells the distribution agent; it has ended when nobody listens.
+    pub fn ship(&self, event: Shipped) {
+        let _ = self.shipped.lock().send(event);
+    }
+
+    /// What we are called in packets: our name, and where people search here.
+    pub fn label(&self) -> String {
+        let identity = &self.config.identity;
+        match identity.public_url.as_str() {
+            "" => identity.name.clone(),
+            site => format!("{} <{site}>", identity.name),
+        }
     }
 
     /// Signs a letter.

@@ -11,15 +11,23 @@
 
 mod answers;
 mod desk;
+mod files;
 mod fill;
+mod gather;
+mod intake;
 mod keeper;
 mod orders;
 mod partners;
 mod post;
+mod pull;
+mod purge;
+mod push;
 mod receive;
 mod serve;
+mod ship;
 mod status;
 
+use crate::archive::interpret::Interpreter;
 use crate::config::{Config, CrawlScope, ScopeKind};
 use crate::fabric::{Table, Tables};
 use crate::federation::call::Calls;
@@ -28,6 +36,7 @@ use crate::federation::key::EngineKey;
 use crate::federation::tls::TlsIdentity;
 use crate::handles::federation::FederationFace;
 use crate::handles::left::LeftParts;
+use crate::handles::order::Order;
 use anyhow::{Context, Result, bail};
 use desk::Desk;
 use farol_base::CanonicalUrl;
@@ -36,8 +45,13 @@ use farol_federation::View;
 use farol_federation::agreement::{Book, Rules, Timers};
 use farol_federation::message::Card;
 use farol_front::{EngineError, FederationOrder, FederationStatus};
+use farol_store::pages::ArchiveReader;
+use gather::Gatherer;
+pub use gather::IsOutdated;
+use intake::Intake;
 use keeper::{Event, Keeper};
 use orders::Ordered;
+use ship::{Shipped, Shipper};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{channel, sync_channel};
@@ -59,12 +73,19 @@ pub struct FederationParts {
     pub seeds: Vec<CanonicalUrl>,
     /// Where it is said what is left to others.
     pub left: LeftParts,
+    pub archive: ArchiveReader,
+    pub interpreter: Interpreter,
+    /// Takes orders to the crawl.
+    pub orders: Arc<dyn Fn(Order) -> Result<()> + Send + Sync>,
+    /// Tells whether the index has a newer version of a page.
+    pub is_outdated: IsOutdated,
 }
 
 /// The role, running.
 pub struct FederationRole {
     desk: Arc<Desk>,
     keeper: Option<JoinHandle<()>>,
+    shipper: Option<JoinHandle<()>>,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -106,6 +127,7 @@ impl FederationRole {
             contact: parts.config.identity.contact.clone(),
         };
         let (me, (events, heard)) = (key.id(), channel());
+        let (shipped, to_ship) = channel();
         let status = FederationStatus {
             id: me.to_string(),
             name: card.name.clone(),
@@ -123,6 +145,10 @@ impl FederationRole {
             told: RwLock::default(),
             flows: Mutex::default(),
             fills: Mutex::default(),
+            receiving: Mutex::default(),
+            unpacking: Mutex::default(),
+            intake: Intake { orders: parts.orders },
+            shipped: Mutex::new(shipped),
             refused: Mutex::default(),
             status: RwLock::new(Arc::new(status)),
             card: card.to_json(),
@@ -144,13 +170,26 @@ impl FederationRole {
             crate::process::be_nice();
             keeper.run(heard);
         })?;
+        let offers_copies = !parts.config.identity.public_url.is_empty();
+        let gatherer = Gatherer::new(me, parts.archive, parts.interpreter, offers_copies, parts.is_outdated);
+        let shipper = Shipper::new(desk.clone(), runtime.handle().clone(), gatherer);
+        let shipping = std::thread::Builder::new().name("distribution".to_string()).spawn(move || {
+            crate::process::be_nice();
+            shipper.run(to_ship);
+        })?;
+        pull::start(desk.clone(), runtime.handle());
         let answering: door::Answering = {
             let desk = desk.clone();
             Arc::new(move |asked| Box::pin(answers::answer(desk.clone(), asked)))
         };
         runtime.block_on(async { door::open(listener, tls, answering) });
         tracing::info!(id = %me, address = %bound, "other engines are listened to");
-        Ok(Some(FederationRole { desk, keeper: Some(thread), runtime: Some(runtime) }))
+        Ok(Some(FederationRole {
+            desk,
+            keeper: Some(thread),
+            shipper: Some(shipping),
+            runtime: Some(runtime),
+        }))
     }
 
     /// A way to look at it and to give orders from elsewhere.
@@ -174,10 +213,10 @@ impl FederationRole {
     /// Ends it; what waits for partners waits on the disk.
     pub fn stop(mut self) {
         self.desk.tell(Event::Stop);
-        if let Some(keeper) = self.keeper.take() {
-            // A keeper that broke down has nothing more to write.
-            let _ = keeper.join();
-        }
+        self.desk.ship(Shipped::Stop);
+        // A thread that broke down has nothing more to write.
+        let threads = [self.keeper.take(), self.shipper.take()];
+        threads.into_iter().flatten().for_each(|thread| drop(thread.join()));
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(Duration::from_secs(1));
         }

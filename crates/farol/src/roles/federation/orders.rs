@@ -3,6 +3,7 @@
 use super::desk::Desk;
 use super::keeper::{Event, Keeper};
 use super::partners::{self, Partner};
+use super::{purge, receive};
 use crate::config::federation::read_window;
 use crate::federation::call::{EngineAddress, read_address};
 use crate::federation::key::verify;
@@ -114,7 +115,7 @@ impl Keeper {
                     return Err(format!("agreement {id} is over already"));
                 }
                 if purge {
-                    self.desk.flow(id, |flow| flow.is_purged = true);
+                    purge::order(&self.desk, id).map_err(|error| format!("{error:#}"))?;
                 }
                 self.settle(out);
                 Ok(format!(
@@ -127,6 +128,9 @@ impl Keeper {
     fn decide(&mut self, agreement: &str, accept: bool) -> Result<String, String> {
         let id = self.find_agreement(agreement)?;
         let out = self.book.decide(id, accept);
+        if out.is_empty() && accept && self.take_up_again(id)? {
+            return Ok(format!("Pages are taken in again under agreement {id}."));
+        }
         if out.is_empty() {
             return Err(format!(
                 "agreement {id} does not wait for an answer; `farol federation status` shows where it stands"
@@ -137,6 +141,19 @@ impl Keeper {
             true => format!("Agreement {id} is accepted."),
             false => format!("Agreement {id} is refused."),
         })
+    }
+
+    /// Lifts the suspension of an agreement, if it was suspended.
+    fn take_up_again(&self, id: AgreementId) -> Result<bool, String> {
+        let words = |error: anyhow::Error| format!("{error:#}");
+        let _turn = self.desk.receiving.lock();
+        let mut mark = receive::read_mark(&self.desk, id).map_err(words)?;
+        if !mark.is_suspended {
+            return Ok(false);
+        }
+        mark.take_up_again();
+        receive::write_mark(&self.desk, id, &mark).map_err(words)?;
+        Ok(true)
     }
 
     /// The agreement that somebody means: by its id or how that begins.
