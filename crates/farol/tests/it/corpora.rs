@@ -25,6 +25,7 @@ contracts! {
     links from "../../../../fuzz/contracts/links.rs",
     log from "../../../../fuzz/contracts/log.rs",
     manifest from "../../../../fuzz/contracts/manifest.rs",
+    message from "../../../../fuzz/contracts/message.rs",
     parcel from "../../../../fuzz/contracts/parcel.rs",
     query from "../../../../fuzz/contracts/query.rs",
     robots from "../../../../fuzz/contracts/robots.rs",

@@ -36,7 +36,11 @@ fn university() -> Site {
         ("www.uni.test", "/links") => page(
             "Links",
             "Departments of the university and what they are about. ",
-            &WORDS.map(|word| format!("http://www.dept.uni.test/{word}")),
+            &[&WORDS[..], &["unheard"]]
+                .concat()
+                .iter()
+                .map(|word| format!("http://www.dept.uni.test/{word}"))
+                .collect::<Vec<_>>(),
         ),
         ("www.dept.uni.test", "/") => page(
             "Department",
@@ -109,6 +113,7 @@ fn a_department_is_left_to_its_own_engine_and_taken_back_when_that_dies() {
     let department = engine("Department", ".dept.uni.test", ports[1], "");
     let mut consumer = start(&general, &site, 1, "http://www.uni.test/");
     let mut provider = start(&department, &site, 2, "http://www.dept.uni.test/");
+    provider.wait_for("the department to be crawled", |status| status["index"]["documents"] == 6);
     let key = department.run_well(&["federation", "id"]);
     // Each gets to know the other by its address; the key may be named.
     let address = format!("https://127.0.0.1:{}", ports[1]);
@@ -149,6 +154,7 @@ fn a_department_is_left_to_its_own_engine_and_taken_back_when_that_dies() {
     wait_for_state(&mut consumer, "taken-back");
     wait_for_hits(&mut consumer, "lantern");
     let begun = Instant::now();
+    // What only the consumer knows of is visited first.
     while asked_of_department(&site).is_empty() {
         assert!(begun.elapsed() < PATIENCE, "nobody crawls the department");
         std::thread::sleep(Duration::from_millis(100));
@@ -232,6 +238,20 @@ impl Stranger {
             &format!("farol-letter: {letter}"),
             packet,
         )
+    }
+
+    fn put_piece(
+        &mut self,
+        agreement: AgreementId,
+        sequence: u64,
+        piece: &[u8],
+        range: &str,
+    ) -> (u16, String) {
+        let path = format!("packets/{agreement}/{sequence}");
+        let letter = self.seal(&format!("PUT {path}"), Vec::new()).to_json();
+        let letter = data_encoding::BASE64.encode(letter.as_bytes());
+        let headers = format!("farol-letter: {letter}\r\nContent-Range: {range}");
+        send(self.at, &format!("PUT /federation/v1/{path} HTTP/1.0"), &headers, piece)
     }
 
     fn packet(&self, start: HeaderStart, body: &Body) -> Vec<u8> {
@@ -368,7 +388,6 @@ fn what_is_forged_replayed_reordered_cut_or_outside_is_refused_and_counted() {
     let mut flipped = first.clone();
     *flipped.last_mut().unwrap() ^= 1;
     assert_eq!(put(1, &flipped), 400);
-    assert_eq!(put(1, &vec![0; 2 << 20]), 413);
     let mut forged = first.clone();
     let header = u32::from_le_bytes(forged[12..16].try_into().unwrap()) as usize;
     forged[16 + header] ^= 1;
@@ -397,7 +416,14 @@ fn what_is_forged_replayed_reordered_cut_or_outside_is_refused_and_counted() {
     let other =
         stranger.packet(HeaderStart { receiver: me, ..changes(2, digest(&first).unwrap()) }, &second_body);
     assert_eq!(stranger.put(id, 2, &other).0, 400);
-    assert_eq!(stranger.put(id, 2, &second).0, 200);
+    let huge = stranger.put_piece(id, 2, &second, &format!("bytes 0-{}/{}", second.len() - 1, 64 << 20));
+    assert_eq!(huge.0, 413);
+    // In pieces, of which one goes astray: it is told how much is there.
+    let range = |from: usize, to: usize| format!("bytes {from}-{}/{}", to - 1, second.len());
+    assert_eq!(stranger.put_piece(id, 2, &second[..100], &range(0, 100)).0, 202);
+    let astray = stranger.put_piece(id, 2, &second[200..], &range(200, second.len()));
+    assert!(astray.0 == 416 && astray.1.contains("farol-received: 100"), "{}", astray.1);
+    assert_eq!(stranger.put_piece(id, 2, &second[100..], &range(100, second.len())).0, 200);
     assert_eq!(stranger.put(id, 3, &third).0, 200);
     wait_for_hits(&mut farol, "bittern");
     let begun = Instant::now();
@@ -430,6 +456,7 @@ fn what_is_forged_replayed_reordered_cut_or_outside_is_refused_and_counted() {
         ("packet_replayed", 1),
         ("packet_gap", 1),
         ("packet_not_for_us", 1),
+        ("packet_too_large", 1),
         ("page_outside", 2),
     ] {
         assert_eq!(counted(agreement, reason), want, "{reason}: {status:#}");

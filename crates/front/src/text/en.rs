@@ -373,7 +373,6 @@ pub(super) static TEXTS: Texts = Texts {
     back_cluster: "Back to the cluster",
     // What is shared with engines of other owners.
     federation: "Federation",
-    federation_line: "Shares with engines of other owners",
     federation_about: "About",
     federation_key: "Key",
     federation_partners: "Engines of other owners",

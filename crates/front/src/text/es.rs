@@ -373,7 +373,6 @@ pub(super) static TEXTS: Texts = Texts {
     back_cluster: "Volver al clúster",
     // What is shared with engines of other owners.
     federation: "Federación",
-    federation_line: "Comparte con buscadores de otros dueños",
     federation_about: "Trata de",
     federation_key: "Clave",
     federation_partners: "Buscadores de otros dueños",

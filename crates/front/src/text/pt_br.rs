@@ -373,7 +373,6 @@ pub(super) static TEXTS: Texts = Texts {
     back_cluster: "Voltar ao cluster",
     // What is shared with engines of other owners.
     federation: "Federação",
-    federation_line: "Compartilha com buscadores de outros donos",
     federation_about: "Trata de",
     federation_key: "Chave",
     federation_partners: "Buscadores de outros donos",

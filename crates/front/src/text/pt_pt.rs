@@ -139,7 +139,6 @@ pub(super) static TEXTS: Texts = Texts {
     why_paused: "Espera pela primeira visita; a recolha está em pausa.",
     why_not_yet: "Foi recolhida, e pode ser encontrada dentro de momentos.",
     // What is shared with engines of other owners.
-    federation_line: "Partilha com motores de pesquisa de outros donos",
     federation_partners: "Motores de pesquisa de outros donos",
     federation_partner: "Motor",
     federation_no_partner: "Não se conhece outro motor; `farol federation join ADDRESS` acrescenta um.",

@@ -394,7 +394,6 @@ texts! {
     back_cluster,
     // What is shared with engines of other owners.
     federation,
-    federation_line,
     federation_about,
     federation_key,
     federation_partners,

@@ -335,8 +335,8 @@ impl Keeper {
         }
         self.saved.extend(changed);
         self.leave(left);
-        self.waiting.drain(..).for_each(|done| drop(done.send(Ok(()))));
         self.tell();
+        self.waiting.drain(..).for_each(|done| drop(done.send(Ok(()))));
         post::send_what_is_due(self);
     }
 

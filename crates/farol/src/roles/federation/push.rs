@@ -27,6 +27,7 @@ pub fn start(desk: &Arc<Desk>, runtime: &Handle, known: &ToldAgreement, upto: u6
             Ok(()) => Shipped::Idle(id),
             Err(Trouble::Lost) => Shipped::Lost(id),
             Err(Trouble::Later(wait, why)) => Shipped::Failed(id, wait, why),
+            Err(Trouble::Unreachable(why)) => Shipped::Unreachable(id, why),
         };
         desk.ship(event);
     });
@@ -34,6 +35,7 @@ pub fn start(desk: &Arc<Desk>, runtime: &Handle, known: &ToldAgreement, upto: u6
 
 enum Trouble {
     Later(Option<Duration>, String),
+    Unreachable(String),
     Lost,
 }
 
@@ -131,5 +133,5 @@ async fn ask(
     let mut headers = headers.to_vec();
     headers.push(desk.allow(to, &format!("{method} {path}")));
     let called = desk.calls.call(line, method, &format!("/federation/v1/{path}"), &headers, body).await;
-    called.map_err(|error| later(format!("{error:#}")))
+    called.map_err(|error| Trouble::Unreachable(format!("{error:#}")))
 }

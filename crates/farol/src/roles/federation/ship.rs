@@ -16,7 +16,7 @@ use crate::federation::pack::seal;
 use anyhow::{Context, Result};
 use farol_base::{Clock, PagePosition, Seeded, SystemClock, Timestamp};
 use farol_federation::agreement::{AgreementId, Delivery, EngineId, Kind};
-use farol_federation::message::Rest;
+use farol_federation::message::{REST, Rest};
 use farol_federation::packet::{Body, HeaderStart, PAGES_FULL, PacketKind};
 use farol_front::FederationFlow;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,8 @@ use tokio::runtime::Handle;
 
 /// How often the archive's end is looked at.
 const LOOK: Duration = Duration::from_millis(200);
+/// An engine that was heard of within this is there again.
+const HEARD_LATELY: Duration = Duration::from_secs(2);
 /// How often it is seen to pages that are to leave.
 const PURGE_EVERY: Duration = Duration::from_secs(2);
 /// Records read in one go, so that what was acknowledged is looked at in between.
@@ -39,6 +41,8 @@ pub enum Shipped {
     Acknowledged(AgreementId, u64),
     /// It could not be sent; what to wait at least, and why.
     Failed(AgreementId, Option<Duration>, String),
+    /// It could not be reached: it is tried again as soon as it is heard of.
+    Unreachable(AgreementId, String),
     /// The consumer expects another packet than any that is kept: it must get everything anew.
     Lost(AgreementId),
     /// All packets that were to be sent now are.
@@ -76,6 +80,7 @@ struct Shipment {
     open: Option<OpenPacket>,
     line: Rest,
     under_way: bool,
+    is_unreachable: bool,
     trouble: String,
 }
 
@@ -130,18 +135,10 @@ impl Shipper {
     }
 
     fn happen(&mut self, event: Shipped) {
-        let now = SystemClock.now();
         let (id, done) = match event {
             Shipped::Acknowledged(id, sequence) => (id, self.acknowledged(id, sequence)),
-            Shipped::Failed(id, wait, why) => {
-                let random = &mut self.random;
-                if let Some(shipment) = self.shipments.get_mut(&id) {
-                    let rest = shipment.line.failed(now, random);
-                    shipment.line.at_least(now + wait.unwrap_or(rest).min(farol_federation::message::REST.1));
-                    (shipment.under_way, shipment.trouble) = (false, why);
-                }
-                (id, Ok(()))
-            }
+            Shipped::Failed(id, wait, why) => (id, self.failed(id, wait, why, false)),
+            Shipped::Unreachable(id, why) => (id, self.failed(id, None, why, true)),
             Shipped::Lost(id) => (id, self.begin_anew(id, "the other engine has lost what it had")),
             Shipped::Idle(id) => {
                 if let Some(shipment) = self.shipments.get_mut(&id) {
@@ -154,6 +151,22 @@ impl Shipper {
         if let Err(error) = done {
             self.complain(id, &error);
         }
+    }
+
+    fn failed(
+        &mut self,
+        id: AgreementId,
+        wait: Option<Duration>,
+        why: String,
+        unreachable: bool,
+    ) -> Result<()> {
+        let now = SystemClock.now();
+        if let Some(shipment) = self.shipments.get_mut(&id) {
+            shipment.line.failed(now, &mut self.random);
+            shipment.line.at_least(now + wait.unwrap_or_default().min(REST.1));
+            (shipment.under_way, shipment.is_unreachable, shipment.trouble) = (false, unreachable, why);
+        }
+        Ok(())
     }
 
     fn complain(&mut self, id: AgreementId, error: &anyhow::Error) {
@@ -208,6 +221,9 @@ impl Shipper {
         self.asked_for_all(id)?;
         let now = SystemClock.now();
         let Some(shipment) = self.shipments.get_mut(&id) else { return Ok(()) };
+        if shipment.is_unreachable && heard.is_some_and(|heard| now.since(heard) < HEARD_LATELY) {
+            (shipment.line, shipment.is_unreachable) = (Rest::default(), false);
+        }
         if heard.is_some_and(|heard| now.since(heard) < Duration::from_secs(60)) {
             if shipment.mark.is_dropped {
                 // It is back, and gets everything anew.
@@ -246,7 +262,14 @@ impl Shipper {
         files::open(&self.desk.folder, id)?;
         // What was acknowledged may not have been deleted, and what was not marked is made again.
         files::keep_only(&self.desk.folder, id, mark.acknowledged + 1..=mark.sequence)?;
-        Ok(Shipment { mark, open: None, line: Rest::default(), under_way: false, trouble: String::new() })
+        Ok(Shipment {
+            mark,
+            open: None,
+            line: Rest::default(),
+            under_way: false,
+            is_unreachable: false,
+            trouble: String::new(),
+        })
     }
 
     fn write(&self, id: AgreementId) -> Result<()> {
