@@ -34,8 +34,6 @@ section! {
         lease: Span = Span::secs(30 * 60),
         /// So long after the lease of a silent provider its part is crawled by this engine again.
         takeback_after: Span = Span::hours(24),
-        /// The same where only searching was left to it.
-        takeback_search_after: Span = Span::hours(1),
         /// Hours in which pages are sent, in UTC: `02:00-05:00`; empty = at any time.
         window: String = String::new(),
         /// Longest wait until pages that are ready are sent.
@@ -49,8 +47,6 @@ section! {
         pages_per_day: u64 = 1_000_000,
         /// Bytes taken from one partner in a day at most.
         bytes_per_day: ByteSize = ByteSize::mib(4096),
-        /// Share of the received pages that this engine visits itself to compare, from 0 to 1.
-        audit_share: f64 = 0.001,
         /// A proxy before `listen` has the certificate; engines then know each other by signatures alone.
         behind_proxy: bool = false,
     }
@@ -77,9 +73,6 @@ impl Federation {
         }
         if !self.window.is_empty() && read_window(&self.window).is_none() {
             bail!("federation.window is {:?}; write it as 02:00-05:00, in UTC", self.window);
-        }
-        if !(0.0..=1.0).contains(&self.audit_share) {
-            bail!("federation.audit_share is {}, choose a share from 0 to 1", self.audit_share);
         }
         if self.lease.get().as_secs() < 5 {
             bail!("federation.lease is {}, choose 5s or more; 30m is usual", self.lease);
@@ -118,7 +111,6 @@ mod tests {
         };
         refused("view = 'lnag:pt'", "federation.view");
         refused("window = '25:00-3:00'", "02:00-05:00");
-        refused("audit_share = 2.0", "0 to 1");
         refused("lease = '1s'", "5s or more");
         refused("packet_max = '1GiB'", "16MiB");
         refused("outbox_max = '1MiB'", "one packet");

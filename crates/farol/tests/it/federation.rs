@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Pages of the department, each with a word of its own.
 const WORDS: [&str; 5] = ["lantern", "harbour", "granite", "estuary", "compass"];
 
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -78,7 +78,7 @@ fn start(data: &Data, site: &Site, last: u8, seed: &str) -> Farol {
 
 /// Waits until the only agreement of an engine is in a state.
 #[track_caller]
-fn wait_for_state(farol: &mut Farol, want: &str) -> Value {
+pub fn wait_for_state(farol: &mut Farol, want: &str) -> Value {
     let begun = Instant::now();
     loop {
         let status = farol.json("/api/v1/federation");

@@ -16,6 +16,7 @@ mod crawl;
 mod damage;
 mod endless;
 mod federation;
+mod federation_long;
 mod federation_packets;
 mod fixture;
 mod full_disk;

@@ -145,10 +145,13 @@ impl Keeper {
         match event {
             Event::Heard(from, id, message, done) => {
                 self.heard(from, now);
-                let may_propose = !matches!(message, Message::Propose(_)) || self.has_room(from, id);
-                let out = match may_propose {
-                    true => self.book.receive(now, from, id, message, &mut self.random),
-                    false => Vec::new(),
+                let out = match &message {
+                    // Searching at other engines is not built: who proposes it hears so.
+                    Message::Propose(terms) if terms.kind == Kind::Search => {
+                        vec![Outgoing { to: from, agreement: id, message: Message::Refuse(terms.digest()) }]
+                    }
+                    Message::Propose(_) if !self.has_room(from, id) => Vec::new(),
+                    _ => self.book.receive(now, from, id, message, &mut self.random),
                 };
                 self.waiting.push(done);
                 self.settle(out);
@@ -296,15 +299,6 @@ impl Keeper {
             let about = format!("fill {id}");
             self.write_letter(Letter { to: provider, about, kind: super::fill::KIND.into(), payload });
         }
-        // Who only searches has nothing to fill.
-        let searching: Vec<AgreementId> = self
-            .book
-            .taken
-            .values()
-            .filter(|taken| taken.state == TakenState::Filling && taken.terms.kind == Kind::Search)
-            .map(|taken| taken.terms.id)
-            .collect();
-        searching.into_iter().for_each(|id| self.book.filled(id));
     }
 
     /// Writes what has changed, and only then lets letters go out, tells who waits, and leaves pages to others.

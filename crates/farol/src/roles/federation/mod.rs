@@ -155,11 +155,7 @@ impl FederationRole {
             config: parts.config.clone(),
         });
         let settings = &parts.config.federation;
-        let timers = Timers {
-            takeback_after: settings.takeback_after.get(),
-            takeback_search_after: settings.takeback_search_after.get(),
-            ..Timers::default()
-        };
+        let timers = Timers { takeback_after: settings.takeback_after.get(), ..Timers::default() };
         let book = Book::new(me, view, timers, Rules::default());
         let keeper = {
             // What it sends at once needs the runtime.

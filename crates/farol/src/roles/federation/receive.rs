@@ -14,8 +14,8 @@ use crate::federation::door::{Asked, Reply};
 use crate::federation::pack;
 use anyhow::{Context, Result};
 use farol_base::{Clock, SystemClock, Timestamp};
-use farol_federation::agreement::AgreementId;
 use farol_federation::agreement::pages::{SKEW, Used};
+use farol_federation::agreement::{AgreementId, Quota};
 use farol_federation::packet::{Error as PacketError, PACKET_BYTES_MAX, PacketKind};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_RANGE, HeaderName};
@@ -264,7 +264,13 @@ pub fn take(desk: &Desk, known: &ToldAgreement, packet: &[u8]) -> Result<(), Ref
     }
     let entries = (opened.header().pages + opened.header().gone) as u64;
     let mut used = Used::of(mark.day, mark.day_pages, mark.day_bytes);
-    used.take(now, terms.quota, entries, packet.len() as u64).map_err(|wait| {
+    // What was agreed on, and never more than our own settings allow.
+    let own = &desk.config.federation;
+    let quota = Quota {
+        pages_day: terms.quota.pages_day.min(own.pages_per_day),
+        bytes_day: terms.quota.bytes_day.min(own.bytes_per_day.get()),
+    };
+    used.take(now, quota, entries, packet.len() as u64).map_err(|wait| {
         let text = "the day's quota is used up";
         Refusal { reason: "quota", reply: Reply::later(StatusCode::TOO_MANY_REQUESTS, text, wait) }
     })?;
