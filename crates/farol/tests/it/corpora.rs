@@ -25,6 +25,8 @@ contracts! {
     links from "../../../../fuzz/contracts/links.rs",
     log from "../../../../fuzz/contracts/log.rs",
     manifest from "../../../../fuzz/contracts/manifest.rs",
+    packet from "../../../../fuzz/contracts/packet.rs",
+    packet_xml from "../../../../fuzz/contracts/packet_xml.rs",
     parcel from "../../../../fuzz/contracts/parcel.rs",
     query from "../../../../fuzz/contracts/query.rs",
     robots from "../../../../fuzz/contracts/robots.rs",
