@@ -26,6 +26,8 @@ contracts! {
     log from "../../../../fuzz/contracts/log.rs",
     manifest from "../../../../fuzz/contracts/manifest.rs",
     message from "../../../../fuzz/contracts/message.rs",
+    packet from "../../../../fuzz/contracts/packet.rs",
+    packet_xml from "../../../../fuzz/contracts/packet_xml.rs",
     parcel from "../../../../fuzz/contracts/parcel.rs",
     query from "../../../../fuzz/contracts/query.rs",
     robots from "../../../../fuzz/contracts/robots.rs",

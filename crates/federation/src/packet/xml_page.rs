@@ -4,7 +4,7 @@
 //! 5 in the host's name, 10 in the title and 1 in the text; `#suffix#` terms count 10. A word with diacritics stands twice,
 //! with and without \[derived from the two pages in Fernandes01, appendix A\].
 
-use super::xml::{RadixPacket, RadixPage, RadixWord};
+use super::xml::{POSITIONS_MAX, RadixPacket, RadixPage, RadixWord, WORDS_MAX};
 use super::{Body, Gone, GoneReason, PageEntry, Texts};
 use crate::agreement::EngineId;
 use crate::view::text::folded_words;
@@ -119,7 +119,8 @@ impl RadixPage {
         let all = (host_words(&host).into_iter().map(|word| (word, IN_HOST)))
             .chain(words_of(&texts.title).map(|word| (word, IN_TITLE)))
             .chain(rest.map(|word| (word, IN_TEXT)));
-        for (word, weight) in all {
+        // With their spellings without diacritics no more than is read.
+        for (word, weight) in all.take(POSITIONS_MAX / 2) {
             place += 1;
             add(&word, weight, place);
             if !word.is_ascii() {
@@ -136,6 +137,7 @@ impl RadixPage {
         let mut words: Vec<RadixWord> =
             counts.into_iter().map(|(name, word)| RadixWord { name, ..word }).collect();
         words.sort_by(|a, b| b.occurrency.cmp(&a.occurrency).then_with(|| a.name.cmp(&b.name)));
+        words.truncate(WORDS_MAX);
         let opening =
             [&texts.lead, &texts.description, &texts.body].into_iter().find(|text| !text.is_empty());
         let opening = opening.map_or("", String::as_str);
