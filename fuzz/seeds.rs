@@ -187,5 +187,7 @@ fn document() -> Document {
         content_hash: ContentHash(1),
         simhash: 2,
         position: PagePosition { file: 1, offset: 2 },
+        shown: Default::default(),
+        source: None,
     }
 }

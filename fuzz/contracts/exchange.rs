@@ -39,6 +39,7 @@ pub fn check(bytes: &[u8]) {
         Archive::open(Arc::new(disk.clone()), ArchiveOptions::default()).expect("an empty folder");
     let at = archive.append(&[encoded]).expect("memory takes everything")[0];
     let back = archive.reader().read(at).expect("what was written can be read");
+    let back = back.exchange().expect("an exchange");
     assert_eq!((&back.url, back.fetched, back.address), (&exchange.url, exchange.fetched, exchange.address));
     assert_eq!(
         (&back.body, &back.response_head, back.status),

@@ -26,6 +26,7 @@ fn read(file: &[u8]) {
         let encoded = encode(&exchange, &mut Seeded::new(1), 1);
         let at = archive.append(&[encoded]).expect("memory takes everything")[0];
         let back = archive.reader().read(at).expect("what was imported can be read");
+        let back = back.exchange().expect("an exchange");
         assert_eq!((&back.url, &back.body), (&exchange.url, &exchange.body));
         assert_eq!((back.status, back.truncated), (exchange.status, exchange.truncated));
     }

@@ -25,7 +25,7 @@ pub mod url;
 pub use fingerprint::{ContentHash, HostHash, PageId};
 pub use host::Host;
 pub use language::{Language, Languages};
-pub use page::{Document, Link, PagePosition, Scheduled, Truncated};
+pub use page::{Document, Link, Origin, PagePosition, Scheduled, Shown, Truncated};
 pub use random::{Random, Seeded};
 pub use time::{Clock, ManualClock, SystemClock, Timestamp};
 pub use url::{CanonicalUrl, UrlError};

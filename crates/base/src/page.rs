@@ -96,4 +96,61 @@ pub struct Document {
     pub simhash: u64,
     /// Where the fetched bytes are kept.
     pub position: PagePosition,
+    /// What of its text readers may be shown.
+    pub shown: Shown,
+    /// Who fetched it, where that was not this engine.
+    pub source: Option<Origin>,
+}
+
+/// What of a page's text may be shown to readers beside its title.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Shown {
+    /// The passage that answers best.
+    #[default]
+    Passage,
+    /// Nothing: its author says so.
+    Nothing,
+    /// This opening text alone. What is indexed are bare words, which nobody could read.
+    Lead(String),
+}
+
+/// An engine that fetched a page for others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Its public key.
+    pub engine: [u8; 32],
+    /// What it calls itself; empty where it says nothing.
+    pub name: String,
+    /// Where people search there, `https://search.example.org/`; empty where it does not say.
+    pub site: String,
+    /// Whether it shows its stored copy of the page to whoever asks.
+    pub copy: bool,
+}
+
+impl Origin {
+    /// Reads a name as engines write it: behind it may stand, in angle brackets, where people search there.
+    ///
+    /// ```
+    /// let origin = farol_base::Origin::named([1; 32], "CIn <https://busca.cin.example.br/>", true);
+    /// assert_eq!((origin.name.as_str(), origin.site.as_str()), ("CIn", "https://busca.cin.example.br/"));
+    /// assert_eq!(farol_base::Origin::named([1; 32], "<javascript:x>", true).site, "");
+    /// ```
+    pub fn named(engine: [u8; 32], name: &str, copy: bool) -> Origin {
+        let (name, site) = match name.trim().strip_suffix('>').and_then(|name| name.rsplit_once('<')) {
+            Some((name, site)) => {
+                (name, CanonicalUrl::parse(site).map_or(String::new(), |url| url.as_str().to_string()))
+            }
+            None => (name, String::new()),
+        };
+        let name = name.trim().chars().filter(|c| !c.is_control()).collect();
+        Origin { engine, name, copy: copy && !site.is_empty(), site }
+    }
+
+    /// What to call it: its name, or the beginning of its key.
+    pub fn label(&self) -> String {
+        if !self.name.is_empty() {
+            return self.name.clone();
+        }
+        self.engine[..4].iter().fold("engine ".to_string(), |text, byte| format!("{text}{byte:02x}"))
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The text of a question is read by `farol_query`; the index answers a [`Query`] with an [`Answer`].
 
-use crate::{CanonicalUrl, Language, Languages, PagePosition, Timestamp};
+use crate::{CanonicalUrl, Language, Languages, Origin, PagePosition, Timestamp};
 use std::time::Duration;
 
 /// Where a term must occur.
@@ -109,6 +109,14 @@ pub struct Hit {
     pub pinned: bool,
     /// Where the stored copy is.
     pub position: PagePosition,
+    /// It has every word of the question.
+    pub strict: bool,
+    /// Who fetched it, where that was not this engine.
+    pub source: Option<Origin>,
+    /// Fingerprint of its text: equal means the same text; 0 where it has none.
+    pub content: u64,
+    /// Similarity fingerprint of its text; 0 where it has none.
+    pub simhash: u64,
 }
 
 /// An answer.
@@ -128,6 +136,8 @@ pub struct Answer {
     /// How many parts of the index there are and how many of them answered; `None` where there is but one.
     pub shards: Option<ShardsAnswered>,
     pub took: Duration,
+    /// Engines of others that were asked and did not answer in time, by what they call themselves.
+    pub missing: Vec<String>,
     /// How long ago it was made; zero for one made now. Pages that came or went since may be missing or shown.
     pub age: Duration,
 }

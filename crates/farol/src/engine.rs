@@ -11,6 +11,7 @@ use crate::handles::ranks::Ranks;
 use crate::handles::still::StillCrawl;
 use crate::roles::control::{Control, Watched};
 use crate::roles::crawler::Crawler;
+use crate::roles::federation::{self, FederationParts, FederationRole};
 use crate::roles::front::{self, LiveEngine, Orders, ResultCache, RuleFiles};
 use crate::roles::indexer::{Indexer, Sources};
 use anyhow::Result;
@@ -25,6 +26,8 @@ pub struct Roles {
     pub crawl: bool,
     pub index: bool,
     pub serve: bool,
+    /// It shares with engines of other owners, where the settings say so.
+    pub federates: bool,
     /// The crawl ends by itself when there is nothing left to do.
     pub ends_when_done: bool,
 }
@@ -35,6 +38,7 @@ pub struct Running {
     /// What an earlier crawl has left, where none runs.
     still: Option<Arc<StillCrawl>>,
     indexer: Option<Indexer>,
+    federation: Option<FederationRole>,
     control: Option<Control>,
     engine: Option<Arc<LiveEngine>>,
     /// The crawl as it was before this run.
@@ -93,13 +97,14 @@ impl Running {
             false => None,
         };
         let last_snapshot = opened.snapshot()?;
+        let left = opened.followers.left.clone();
         let (clicks, interpreter) = (opened.followers.clicks.clone(), opened.interpreter.clone());
         let (crawler, still) = match crawls {
             true => {
                 let crawler = Crawler::start(opened, &folder, config.clone(), seeds, roles.ends_when_done)?;
                 (Some(crawler), None)
             }
-            false => (None, Some(Arc::new(StillCrawl::new(opened)))),
+            false => (None, Some(Arc::new(StillCrawl::new(opened, folder.path().to_path_buf())))),
         };
         let crawl = crawler.as_ref().map(Crawler::handle);
         let (queries, ranks) = (Arc::new(Queries::default()), Arc::new(Ranks::default()));
@@ -111,6 +116,21 @@ impl Running {
             ranks: ranks.clone(),
             rank_every: config.index.rank_every.get(),
         })?;
+        // Who only answers one question of a command must not take the door from the engine that runs.
+        let federation = match roles.federates {
+            true => FederationRole::start(FederationParts {
+                config: config.clone(),
+                folder: folder.path().to_path_buf(),
+                tables: fabric.tables.clone(),
+                seeds: federation::seeds_of(&*fabric.tables)?,
+                left,
+                archive: archive.clone(),
+                interpreter: interpreter.clone(),
+                orders: orders(crawl.clone(), still.clone()),
+                is_outdated: outdated(indexer.as_ref()),
+            })?,
+            false => None,
+        };
         let rules = RuleFiles::open(&config.search)?;
         let engine = indexer.as_ref().filter(|_| roles.serve).map(|indexer| {
             Arc::new(LiveEngine {
@@ -132,6 +152,7 @@ impl Running {
                 orders: orders(crawl.clone(), still.clone()),
                 crawl,
                 cluster: None,
+                federation: federation.as_ref().map(FederationRole::face),
                 started: SystemClock.now(),
                 last_snapshot: last_snapshot.clone(),
                 disk_path: folder.path().to_path_buf(),
@@ -141,6 +162,7 @@ impl Running {
             crawler,
             still,
             indexer,
+            federation,
             control: Some(control),
             engine,
             last_snapshot,
@@ -155,6 +177,11 @@ impl Running {
     pub async fn listen(&self) -> Result<Option<Listening>> {
         let Some(engine) = &self.engine else { return Ok(None) };
         listen(engine, &self.folder, &self.config, self.crawler.is_some()).await.map(Some)
+    }
+
+    /// Where engines of other owners reach this one.
+    pub fn federation_address(&self) -> Option<String> {
+        self.federation.as_ref().map(FederationRole::address)
     }
 
     /// The crawl at this moment.
@@ -184,6 +211,7 @@ impl Running {
     /// Ends everything in order: what was fetched is written, what was written is indexed.
     pub fn stop(mut self) -> Result<()> {
         drop(self.control.take());
+        self.federation.take().into_iter().for_each(FederationRole::stop);
         let crawled = self.crawler.take().map_or(Ok(()), Crawler::stop);
         let crawled = crawled.and(self.still.take().map_or(Ok(()), |still| still.close()));
         let indexed = self.indexer.take().map_or(Ok(()), Indexer::stop);
@@ -228,6 +256,15 @@ pub async fn listen(
         tracing::warn!("other commands will not find this engine: {error:#}");
     }
     Ok(Listening { address, dashboard })
+}
+
+/// Tells whether the index has a newer version of a page than the one at a position of the archive.
+fn outdated(indexer: Option<&Indexer>) -> federation::IsOutdated {
+    let Some(progress) = indexer.map(Indexer::progress) else { return Arc::new(|_, _| false) };
+    Arc::new(move |url, position| {
+        let found = progress.searcher().document(url);
+        found.is_ok_and(|found| found.is_some_and(|document| document.position > position))
+    })
 }
 
 /// How large the index is at any moment.

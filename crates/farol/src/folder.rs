@@ -11,6 +11,7 @@
 //!   member.json    what a node must find again after a restart
 //!   pages/         WARC files: the log from which all the rest can be rebuilt
 //!   urls/          every known URL
+//!   federation/    the key by which other engines know this one, and packets for them
 //!   links/         link graph and ranks
 //!   index/         the searchable shard
 //!   tables.redb    hosts and their robots.txt, orders of the operator, clicks, watermarks
@@ -23,8 +24,10 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Format that this version reads and writes.
+/// Format of a folder that begins.
 const FORMAT: u32 = 1;
+/// Format of a folder whose archive has pages of other engines, which earlier versions would take for damage.
+const FORMAT_WITH_RECEIVED: u32 = 2;
 /// What stands before the number of the format.
 const MARKER: &str = "farol data folder, format ";
 /// Room for the longest address; always written whole.
@@ -112,7 +115,9 @@ impl Folder {
     }
 
     fn write_marker(&self) -> Result<()> {
-        std::fs::write(self.marker(), format!("{MARKER}{FORMAT}\n")).with_context(|| {
+        // Where the marker was lost nobody knows which it was: a later one keeps out who could not read the archive.
+        let format = if self.path.join("federation").is_dir() { FORMAT_WITH_RECEIVED } else { FORMAT };
+        std::fs::write(self.marker(), format!("{MARKER}{format}\n")).with_context(|| {
             format!(
                 "cannot write to {}; make room, or choose another folder with --data",
                 self.path.display()
@@ -226,13 +231,13 @@ impl Folder {
             .with_context(|| format!("cannot read {}", self.marker().display()))?;
         let text = String::from_utf8_lossy(&text);
         match format_of(&text) {
-            Some(FORMAT) => Ok(()),
-            Some(other) if other > FORMAT => bail!(
-                "{} was written by a newer Farol (format {other}, this one reads {FORMAT}); use that version",
+            Some(FORMAT | FORMAT_WITH_RECEIVED) => Ok(()),
+            Some(other) if other > FORMAT_WITH_RECEIVED => bail!(
+                "{} was written by a newer Farol (format {other}, this one reads {FORMAT_WITH_RECEIVED}); use that version",
                 self.path.display()
             ),
             Some(other) => bail!(
-                "{} has the older format {other} (this version reads {FORMAT}); crawl anew into another folder, or \
+                "{} has the older format {other} (this version reads {FORMAT} and later); crawl anew into another folder, or \
                  bring its pages over with `farol import {}/pages/*.warc.gz --data NEW`",
                 self.path.display(),
                 self.path.display()
@@ -243,6 +248,24 @@ impl Folder {
             ),
         }
     }
+}
+
+/// Notes that the archive of this folder is to have pages of other engines, before the first one is written.
+pub fn grow_format(path: &Path) -> Result<()> {
+    let marker = path.join("FAROL");
+    let text = std::fs::read(&marker).unwrap_or_default();
+    if format_of(&String::from_utf8_lossy(&text)).is_some_and(|format| format >= FORMAT_WITH_RECEIVED) {
+        return Ok(());
+    }
+    let write = || -> std::io::Result<()> {
+        let new = path.join("FAROL.new");
+        let mut file = File::create(&new)?;
+        file.write_all(format!("{MARKER}{FORMAT_WITH_RECEIVED}\n").as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(new, &marker)?;
+        File::open(path)?.sync_all()
+    };
+    write().with_context(|| format!("cannot write {}", marker.display()))
 }
 
 /// What the marker says: its text with the number of the format.
@@ -309,6 +332,21 @@ mod tests {
             assert!(Folder::open_and_mend(dir.path()).unwrap().1);
             assert!(!Folder::open_and_mend(dir.path()).unwrap().1);
             Folder::open(dir.path()).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_format_grows_with_the_first_received_page_and_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        Folder::open_or_create(&path).unwrap();
+        let format = || std::fs::read_to_string(path.join("FAROL")).unwrap();
+        assert_eq!(format(), "farol data folder, format 1\n");
+        for _ in 0..2 {
+            grow_format(&path).unwrap();
+            assert_eq!(format(), "farol data folder, format 2\n");
+            Folder::open(&path).unwrap();
+            Folder::open_or_create(&path).unwrap();
         }
     }
 

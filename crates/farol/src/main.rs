@@ -15,6 +15,7 @@ mod disk;
 mod engine;
 mod exchange;
 mod fabric;
+mod federation;
 mod folder;
 mod graph;
 mod handles;

@@ -5,11 +5,12 @@
 //! with a deadline, and at most [`crate::CALLS_MAX`] of them at a time.
 
 use crate::cluster::{ClusterOrder, ClusterStatus};
+use crate::federation::{FederationOrder, FederationStatus};
 use crate::page_detail::{BrokenList, PageDetail};
 use crate::ring::RingStatus;
 use crate::status::{History, HostDetail, HostList, RobotsTry, Status};
 use farol_base::query::{Answer, Request};
-use farol_base::{CanonicalUrl, Host, Timestamp};
+use farol_base::{CanonicalUrl, Host, Origin, Timestamp};
 
 /// What stands behind the pages.
 pub trait Engine: Send + Sync + 'static {
@@ -71,6 +72,19 @@ pub trait Engine: Send + Sync + 'static {
     /// Numbers of the engine's own, in Prometheus' text format, to stand behind the others.
     fn metrics_text(&self) -> String {
         String::new()
+    }
+
+    /// What this engine shares with engines of other owners; `None` where it shares nothing, which never changes while it
+    /// runs. Must be cheap, as [`Engine::status`].
+    fn federation(&self) -> Option<FederationStatus> {
+        None
+    }
+
+    /// Does what an operator asks of what is shared and says in one sentence what was done.
+    fn federation_order(&self, _order: FederationOrder) -> Result<String, EngineError> {
+        Err(EngineError::Unavailable(
+            "this engine shares nothing: set enabled = true under [federation] and start it again".into(),
+        ))
     }
 
     /// Does what an operator asks of the cluster and says in one sentence what was done.
@@ -136,4 +150,6 @@ pub struct StoredCopy {
     pub body: Vec<u8>,
     /// Whether copies may be shown; `false` where the page says `noarchive`.
     pub archive: bool,
+    /// The engine that fetched it and has the copy, where that is not this one: there is no body then.
+    pub source: Option<Origin>,
 }

@@ -4,13 +4,14 @@
 //! have a meaning. Numbers of the past are a formula.
 
 mod cluster;
+mod federation;
 mod ring;
 
 use crate::*;
 use farol_base::query::{Answer, Fragment, Hit, Request, ShardsAnswered};
 use farol_base::sync::Mutex;
 use farol_base::trace::Trace;
-use farol_base::{CanonicalUrl, Host, Language, PagePosition, Timestamp};
+use farol_base::{CanonicalUrl, Host, Language, Origin, PagePosition, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,10 @@ pub struct Fake {
     pub commands: Mutex<Vec<Command>>,
     /// It is a member of a cluster.
     pub in_cluster: bool,
+    /// It shares with engines of other owners.
+    pub in_federation: bool,
+    /// Orders about that that were given.
+    pub shared: Mutex<Vec<FederationOrder>>,
     /// How many parts of the index answer.
     pub shards: Option<ShardsAnswered>,
     /// Orders to the cluster that were given.
@@ -139,6 +144,7 @@ impl Engine for Fake {
             shards: self.shards,
             generation: 42,
             took: Duration::from_micros(3_400),
+            missing: Vec::new(),
             age: Duration::ZERO,
         })
     }
@@ -175,6 +181,11 @@ impl Engine for Fake {
             charset: Some("utf-8".into()),
             body: body.into(),
             archive: url.path() != "/noarchive",
+            source: match url.path() {
+                "/received" => Some(Origin::named([3; 32], "CIn <https://busca.example.org/>", true)),
+                "/unoffered" => Some(Origin::named([4; 32], "", false)),
+                _ => None,
+            },
         }))
     }
 
@@ -446,6 +457,27 @@ impl Engine for Fake {
         Ok(done)
     }
 
+    fn federation(&self) -> Option<FederationStatus> {
+        self.in_federation.then(federation::federation)
+    }
+
+    fn federation_order(&self, order: FederationOrder) -> Result<String, EngineError> {
+        let agreement = match &order {
+            FederationOrder::Accept { agreement }
+            | FederationOrder::Refuse { agreement }
+            | FederationOrder::Amend { agreement, .. }
+            | FederationOrder::End { agreement, .. } => Some(agreement),
+            _ => None,
+        };
+        let status =
+            self.federation().ok_or(EngineError::Unavailable("this engine shares nothing".into()))?;
+        if let Some(agreement) = agreement.filter(|agreement| status.agreement(agreement).is_none()) {
+            return Err(EngineError::Invalid(format!("no agreement begins with {agreement:?}")));
+        }
+        self.shared.lock().push(order);
+        Ok("It is done.".into())
+    }
+
     fn cluster(&self) -> Option<ClusterStatus> {
         self.in_cluster.then(cluster::cluster)
     }
@@ -550,6 +582,10 @@ fn hit(rank: usize) -> Hit {
         more_from_host: rank.is_multiple_of(3),
         pinned: rank == 0,
         position: PagePosition::default(),
+        strict: rank < 4,
+        source: (rank == 3).then(|| Origin::named([3; 32], "CIn <https://busca.example.org/>", true)),
+        content: rank as u64 + 1,
+        simhash: 0,
     }
 }
 

@@ -17,6 +17,7 @@
 
 mod cluster;
 mod engine;
+mod federation;
 mod histogram;
 mod page_detail;
 mod ring;
@@ -54,6 +55,10 @@ pub use cluster::{
     NodeState, PlanCell, PlanEpoch, PlanGain, PlanOutcome, ReplicaState, ShardState,
 };
 pub use engine::{Command, Engine, EngineError, StoredCopy};
+pub use federation::{
+    FederationAgreement, FederationFlow, FederationOrder, FederationPartner, FederationProposal,
+    FederationStatus,
+};
 pub use histogram::Histogram;
 pub use page_detail::{
     BrokenList, BrokenPage, LinkedFrom, PageDetail, PageLink, PageVerdict, PageVisit, RevisitPlan,

@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     pub settings: Settings,
     /// The engine is a member of a cluster.
     pub in_cluster: bool,
+    /// The engine shares with engines of other owners.
+    pub in_federation: bool,
     calls: Arc<Semaphore>,
     /// Questions per client.
     pub limiter: Limiter,
@@ -39,6 +41,7 @@ impl Shared {
         settings.results_per_page = settings.results_per_page.clamp(1, 50);
         Shared {
             in_cluster: engine.cluster().is_some(),
+            in_federation: engine.federation().is_some(),
             engine,
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             limiter: Limiter::new(settings.rate_per_minute),

@@ -105,6 +105,8 @@ fn document(url: CanonicalUrl, language: Option<Language>, title: String, body: 
         content_hash: ContentHash::of(body.as_bytes()),
         simhash: hash64(body.as_bytes()),
         position: PagePosition::default(),
+        shown: Default::default(),
+        source: None,
         body,
         url,
     }

@@ -20,6 +20,8 @@ fn document(url: &str, title: &str, body: &str) -> Document {
         content_hash: ContentHash::default(),
         simhash: 0,
         position: PagePosition::default(),
+        shown: Default::default(),
+        source: None,
     }
 }
 

@@ -24,6 +24,7 @@
 //! #     description: String::new(), anchors: String::new(), rest: String::new(), language: Some(Language::ENGLISH),
 //! #     file_type: "html".into(), fetched: Timestamp::EPOCH, dated: None,
 //! #     content_hash: ContentHash::default(), simhash: 0, position: PagePosition::default(),
+//! #     shown: Default::default(), source: None,
 //! # };
 //! let mut shard = Shard::open(dir.path(), ShardOptions::default())?;
 //! shard.put(&page)?;
@@ -77,3 +78,4 @@ pub use shard::{Mark, Shard, ShardOptions};
 pub use suggest::Completed;
 pub use synonyms::{RuleError, Synonyms};
 pub use text::fold::{one_case, without_accents};
+pub use text::words::{ANALYSIS, WordCutter};

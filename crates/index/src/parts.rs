@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::matching;
 use crate::plan::Plan;
 use crate::rank::{self, Ranks};
+use crate::schema::short_content;
 use crate::searcher::{SearchRules, Searcher, Shared, View, decode, not_a_page};
 use crate::snippet::Highlighter;
 use crate::spell;
@@ -144,6 +145,10 @@ fn hit(view: &View, highlighter: &Highlighter, at: DocAddress) -> Result<Hit, Er
         more_from_host: false,
         pinned: false,
         position: stored.position,
+        strict: false,
+        content: short_content(stored.content_hash),
+        simhash: stored.simhash,
+        source: stored.source,
     })
 }
 

@@ -26,7 +26,7 @@ use crate::stored;
 use crate::text::fold::folded;
 use crate::text::pretokenized::{PretokenizedTokenizer, Pretokenizer};
 use farol_base::fingerprint::hash64;
-use farol_base::{CanonicalUrl, Document};
+use farol_base::{CanonicalUrl, ContentHash, Document};
 use tantivy::schema::{
     BytesOptions, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
@@ -169,7 +169,7 @@ impl Fields {
             out.add_u64(self.dated, dated.as_millis());
         }
         out.add_u64(self.fetched, document.fetched.as_millis());
-        out.add_u64(self.content, short_content(document));
+        out.add_u64(self.content, short_content(document.content_hash));
         out.add_u64(self.simhash, document.simhash);
         out.add_u64(self.address, document.url.as_str().len() as u64);
         let shown = cut(title, SHOWN_TITLE_BYTES_MAX);
@@ -187,8 +187,8 @@ impl Fields {
 }
 
 /// The content hash in 64 bits; 0 means that the page has none.
-pub(crate) fn short_content(document: &Document) -> u64 {
-    let hash = document.content_hash.0;
+pub(crate) fn short_content(content: ContentHash) -> u64 {
+    let hash = content.0;
     (hash as u64) ^ ((hash >> 64) as u64)
 }
 

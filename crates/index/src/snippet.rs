@@ -12,8 +12,8 @@ use crate::stored::StoredDocument;
 use crate::text::spans::{Script, Spans};
 use crate::text::stem::{STEM_MARK, Stemmer};
 use crate::text::{Analyser, Role, Tokens, fold, stop};
-use farol_base::Language;
 use farol_base::query::Fragment;
+use farol_base::{Language, Shown};
 use std::collections::{HashMap, HashSet};
 
 /// Characters of a snippet.
@@ -115,6 +115,13 @@ impl Highlighter {
         if title_end < title.len() {
             push(&mut shown.title, DOTS, false);
         }
+        if page.shown != Shown::Passage {
+            // What is not to be shown is not read either.
+            if let Shown::Lead(lead) = &page.shown {
+                self.push_opening(&mut shown.snippet, lead, &mut analyser);
+            }
+            return shown;
+        }
         // Of the main text first; what stands around it where that has none of the words.
         'texts: for mut text in [page.body, page.rest] {
             while !text.is_empty() {
@@ -130,16 +137,21 @@ impl Highlighter {
         if shown.snippet.is_empty() {
             let texts = [page.description, page.body, page.headings];
             if let Some(text) = texts.into_iter().find(|text| !text.trim().is_empty()) {
-                let start = text.len() - text.trim_start().len();
-                let end = end_after_chars(text, start, SNIPPET_CHARS_MAX);
-                let marks = self.marks(&text[..end], &mut analyser);
-                push_passage(&mut shown.snippet, text, start, end, &marks);
-                if !text[end..].trim().is_empty() {
-                    push(&mut shown.snippet, DOTS, false);
-                }
+                self.push_opening(&mut shown.snippet, text, &mut analyser);
             }
         }
         shown
+    }
+
+    /// The beginning of a text.
+    fn push_opening(&self, snippet: &mut Vec<Fragment>, text: &str, analyser: &mut PageAnalyser) {
+        let start = text.len() - text.trim_start().len();
+        let end = end_after_chars(text, start, SNIPPET_CHARS_MAX);
+        let marks = self.marks(&text[..end], analyser);
+        push_passage(snippet, text, start, end, &marks);
+        if !text[end..].trim().is_empty() {
+            push(snippet, DOTS, false);
+        }
     }
 
     fn analyser(&self, language: Option<Language>) -> PageAnalyser {
@@ -466,6 +478,23 @@ mod tests {
         let document = Document { description: "What it is.".into(), ..page("http://a/x", "", "Body text") };
         check(document, "u:x", "http://a/[x]", "What it is.");
         check(page("http://a/x", "T", "Body text"), "u:x", "T", "Body text");
+    }
+
+    #[test]
+    fn what_is_not_to_be_shown_is_found_and_not_shown() {
+        let body = "the harbour lighthouse shines";
+        let nothing = Document {
+            shown: Shown::Nothing,
+            description: "Secret.".into(),
+            ..page("http://a/", "Sea", body)
+        };
+        check(nothing, "harbour", "Sea", "");
+        let lead = Document {
+            shown: Shown::Lead("The Harbour, by night.".into()),
+            ..page("http://a/", "Sea", body)
+        };
+        check(lead.clone(), "harbour", "Sea", "The [Harbour], by night.");
+        check(lead, "lighthouse", "Sea", "The Harbour, by night.");
     }
 
     #[test]

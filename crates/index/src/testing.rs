@@ -24,6 +24,8 @@ pub(crate) fn page(url: &str, title: &str, body: &str) -> Document {
         // Far from every other: half of the bits differ between two hashes.
         simhash: farol_base::fingerprint::hash64(url.as_str().as_bytes()),
         position: PagePosition::default(),
+        shown: Default::default(),
+        source: None,
         url,
     }
 }

@@ -307,6 +307,8 @@ pub struct Place {
     pub duplicates: u32,
     /// More pages of its host follow further down.
     pub more_from_host: bool,
+    /// It has every word of the question.
+    pub strict: bool,
 }
 
 /// What a page has of the question.
@@ -397,6 +399,7 @@ fn shown<S: Shards>(
                 duplicates: place.duplicates,
                 more_from_host: place.more_from_host,
                 pinned: place.cand.is_none(),
+                strict: place.strict,
                 ..hit
             }));
         }
@@ -424,6 +427,7 @@ pub fn merge(parts: &[Part], query: &Query, hits_per_host: usize) -> Vec<Place> 
         score,
         duplicates: 0,
         more_from_host: false,
+        strict: false,
     });
     list.splice(0..0, on_top);
     list

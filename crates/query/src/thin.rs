@@ -151,7 +151,7 @@ pub(crate) fn crowd(scored: Vec<Scored<'_>>, hits_per_host: usize) -> Vec<Place>
         let of_host = hosts.entry(page.cand.host).or_default();
         *of_host += 1;
         places.push((page.cand.host, page.band, *of_host > hits_per_host));
-        let Scored { cand, part, number, score, duplicates, .. } = page;
+        let Scored { cand, part, number, score, duplicates, strict, .. } = page;
         list.push(Place {
             part,
             cand: Some(number),
@@ -159,6 +159,7 @@ pub(crate) fn crowd(scored: Vec<Scored<'_>>, hits_per_host: usize) -> Vec<Place>
             score,
             duplicates,
             more_from_host: false,
+            strict,
         });
     }
     let mut order: Vec<usize> = (0..list.len()).collect();

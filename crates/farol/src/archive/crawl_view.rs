@@ -105,13 +105,15 @@ impl CrawlView {
 
     fn before(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> Facts {
         let facts = Facts::of(url);
-        let Some(address) = address else { return facts };
-        let found = self.places.of(address);
-        let facts = facts.address(address).country(found.map(|found| found.country));
-        match found.and_then(|found| found.place) {
-            Some(place) => facts.place(place),
+        match address {
+            Some(address) => self.places.facts_at(facts, address),
             None => facts,
         }
+    }
+
+    /// Where servers stand.
+    pub fn places(&self) -> &Places {
+        &self.places
     }
 }
 

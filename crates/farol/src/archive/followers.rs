@@ -9,6 +9,7 @@ use super::crawl_view::CrawlView;
 use super::hosts::Hosts;
 use super::interpret::{Interpreted, Moved, PageOutcome};
 use super::linker::Linker;
+use super::places::Places;
 use super::revisit::{Facts, Revisits};
 use super::scope::{Judged, Scope};
 use super::seeds::Seeds;
@@ -18,6 +19,7 @@ use crate::config::Config;
 use crate::disk::{OnFullDisk, until_room};
 use crate::exchange::Exchange;
 use crate::fabric::{Change, Fabric};
+use crate::handles::left::LeftParts;
 use crate::operator::OperatorState;
 use anyhow::Result;
 use farol_base::sync::Mutex;
@@ -44,6 +46,8 @@ pub struct Followers {
     pub fabric: Fabric,
     /// Takes what is another agent's, in a cluster.
     pub exchange: Option<Exchange>,
+    /// What is left to engines of other owners.
+    pub left: LeftParts,
     /// Called about once a second while the disk is full; at first nobody waits for room.
     pub on_full_disk: OnFullDisk,
     /// The time, as far as judging links is concerned; set by the caller before it writes.
@@ -77,6 +81,8 @@ pub struct ArchivedVisit<'a> {
     pub robots: Option<&'a [u8]>,
     /// The least time between two requests to its host that was in force, where somebody was there to say.
     pub pace: Option<Duration>,
+    /// It was not asked for but received of another engine.
+    pub received: bool,
 }
 
 /// Which followers of the archive still want a record; all of them while crawling.
@@ -122,6 +128,7 @@ impl Followers {
             clicks: Arc::new(ClickCounts::open(fabric.tables.clone(), now)?),
             fabric,
             exchange: None,
+            left: LeftParts::default(),
             on_full_disk: Box::new(|_| false),
             now,
             only: None,
@@ -181,6 +188,11 @@ impl Followers {
         self.scope.view().cloned()
     }
 
+    /// Where servers stand, where the crawl's scope asks for it.
+    pub(super) fn places(&self) -> Option<&Places> {
+        self.scope.view().map(|view| view.places())
+    }
+
     /// Takes a seed in: the operator's table remembers it, the scope widens, and the URL store learns it.
     pub fn add_seed(&mut self, seed: &CanonicalUrl) -> Result<()> {
         self.operator.add_seed(seed)?;
@@ -208,7 +220,7 @@ impl Followers {
         let newest = match record.position {
             _ if is_answered => Some(record.last_visit),
             // A copy that cannot be read is none.
-            Some(position) => archive.read(position).ok().map(|copy| copy.fetched),
+            Some(position) => archive.read(position).ok().map(|copy| copy.fetched()),
             None => None,
         };
         Ok(newest.is_none_or(|newest| fetched > newest))
@@ -507,6 +519,9 @@ impl Followers {
             rank: self.linker.ranks().page(visit.url.id()),
             clicks: self.clicks.factor(visit.url.id(), visit.fetched),
         });
+        // What others crawl for us is not asked for here where this crawl would not have gone.
+        let is_near = || self.scope.contains_too(visit.url, &mut Judged::default());
+        let due = if visit.received && !is_near() { Timestamp::NEVER } else { due };
         Visit {
             content_hash: hash,
             changed,

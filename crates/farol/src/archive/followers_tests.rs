@@ -58,7 +58,7 @@ fn visit(opened: &mut Opened, address: &str, second: u64, status: u16, body: &'s
     let encoded = encode(&exchange, &mut farol_base::Seeded::new(second), 1);
     let position = opened.archive.append(&[encoded]).unwrap()[0];
     let Opened { followers, interpreter, .. } = opened;
-    replay::apply(followers, interpreter, &exchange, position, FollowerSet::ALL).unwrap();
+    replay::apply(followers, interpreter, &exchange.into(), position, FollowerSet::ALL).unwrap();
 }
 
 #[test]

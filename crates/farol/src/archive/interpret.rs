@@ -5,7 +5,7 @@
 
 use super::crawl_view::{CrawlView, VisitFacts};
 use super::timeless;
-use farol_base::{CanonicalUrl, ContentHash, Document, Language, Link, PagePosition, Timestamp};
+use farol_base::{CanonicalUrl, ContentHash, Document, Language, Link, PagePosition, Shown, Timestamp};
 use farol_frontier::trap::HostShape;
 use farol_parse::robots::Robots;
 use farol_parse::{Content, Kind, PageInput, Parsed, Wants};
@@ -42,6 +42,8 @@ pub struct PageContent {
     pub document: Result<Document, StaysOut>,
     /// It asks that its links are not followed.
     pub nofollow: bool,
+    /// It asks that no copy of it is shown.
+    pub noarchive: bool,
     pub content_hash: ContentHash,
     /// The words of a page whose address speaks of time, without numbers and names of months and days.
     pub timeless: Option<u64>,
@@ -98,7 +100,7 @@ pub struct Interpreted {
 }
 
 impl Interpreted {
-    fn plain(outcome: PageOutcome) -> Interpreted {
+    pub(super) fn plain(outcome: PageOutcome) -> Interpreted {
         Interpreted { outcome, links: Vec::new(), found: Vec::new(), moved: None }
     }
 }
@@ -243,7 +245,8 @@ fn page_of(
     } else {
         outside.map(StaysOut::OutsideView)
     };
-    let content_hash = parsed.content_hash;
+    let (content_hash, noarchive) = (parsed.content_hash, parsed.noarchive);
+    let shown = if parsed.nosnippet { Shown::Nothing } else { Shown::Passage };
     let is_day = HostShape::calendar_of(&exchange.url).is_some();
     let timeless = is_day.then(|| timeless::fingerprint([&parsed.title, &parsed.body, &parsed.rest]));
     let links = std::mem::take(&mut parsed.links);
@@ -262,12 +265,15 @@ fn page_of(
         content_hash,
         simhash: parsed.simhash,
         position: PagePosition::default(),
+        shown,
+        source: None,
     };
     let document = stays_out.map_or_else(|| Ok(document()), Err);
     Interpreted {
         outcome: PageOutcome::Page(Box::new(PageContent {
             document,
             nofollow: !follow,
+            noarchive,
             content_hash,
             timeless,
             modified,

@@ -9,6 +9,7 @@
 
 pub mod change;
 pub mod confirmed;
+pub mod conversion;
 pub mod crawl_view;
 pub mod explain;
 pub mod followers;
@@ -30,6 +31,7 @@ mod seed_outcomes;
 pub mod seeds;
 mod settings_mark;
 mod shapes;
+pub mod take_in;
 mod timeless;
 
 pub use followers::{ArchivedVisit, FollowerSet, Followers};

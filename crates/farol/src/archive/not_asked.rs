@@ -5,7 +5,7 @@ use super::scope::ScopeVerdict;
 use crate::fabric::Change;
 use anyhow::Result;
 use farol_base::status::SeedState;
-use farol_base::{CanonicalUrl, Timestamp};
+use farol_base::{CanonicalUrl, ContentHash, Timestamp};
 use farol_frontier::trap::Trap;
 use farol_parse::robots::Verdict;
 use farol_store::urls::{Visit, VisitOutcome};
@@ -89,6 +89,22 @@ impl Followers {
             self.fabric.changes.send(Change::Delete(url.clone()))?;
         }
         Ok(())
+    }
+
+    /// A page was passed over, as it is left to another engine. What is known of it stays, and so does its place in the index.
+    pub fn left_alone(&mut self, url: &CanonicalUrl, again: Timestamp) -> Result<()> {
+        let known = self.urls.get(url)?.unwrap_or_default();
+        let visit = Visit {
+            at: known.last_visit,
+            outcome: VisitOutcome::Failed,
+            content_hash: ContentHash::default(),
+            changed: false,
+            position: None,
+            download: known.download,
+            due: again,
+            memo: known.memo,
+        };
+        Ok(self.urls.visited(url, &visit)?)
     }
 
     /// A page was not asked for: where a seed stands for it, whoever named that is told.

@@ -133,8 +133,8 @@ impl Followers {
         let copies = known.iter().filter_map(|(_, record)| record.position).take(RESTORED_MAX);
         for position in copies.collect::<Vec<_>>() {
             // A copy that cannot be read is fetched again like the others.
-            if let Ok(exchange) = archive.read(position) {
-                replay::apply(self, interpreter, &exchange, position, wanted)?;
+            if let Ok(archived) = archive.read(position) {
+                replay::apply(self, interpreter, &archived, position, wanted)?;
             }
         }
         let urls: Vec<CanonicalUrl> = known.into_iter().map(|(url, _)| url).collect();
@@ -234,7 +234,7 @@ mod tests {
             let encoded = farol_store::pages::encode(&again, &mut farol_base::Seeded::new(7), 1);
             let position = opened.archive.append(&[encoded]).unwrap()[0];
             let Opened { followers, interpreter, .. } = &mut opened;
-            replay::apply(followers, interpreter, &again, position, FollowerSet::ALL).unwrap();
+            replay::apply(followers, interpreter, &again.into(), position, FollowerSet::ALL).unwrap();
             assert_eq!((told(&opened), links_of(&opened, "http://a.org/more")), (vec![], 0));
             opened.followers.flush(opened.archive.end()).unwrap();
             drop(opened);

@@ -4,6 +4,7 @@
 //! a comment. Of blocks that lie in one another the narrowest counts.
 
 use anyhow::{Context, Result, anyhow, bail};
+use farol_federation::Facts;
 use farol_federation::view::geo::Place;
 use farol_partition::Position;
 use farol_partition::geo::{GeoTable, Located};
@@ -66,6 +67,16 @@ impl Places {
         };
         let ranges = self.blocks.iter().map(|(first, (last, what))| (*first, *last, located(what)));
         GeoTable::of_ranges(ranges.collect())
+    }
+
+    /// What is known of a page, and where its server stands.
+    pub fn facts_at(&self, facts: Facts, address: IpAddr) -> Facts {
+        let found = self.of(address);
+        let facts = facts.address(address).country(found.and_then(|found| found.country));
+        match found.and_then(|found| found.place) {
+            Some(place) => facts.place(place),
+            None => facts,
+        }
     }
 
     fn put(&mut self, first: u128, last: u128, what: Whereabouts) {

@@ -4,10 +4,10 @@
 //! everywhere else; they are read again, so that none is lost and none is fetched twice.
 
 use super::followers::{ArchivedVisit, FollowerSet, Followers};
-use super::interpret::Interpreter;
+use super::interpret::{Interpreted, Interpreter};
 use anyhow::{Context, Result};
 use farol_base::{Host, PagePosition};
-use farol_store::pages::{ArchiveReader, Exchange};
+use farol_store::pages::{ArchiveReader, Archived, Exchange};
 use std::time::Duration;
 
 /// Applies what is missing; answers how many records that were.
@@ -27,7 +27,7 @@ pub fn catch_up(
         return Ok(count);
     }
     for record in archive.scan(from) {
-        let (position, _, exchange) = match record {
+        let (position, _, archived) = match record {
             Ok(record) => record,
             Err(error) if is_damage(&error) => {
                 tracing::warn!(error = %error, "a damaged page is left out; run `farol check`");
@@ -43,9 +43,9 @@ pub fn catch_up(
             exchange: position >= sent,
         };
         let removed =
-            followers.operator().removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
+            followers.operator().removed().get(&archived.url().host()).is_some_and(|end| position < *end);
         if !removed {
-            apply(followers, interpreter, &exchange, position, wanted)?;
+            apply(followers, interpreter, &archived, position, wanted)?;
         }
         // What only the hosts' table had not noted yet is not worth a word to the operator.
         count += u64::from(wanted.urls || wanted.links);
@@ -84,7 +84,7 @@ pub fn rebuild(
     followers.only = Some(ranges);
     let mut count = 0;
     for record in archive.scan(PagePosition::default()) {
-        let (position, _, exchange) = match record {
+        let (position, _, archived) = match record {
             Ok(record) => record,
             Err(error) if is_damage(&error) => continue,
             Err(error) => return Err(error).context("cannot read the archive"),
@@ -93,9 +93,9 @@ pub fn rebuild(
             break;
         }
         let removed =
-            followers.operator().removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
+            followers.operator().removed().get(&archived.url().host()).is_some_and(|end| position < *end);
         if !removed {
-            apply(followers, interpreter, &exchange, position, wanted)?;
+            apply(followers, interpreter, &archived, position, wanted)?;
         }
         count += 1;
     }
@@ -111,16 +111,47 @@ pub fn is_damage(error: &farol_store::Error) -> bool {
     matches!(error, farol_store::Error::Damaged { .. } | farol_store::Error::Torn { .. })
 }
 
-/// Takes in one archived exchange as if it had just been fetched.
+/// Takes in one archived entry as if it had just been fetched or received.
 pub fn apply(
     followers: &mut Followers,
     interpreter: &Interpreter,
-    exchange: &Exchange,
+    archived: &Archived,
     position: PagePosition,
     wanted: FollowerSet,
 ) -> Result<()> {
-    let interpreted = interpreter.interpret(exchange, depth_of(exchange));
-    followers.apply(&visit_of(exchange, position), interpreted, wanted)
+    let interpreted = interpreter.interpret_archived(archived, depth_of_archived(archived));
+    apply_read(followers, archived, interpreted, position, wanted)
+}
+
+/// The same where it was interpreted already.
+pub fn apply_read(
+    followers: &mut Followers,
+    archived: &Archived,
+    interpreted: Interpreted,
+    position: PagePosition,
+    wanted: FollowerSet,
+) -> Result<()> {
+    match archived {
+        Archived::Exchange(exchange) => followers.apply(&visit_of(exchange, position), interpreted, wanted),
+        Archived::Conversion(page) => {
+            let visit = ArchivedVisit {
+                url: &page.url,
+                status: 0,
+                fetched: page.fetched,
+                download: Duration::ZERO,
+                position,
+                robots: None,
+                pace: None,
+                received: true,
+            };
+            followers.apply(&visit, interpreted, wanted)
+        }
+    }
+}
+
+/// The same of an entry of either kind; what was received says it itself.
+pub fn depth_of_archived(archived: &Archived) -> u16 {
+    archived.exchange_ref().map_or(0, depth_of)
 }
 
 /// How many links lie between a seed and the page, as the archive tells it.
@@ -138,6 +169,7 @@ pub fn visit_of(exchange: &Exchange, position: PagePosition) -> ArchivedVisit<'_
         position,
         robots: Some(&exchange.body),
         pace: None,
+        received: false,
     }
 }
 
@@ -191,7 +223,7 @@ pub mod tests {
             for exchange in [robots, page] {
                 let encoded = farol_store::pages::encode(&exchange, &mut ids, 1);
                 let position = archive.append(&[encoded]).unwrap()[0];
-                apply(&mut followers, &interpreter, &exchange, position, FollowerSet::ALL).unwrap();
+                apply(&mut followers, &interpreter, &exchange.into(), position, FollowerSet::ALL).unwrap();
             }
         }
         archive.sync().unwrap();

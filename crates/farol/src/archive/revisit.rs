@@ -331,6 +331,7 @@ mod tests {
                 position: PagePosition::default(),
                 robots: None,
                 pace,
+                received: false,
             };
             followers.apply(&visit, interpreter.interpret(&exchange, 0), FollowerSet::ALL).unwrap();
         }

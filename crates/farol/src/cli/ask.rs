@@ -80,7 +80,7 @@ fn with_engine<T>(place: &Place, wants: Wants, work: impl FnOnce(&Listener) -> R
         folder,
         config,
         &[],
-        Roles { crawl: false, index: true, serve: true, ends_when_done: false },
+        Roles { crawl: false, index: true, serve: true, federates: false, ends_when_done: false },
     )?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let address = runtime.block_on(running.listen())?.context("the engine does not listen")?.address;

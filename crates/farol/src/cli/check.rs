@@ -21,7 +21,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use farol_base::{CanonicalUrl, Clock, Host, PagePosition, SystemClock};
 use farol_index::Searcher;
 use farol_links::Links;
-use farol_store::pages::{Archive, ArchiveOptions, file_number, lengths};
+use farol_store::pages::{Archive, ArchiveOptions, Archived, file_number, lengths};
 use farol_store::urls::{Found, UrlStore, Veuni, Walk};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -313,17 +313,23 @@ fn scan(
     let (mut whole, mut is_gap) = (None, false);
     for record in archive.reader().scan(PagePosition::default()) {
         match record {
-            Ok((position, _, exchange)) => {
+            Ok((position, _, archived)) => {
                 scanned.records += 1;
                 if std::mem::take(&mut is_gap) {
                     scanned.gaps.push((whole, Some(position)));
                 }
                 whole = Some(position);
-                let is_page = exchange.revisit_of.is_none() && exchange.url.path() != "/robots.txt";
+                let is_page = match &archived {
+                    Archived::Exchange(exchange) => {
+                        exchange.revisit_of.is_none() && exchange.url.path() != "/robots.txt"
+                    }
+                    Archived::Conversion(_) => true,
+                };
+                let url = archived.url();
                 if let Some(urls) = urls.filter(|_| is_page && scanned.unknown.is_none()) {
-                    let stays_out = removed.get(&exchange.url.host()).is_some_and(|end| position < *end);
+                    let stays_out = removed.get(&url.host()).is_some_and(|end| position < *end);
                     if !stays_out {
-                        scanned.unknown = unknown(urls, &exchange.url)?;
+                        scanned.unknown = unknown(urls, url)?;
                     }
                 }
             }

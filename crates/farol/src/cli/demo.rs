@@ -55,7 +55,7 @@ pub fn run(args: &Demo) -> Result<ExitCode> {
         folder,
         config,
         &[seed],
-        Roles { crawl: true, index: true, serve: true, ends_when_done: false },
+        Roles { crawl: true, index: true, serve: true, federates: false, ends_when_done: false },
     );
     drop(server);
     runtime.shutdown_background();

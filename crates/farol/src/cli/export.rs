@@ -98,7 +98,7 @@ fn pages(searcher: &Searcher, out: &mut dyn Write) -> Result<()> {
 fn visits(folder: &Folder, out: &mut dyn Write) -> Result<()> {
     let archive = farol_store::pages::ArchiveReader::open(crate::disk::at(&folder.pages())?)?;
     for record in archive.scan(farol_base::PagePosition::default()) {
-        let (position, _, exchange) = match record {
+        let (position, _, archived) = match record {
             Ok(record) => record,
             Err(error) if is_damage(&error) => {
                 eprintln!("farol: {error}; left out");
@@ -109,12 +109,13 @@ fn visits(folder: &Folder, out: &mut dyn Write) -> Result<()> {
         writeln!(
             out,
             "{}\t{}\t{}\t{}\t{}\t{}",
-            exchange.fetched,
-            exchange.status,
-            exchange.body.len(),
+            archived.fetched(),
+            // What was received of others had no status here.
+            archived.exchange_ref().map_or(0, |exchange| exchange.status),
+            archived.bytes(),
             position.file,
             position.offset,
-            exchange.url
+            archived.url()
         )?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `farol import`: pages from WARC files of any origin.
+//! `farol import`: pages from WARC files of any origin, those that other engines fetched for a Farol included.
 //!
 //! What counts is when a page was fetched, not when it is imported: only what is newer than all that is known of a page
 //! is appended to the archive, so that each page's records stand there in the order of their dates, and reading them
@@ -10,8 +10,9 @@
 //! the file. Memory: 16 MiB of pages, or one larger record, and as much again packed ([`crate::in_order`]).
 
 use super::Place;
+use crate::archive::conversion;
 use crate::archive::interpret::Interpreted;
-use crate::archive::replay::{depth_of, visit_of};
+use crate::archive::replay::{self, depth_of_archived};
 use crate::archive::{self, FollowerSet, Opened};
 use crate::engine::Roles;
 use crate::fabric::Fabric;
@@ -21,7 +22,7 @@ use crate::progress::{counted, grouped};
 use anyhow::{Context, Result, bail};
 use farol_base::random::mix;
 use farol_base::{Clock, PageId, SystemClock};
-use farol_store::pages::{Encoded, Encoder, Exchange, warc};
+use farol_store::pages::{Archived, Encoded, Encoder, warc};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::PathBuf;
@@ -64,7 +65,7 @@ pub fn run(args: &Import) -> Result<ExitCode> {
         eprintln!("farol: left out {}; -v names them", counted(sums.complaints, "damaged record"));
     }
     if !args.no_index {
-        let roles = Roles { crawl: false, index: true, serve: false, ends_when_done: true };
+        let roles = Roles { crawl: false, index: true, serve: false, federates: false, ends_when_done: true };
         let running = crate::engine::Running::start(folder, config, &[], roles)?;
         while !running.caught_up() {
             std::thread::sleep(std::time::Duration::from_millis(50));
@@ -93,11 +94,11 @@ const UNDER_WAY_MAX: usize = 256;
 const BATCH_MAX: usize = 64;
 
 /// What was read of a file.
-type ReadRecord = Result<Option<Exchange>, warc::Complaint>;
+type ReadRecord = Result<Option<Archived>, warc::Complaint>;
 
 /// A page that is read and packed for the archive.
 struct ReadyPage {
-    page: Exchange,
+    page: Archived,
     encoded: Encoded,
     interpreted: Interpreted,
     permit: Permit,
@@ -105,16 +106,17 @@ struct ReadyPage {
 
 struct Importer {
     opened: Opened,
-    workers: Workers<(Exchange, Permit), ReadyPage>,
+    workers: Workers<(Archived, Permit), ReadyPage>,
     /// Pages that the workers have.
     under_way: HashSet<PageId>,
     sums: Sums,
+    path: PathBuf,
     _lock: crate::folder::FolderLock,
 }
 
 impl Importer {
     fn open(folder: &Folder, config: &crate::config::Config) -> Result<Importer> {
-        let lock = folder.lock()?;
+        let (lock, path) = (folder.lock()?, folder.path().to_path_buf());
         let fabric = Fabric::local(&folder.tables())?;
         let opened = archive::open(folder, config, fabric, false)?;
         let seed = SystemClock.now().as_millis() ^ u64::from(std::process::id()) << 44;
@@ -123,14 +125,14 @@ impl Importer {
             let interpreter = interpreter.clone();
             let mut ids = farol_base::Seeded::new(mix(seed ^ number as u64));
             let mut encoder = Encoder::new(level);
-            move |(page, permit): (Exchange, Permit)| ReadyPage {
-                encoded: encoder.encode(&page, &mut ids),
-                interpreted: interpreter.interpret(&page, depth_of(&page)),
+            move |(page, permit): (Archived, Permit)| ReadyPage {
+                encoded: encoder.encode_archived(&page, &mut ids),
+                interpreted: interpreter.interpret_archived(&page, depth_of_archived(&page)),
                 page,
                 permit,
             }
         })?;
-        Ok(Importer { opened, workers, under_way: HashSet::new(), sums: Sums::default(), _lock: lock })
+        Ok(Importer { opened, workers, under_way: HashSet::new(), sums: Sums::default(), path, _lock: lock })
     }
 
     fn take(&mut self, file: &PathBuf) -> Result<()> {
@@ -141,11 +143,12 @@ impl Importer {
                 std::fs::File::open(file).context("cannot open it")?,
             )),
         };
-        let records = warc::Records::new(input).map(|record| record.and_then(warc::to_exchange));
+        let records = warc::Records::new(input)
+            .map(|record| record.and_then(|record| warc::to_archived(record, conversion::is_ours)));
         for (record, permit) in ReadAhead::start(records, bytes_of)? {
             match record {
-                Ok(Some(exchange)) if exchange.url.path_and_query() != "/robots.txt" => {
-                    self.offer(exchange, permit)?;
+                Ok(Some(page)) if page.url().path_and_query() != "/robots.txt" => {
+                    self.offer(page, permit)?;
                 }
                 Ok(_) => self.sums.passed += 1,
                 Err(complaint) => {
@@ -158,19 +161,25 @@ impl Importer {
     }
 
     /// Takes a page that is news.
-    fn offer(&mut self, mut page: Exchange, permit: Permit) -> Result<()> {
-        page.fetched = page.fetched.min(SystemClock.now());
+    fn offer(&mut self, mut page: Archived, permit: Permit) -> Result<()> {
+        match &mut page {
+            Archived::Exchange(page) => page.fetched = page.fetched.min(SystemClock.now()),
+            Archived::Conversion(page) => {
+                page.fetched = page.fetched.min(SystemClock.now());
+                crate::folder::grow_format(&self.path)?;
+            }
+        }
         // What is known of it may be under way.
-        if self.under_way.contains(&page.url.id()) {
+        if self.under_way.contains(&page.url().id()) {
             self.write_all()?;
         }
         let archive = self.opened.archive.reader();
-        if !self.opened.followers.is_news(&page.url, page.fetched, &archive)? {
+        if !self.opened.followers.is_news(page.url(), page.fetched(), &archive)? {
             self.sums.known += 1;
             return Ok(());
         }
         self.sums.pages += 1;
-        self.under_way.insert(page.url.id());
+        self.under_way.insert(page.url().id());
         self.workers.give((page, permit));
         while self.workers.len() >= UNDER_WAY_MAX {
             self.write()?;
@@ -201,8 +210,9 @@ impl Importer {
         let positions = self.opened.archive.append(&encoded)?;
         drop(encoded);
         for ((page, interpreted, _permit), position) in pages.into_iter().zip(positions) {
-            self.under_way.remove(&page.url.id());
-            self.opened.followers.apply(&visit_of(&page, position), interpreted, FollowerSet::ALL)?;
+            self.under_way.remove(&page.url().id());
+            let followers = &mut self.opened.followers;
+            replay::apply_read(followers, &page, interpreted, position, FollowerSet::ALL)?;
         }
         self.opened.followers.flush(self.opened.archive.end())
     }
@@ -222,7 +232,10 @@ impl Importer {
 /// Memory that a page takes until it is written: as it was read, and packed.
 fn bytes_of(record: &ReadRecord) -> usize {
     match record {
-        Ok(Some(page)) => page.body.len() + page.response_head.len() + page.request_head.len(),
+        Ok(Some(Archived::Exchange(page))) => {
+            page.body.len() + page.response_head.len() + page.request_head.len()
+        }
+        Ok(Some(page)) => page.bytes(),
         _ => 0,
     }
 }

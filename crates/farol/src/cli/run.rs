@@ -27,7 +27,7 @@ pub fn up(args: &Crawling) -> Result<ExitCode> {
     let seeds = args.seeds(&config)?;
     need_seeds(&args.place, &seeds, "up")?;
     let folder = Folder::open_or_create(&args.place.data)?;
-    let roles = Roles { crawl: true, index: true, serve: true, ends_when_done: false };
+    let roles = Roles { crawl: true, index: true, serve: true, federates: true, ends_when_done: false };
     run_until_stopped(folder, config, &seeds, roles)
 }
 
@@ -36,7 +36,8 @@ pub fn crawl(args: &CrawlOnly) -> Result<ExitCode> {
     let seeds = args.crawling.seeds(&config)?;
     need_seeds(&args.crawling.place, &seeds, "crawl")?;
     let folder = Folder::open_or_create(&args.crawling.place.data)?;
-    let roles = Roles { crawl: true, index: args.index, serve: false, ends_when_done: true };
+    let roles =
+        Roles { crawl: true, index: args.index, serve: false, federates: false, ends_when_done: true };
     run_until_stopped(folder, config, &seeds, roles)
 }
 
@@ -44,7 +45,7 @@ pub fn serve(args: &Serving) -> Result<ExitCode> {
     let mut config = args.place.settings()?;
     config.serve.listen = args.listen.clone().unwrap_or(config.serve.listen);
     let folder = Folder::open(&args.place.data)?;
-    let roles = Roles { crawl: false, index: true, serve: true, ends_when_done: false };
+    let roles = Roles { crawl: false, index: true, serve: true, federates: false, ends_when_done: false };
     run_until_stopped(folder, config, &[], roles)
 }
 
@@ -76,6 +77,9 @@ pub fn run_until_stopped(
     if let Some(Listening { address, dashboard }) = listening {
         progress.say(&format!("Search at http://{address} — Ctrl-C stops"));
         progress.say(&format!("Dashboard at {dashboard}"));
+    }
+    if let Some(address) = running.federation_address() {
+        progress.say(&format!("Other engines reach this one at {address}"));
     }
     if roles.crawl && anonymous {
         progress.say(

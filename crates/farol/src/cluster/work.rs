@@ -90,7 +90,7 @@ impl NodeWork {
         let (told, known_seeds) = (opened.followers.told()?, known_seeds(shared, &opened));
         let (crawler, still) = match desk.as_ref().filter(|_| !opened.is_behind) {
             Some(desk) => (Some(start_crawl(shared, no, opened, desk.clone(), &known_seeds)?), None),
-            None => (None, Some(Arc::new(StillCrawl::new(opened)))),
+            None => (None, Some(Arc::new(StillCrawl::new(opened, shared.folder.path().to_path_buf())))),
         };
         let sender = match &crawler {
             Some(_) => {
@@ -149,6 +149,7 @@ impl NodeWork {
         let engine = match listens || crawls {
             true => Some(Arc::new(LiveEngine {
                 cluster: Some(face(shared, &index, desk.clone(), ring.as_ref())),
+                federation: None,
                 index: index.clone(),
                 queries,
                 samples: control.samples(),

@@ -5,6 +5,7 @@
 //! names the nearest known one.
 
 pub mod cluster;
+pub mod federation;
 pub mod partition;
 pub mod pattern;
 pub mod scope;
@@ -12,6 +13,7 @@ mod section;
 mod values;
 
 pub use cluster::Cluster;
+pub use federation::Federation;
 pub use partition::Partition;
 pub use scope::CrawlScope;
 pub use section::{Explained, Section};
@@ -244,6 +246,7 @@ pub struct Config {
     pub cache: Cache,
     pub cluster: Cluster,
     pub partition: Partition,
+    pub federation: Federation,
 }
 
 impl Config {
@@ -298,7 +301,8 @@ impl Config {
             );
         }
         self.partition.check()?;
-        self.cluster.check()
+        self.cluster.check()?;
+        self.federation.check()
     }
 
     /// The user agent as servers see it: with the about page where that can be reached, else with the contact.
@@ -323,6 +327,7 @@ impl Config {
             ("cache", Cache::explain()),
             ("cluster", Cluster::explain()),
             ("partition", Partition::explain()),
+            ("federation", Federation::explain()),
         ];
         let mut text = String::from("# Farol's settings. Each line shows a key with its default.\n");
         for (name, section) in sections {
@@ -350,6 +355,7 @@ fn check_keys(table: &toml::Table) -> Result<()> {
         ("cache", Cache::KEYS),
         ("cluster", Cluster::KEYS),
         ("partition", Partition::KEYS),
+        ("federation", Federation::KEYS),
     ];
     for (name, value) in table {
         let Some((_, keys)) = sections.iter().find(|(known, _)| known == name) else {

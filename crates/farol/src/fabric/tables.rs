@@ -27,11 +27,26 @@ pub enum Table {
     Clicks,
     /// How far each follower of the archive has come.
     Marks,
+    /// Engines of other owners.
+    Partners,
+    /// What was agreed on with them, and how far packets have come.
+    Agreements,
+    /// Letters that wait for them.
+    Letters,
 }
 
 impl Table {
-    pub const ALL: [Table; 6] =
-        [Table::Hosts, Table::Robots, Table::Orders, Table::Seeds, Table::Clicks, Table::Marks];
+    pub const ALL: [Table; 9] = [
+        Table::Hosts,
+        Table::Robots,
+        Table::Orders,
+        Table::Seeds,
+        Table::Clicks,
+        Table::Marks,
+        Table::Partners,
+        Table::Agreements,
+        Table::Letters,
+    ];
 
     /// Its name on disk.
     pub fn name(self) -> &'static str {
@@ -42,6 +57,9 @@ impl Table {
             Table::Seeds => "seeds",
             Table::Clicks => "clicks",
             Table::Marks => "marks",
+            Table::Partners => "partners",
+            Table::Agreements => "agreements",
+            Table::Letters => "letters",
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::archive::Received;
 use crate::archive::explain::PageFacts;
 use crate::archive::hosts::HostRow;
 use crate::archive::page_orders::{OrderReply, PageOrder};
+use crate::archive::take_in::{Arrived, TakenIn};
 use crate::exchange::orders::CrawlOrder;
 use crate::page_set::PageSet;
 use farol_base::status::{Freshness, RecentVisit};
@@ -23,6 +24,8 @@ pub enum Order {
     Inspect(Inspect),
     /// URLs from another agent.
     Received(Received),
+    /// Pages of another engine, to be archived and applied; answered once they would survive a power cut.
+    TakeIn(Box<Arrived>, SyncSender<TakenIn>),
     /// The order of this number of those that concern the whole crawl; what came of it is told on the channel.
     Told(u64, CrawlOrder, SyncSender<OrderReply>),
 }

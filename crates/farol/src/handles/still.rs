@@ -1,20 +1,26 @@
-//! The crawl of a process that does not crawl: it can be asked, and pages can be removed and put back.
+//! The crawl of a process that does not crawl: it can be asked, pages can be removed and put back, and those of other
+//! engines taken in.
 
 use super::order::Order;
 use crate::archive::Opened;
+use crate::archive::take_in::take_in;
 use anyhow::{Result, bail};
 use farol_base::sync::Mutex;
 use farol_base::{Clock, SystemClock};
+use farol_store::pages::{Archive, Encoded};
+use std::path::PathBuf;
 
 /// What a crawl has left, opened.
 pub struct StillCrawl {
     /// `None` once it is closed.
     opened: Mutex<Option<Opened>>,
+    /// The data folder.
+    path: PathBuf,
 }
 
 impl StillCrawl {
-    pub fn new(opened: Opened) -> StillCrawl {
-        StillCrawl { opened: Mutex::new(Some(opened)) }
+    pub fn new(opened: Opened, path: PathBuf) -> StillCrawl {
+        StillCrawl { opened: Mutex::new(Some(opened)), path }
     }
 
     /// Answers a question, or does what was ordered of pages; nothing else can be done without a crawler.
@@ -36,6 +42,14 @@ impl StillCrawl {
                 let (archive, now) = (archive.reader(), SystemClock.now());
                 let (done, _) = followers.carry_out(number, &order, now, &archive, interpreter)?;
                 let _ = reply.send(done);
+                Ok(())
+            }
+            Order::TakeIn(arrived, reply) => {
+                crate::folder::grow_format(&self.path)?;
+                let mut append = |archive: &mut Archive, batch: &[Encoded]| Ok(archive.append(batch)?);
+                let now = SystemClock.now();
+                let taken = take_in(archive, &mut append, followers, interpreter, now, *arrived)?;
+                let _ = reply.send(taken);
                 Ok(())
             }
             Order::Pause | Order::Resume | Order::AddSeed(_) | Order::RemoveHost(_) | Order::Received(_) => {

@@ -21,7 +21,7 @@ fn fetch(opened: &mut Opened, number: u64) {
     let exchange = exchange(&format!("http://a.org/p{number}"), &body);
     let encoded = farol_store::pages::encode(&exchange, &mut Seeded::new(number), 1);
     let position = archive.append(&[encoded]).unwrap()[0];
-    replay::apply(followers, interpreter, &exchange, position, FollowerSet::ALL).unwrap();
+    replay::apply(followers, interpreter, &exchange.into(), position, FollowerSet::ALL).unwrap();
     archive.sync().unwrap();
     followers.flush(archive.end()).unwrap();
 }

@@ -127,7 +127,7 @@ fn replay_tail(
     let wanted = FollowerSet { links: false, index: false, ..FollowerSet::ALL };
     let mut replayed = 0;
     for record in archive.scan(followers.urls.watermark()) {
-        let (position, _, exchange) = match record {
+        let (position, _, archived) = match record {
             Ok(record) => record,
             Err(error) if replay::is_damage(&error) => {
                 tracing::warn!(error = %error, "a damaged page of a lost agent's archive is left out");
@@ -135,7 +135,7 @@ fn replay_tail(
             }
             Err(error) => return Err(error).context("cannot read a lost agent's archive"),
         };
-        replay::apply(followers, interpreter, &exchange, position, wanted)?;
+        replay::apply(followers, interpreter, &archived, position, wanted)?;
         replayed += 1;
     }
     followers.flush(end)?;

@@ -16,7 +16,7 @@ use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Document, PagePosition};
 use farol_index::{Shard, ShardOptions};
 use farol_links::Links;
-use farol_store::pages::{ArchiveReader, Exchange};
+use farol_store::pages::{ArchiveReader, Archived};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -236,16 +236,16 @@ impl IndexWorker {
         let interpreter = self.sources.interpreter.clone();
         let mut workers = Workers::start(|_| {
             let interpreter = interpreter.clone();
-            move |(position, next, exchange, permit): (_, _, Exchange, Permit)| {
-                let interpreted = interpreter.interpret(&exchange, 0);
-                (next, change_of(&exchange.url, position, interpreted.outcome), permit)
+            move |(position, next, archived, permit): (_, _, Archived, Permit)| {
+                let interpreted = interpreter.interpret_archived(&archived, 0);
+                (next, change_of(archived.url(), position, interpreted.outcome), permit)
             }
         })?;
-        let bytes_of = |record: &Result<(_, _, Exchange), _>| {
-            record.as_ref().map_or(0, |(_, _, exchange)| exchange.body.len())
+        let bytes_of = |record: &Result<(_, _, Archived), _>| {
+            record.as_ref().map_or(0, |(_, _, archived)| archived.bytes())
         };
         for (record, permit) in ReadAhead::start(self.sources.archive.scan(from), bytes_of)? {
-            let (position, next, exchange) = match record {
+            let (position, next, archived) = match record {
                 Ok(record) => record,
                 Err(error) if is_damage(&error) => {
                     tracing::warn!(error = %error, "a damaged page is left out; run `farol check`");
@@ -253,9 +253,9 @@ impl IndexWorker {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let removed = operator.removed().get(&exchange.url.host()).is_some_and(|end| position < *end);
-            if !removed && operator.removal_of(&exchange.url).is_none() {
-                workers.give((position, next, exchange, permit));
+            let removed = operator.removed().get(&archived.url().host()).is_some_and(|end| position < *end);
+            if !removed && operator.removal_of(archived.url()).is_none() {
+                workers.give((position, next, archived, permit));
             }
             while workers.len() >= CATCH_UP_AHEAD {
                 self.take_read(workers.take())?;

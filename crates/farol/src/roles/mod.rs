@@ -9,6 +9,7 @@ pub mod control;
 pub mod courier;
 pub mod crawler;
 pub mod desk;
+pub mod federation;
 pub mod front;
 pub mod indexer;
 pub mod member;
@@ -22,13 +23,14 @@ pub mod sender;
 mod tests {
     use std::path::{Path, PathBuf};
 
-    const ROLES: [&str; 14] = [
+    const ROLES: [&str; 15] = [
         "cacheleader",
         "cachenode",
         "control",
         "courier",
         "crawler",
         "desk",
+        "federation",
         "front",
         "indexer",
         "member",

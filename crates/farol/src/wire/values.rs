@@ -1,7 +1,9 @@
 //! Twins of the nouns that cross nodes.
 
 use super::WireError;
-use farol_base::{CanonicalUrl, ContentHash, Document, HostHash, Language, PageId, PagePosition, Timestamp};
+use farol_base::{
+    CanonicalUrl, ContentHash, Document, HostHash, Language, Origin, PageId, PagePosition, Shown, Timestamp,
+};
 use farol_links::OutLink;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +48,39 @@ pub struct WireDocument {
     pub content_hash: u128,
     pub simhash: u64,
     pub position: WirePosition,
+    pub shown: WireShown,
+    pub source: Option<WireOrigin>,
+}
+
+/// Twin of [`Shown`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WireShown {
+    Passage,
+    Nothing,
+    Lead(String),
+}
+
+/// Twin of [`Origin`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireOrigin {
+    pub engine: [u8; 32],
+    pub name: String,
+    pub site: String,
+    pub copy: bool,
+}
+
+impl From<&Origin> for WireOrigin {
+    fn from(origin: &Origin) -> WireOrigin {
+        let Origin { engine, name, site, copy } = origin.clone();
+        WireOrigin { engine, name, site, copy }
+    }
+}
+
+impl From<WireOrigin> for Origin {
+    fn from(wire: WireOrigin) -> Origin {
+        let WireOrigin { engine, name, site, copy } = wire;
+        Origin { engine, name, site, copy }
+    }
 }
 
 impl From<&Document> for WireDocument {
@@ -65,6 +100,12 @@ impl From<&Document> for WireDocument {
             content_hash: document.content_hash.0,
             simhash: document.simhash,
             position: position(document.position),
+            shown: match &document.shown {
+                Shown::Passage => WireShown::Passage,
+                Shown::Nothing => WireShown::Nothing,
+                Shown::Lead(lead) => WireShown::Lead(lead.clone()),
+            },
+            source: document.source.as_ref().map(WireOrigin::from),
         }
     }
 }
@@ -88,6 +129,12 @@ impl TryFrom<WireDocument> for Document {
             content_hash: ContentHash(wire.content_hash),
             simhash: wire.simhash,
             position: read_position(wire.position),
+            shown: match wire.shown {
+                WireShown::Passage => Shown::Passage,
+                WireShown::Nothing => Shown::Nothing,
+                WireShown::Lead(lead) => Shown::Lead(lead),
+            },
+            source: wire.source.map(Origin::from),
         })
     }
 }

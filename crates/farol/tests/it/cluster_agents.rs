@@ -21,8 +21,8 @@ fn archived(node: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let archive = farol_store::pages::ArchiveReader::open(disk).unwrap();
     let mut hosts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for record in archive.scan(farol_base::PagePosition::default()) {
-        let (_, _, exchange) = record.unwrap();
-        let url = exchange.url;
+        let (_, _, archived) = record.unwrap();
+        let url = archived.url();
         hosts.entry(url.host_str().to_string()).or_default().insert(url.to_string());
     }
     hosts

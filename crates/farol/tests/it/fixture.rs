@@ -117,6 +117,16 @@ impl Data {
     }
 }
 
+impl Data {
+    /// Runs a command that must succeed and takes no data folder; its standard output.
+    #[track_caller]
+    pub fn run_well_alone(&self, arguments: &[&str]) -> String {
+        let output = self.command(&[]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
 impl Drop for Data {
     fn drop(&mut self) {
         if let Some(child) = &mut self.namespace {

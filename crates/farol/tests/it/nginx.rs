@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-struct Nginx {
+pub struct Nginx {
     child: Child,
     dir: tempfile::TempDir,
     port: u16,
@@ -34,6 +34,17 @@ impl Nginx {
         Nginx::run(dir, port, &servers)
     }
 
+    /// Serves a folder per host name that is there already.
+    pub fn serving(root: &tempfile::TempDir, hosts: &[&str]) -> Nginx {
+        let port = free_port();
+        let server = |(i, name): (usize, &&str)| {
+            let root = root.path().display();
+            format!("server {{ listen 127.0.9.{}:{port}; server_name {name}; root {root}/{name}; }}\n", i + 1)
+        };
+        let servers: String = hosts.iter().enumerate().map(server).collect();
+        Nginx::run(tempfile::tempdir().unwrap(), port, &servers)
+    }
+
     /// Passes everything on to another server, as plainly as it can be written.
     fn proxy(to: std::net::SocketAddr, more: &str) -> Nginx {
         let port = free_port();
@@ -49,7 +60,7 @@ impl Nginx {
             "daemon off; master_process off; worker_processes 1; pid {root}/pid; error_log {root}/error.log;\n\
              events {{ worker_connections 64; }}\n\
              http {{ types {{ text/html html; text/plain txt; application/xml xml; }}\n\
-             log_format full '$msec $request_time $server_name $status $request_uri'; access_log {root}/access.log full;\n\
+             log_format full '$msec $request_time $server_name $status $request_uri $http_user_agent'; access_log {root}/access.log full;\n\
              client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3; \
              uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;\n{servers} }}"
         );
@@ -72,7 +83,7 @@ impl Nginx {
         nginx
     }
 
-    fn flags(&self, hosts: &[&str]) -> Vec<String> {
+    pub fn flags(&self, hosts: &[&str]) -> Vec<String> {
         let map = |(i, name): (usize, &&str)| {
             ["--resolve".to_string(), format!("{name}=127.0.9.{}:{}", i + 1, self.port)]
         };
@@ -86,6 +97,16 @@ impl Nginx {
             let mut parts = line.split(' ');
             let mut next = || parts.next().unwrap_or_default().to_string();
             (next().parse().unwrap(), next().parse().unwrap(), next(), next().parse().unwrap(), next())
+        };
+        text.lines().map(line).collect()
+    }
+
+    /// Who asked which host, each request in its order.
+    pub fn agents(&self) -> Vec<(String, String)> {
+        let text = std::fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();
+        let line = |line: &str| {
+            let parts: Vec<&str> = line.split(' ').collect();
+            (parts.get(5).unwrap_or(&"").to_string(), parts.get(2).unwrap_or(&"").to_string())
         };
         text.lines().map(line).collect()
     }

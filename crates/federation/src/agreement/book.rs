@@ -44,15 +44,15 @@ pub struct Given {
     pub state: GivenState,
     /// What the consumer may rely on: after a change the old part and the new, until it has said which.
     pub bound_view: View,
-    bound_until: Timestamp,
+    pub(super) bound_until: Timestamp,
     /// The greatest number that a path to it was given.
-    path_no: u64,
+    pub(super) path_no: u64,
     /// It was told a path that may yet come to nothing.
-    is_pending: bool,
-    next_word: Timestamp,
-    amending: Option<Terms>,
+    pub(super) is_pending: bool,
+    pub(super) next_word: Timestamp,
+    pub(super) amending: Option<Terms>,
     /// Digests of changes that were refused, the last ones: who hears one again gets the same answer.
-    refused: Vec<[u8; 32]>,
+    pub(super) refused: Vec<[u8; 32]>,
 }
 
 impl Given {
@@ -107,6 +107,11 @@ impl Book {
     /// Whose book it is.
     pub fn me(&self) -> EngineId {
         self.me
+    }
+
+    /// The pages that it is about.
+    pub fn view(&self) -> &View {
+        &self.view
     }
 
     /// Whether a page is left to somebody else, and to whom.

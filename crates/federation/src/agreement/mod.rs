@@ -21,9 +21,11 @@
 //! clocks are never compared, only their durations.
 
 mod book;
+mod ids;
 mod messages;
 pub mod pages;
 mod paths;
+mod saved;
 mod taken;
 mod terms;
 

@@ -63,6 +63,22 @@ pub enum Dropped {
     Future,
     /// What we have is as new.
     Old,
+    /// Our operator took it out.
+    Removed,
+}
+
+impl Dropped {
+    /// In a few words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dropped::Outside => "outside the agreed view",
+            Dropped::Ours => "fetched or passed on by us",
+            Dropped::Via => "came by too many engines",
+            Dropped::Future => "fetched in the future",
+            Dropped::Old => "not newer than what is kept",
+            Dropped::Removed => "removed by our operator",
+        }
+    }
 }
 
 /// Decides on one received page. `have` is the version that is kept of it.
@@ -101,6 +117,16 @@ pub struct Used {
 }
 
 impl Used {
+    /// What was kept of an earlier run: a day's number, pages and bytes.
+    pub fn of(day: u64, pages: u64, bytes: u64) -> Used {
+        Used { day, pages, bytes }
+    }
+
+    /// The same to be kept.
+    pub fn parts(self) -> (u64, u64, u64) {
+        (self.day, self.pages, self.bytes)
+    }
+
     /// Takes a packet into account; the time to wait where it is too much for today.
     pub fn take(&mut self, now: Timestamp, quota: Quota, pages: u64, bytes: u64) -> Result<(), Duration> {
         const DAY_MS: u64 = 86_400_000;

@@ -9,6 +9,7 @@ pub(crate) mod broken;
 pub(crate) mod cluster;
 pub(crate) mod commands;
 pub(crate) mod dashboard;
+pub(crate) mod federation;
 pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod login;
@@ -42,6 +43,7 @@ fn page(
         "/admin/host" => "/admin/hosts",
         // Of the cluster, and there only where there are cache nodes.
         "/admin/cluster/drain" | "/admin/ring" => "/admin/cluster",
+        path if path.starts_with("/admin/federation/") => "/admin/federation",
         path => path,
     };
     let tab = |path: &str, name: &str| {
@@ -55,6 +57,7 @@ fn page(
             (tab("/admin/page", texts.page))
             (tab("/admin/broken", texts.broken_links))
             @if shared.in_cluster { (tab("/admin/cluster", texts.cluster)) }
+            @if shared.in_federation { (tab("/admin/federation", texts.federation)) }
             (tab("/", texts.search))
             @if let Some(admin) = admin.filter(|admin| admin.has_session()) {
                 form method="post" action=(link("/admin/logout", [("hl", visitor.hl())])) {

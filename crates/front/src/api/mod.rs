@@ -6,6 +6,7 @@
 pub(crate) mod broken;
 pub(crate) mod cluster;
 pub(crate) mod commands;
+pub(crate) mod federation;
 pub(crate) mod hosts;
 pub(crate) mod page;
 pub(crate) mod plan;

@@ -2,6 +2,7 @@
 
 use super::instant;
 use crate::failure::Failure;
+use crate::pages::copy::copy_at;
 use crate::params::{Params, link};
 use crate::question::{COUNT_MAX, Question, RANK_MAX, SUGGESTIONS_MAX, prefix};
 use crate::shared::Shared;
@@ -28,6 +29,9 @@ pub(crate) struct SearchWire {
     /// Only where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     shards: Option<ShardsWire>,
+    /// Engines of others that did not answer in time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
     took_ms: f64,
     /// How long ago the answer was made, where it was kept.
     age_ms: u64,
@@ -62,7 +66,17 @@ struct HitWire {
     duplicates: u32,
     more_from_host: bool,
     pinned: bool,
+    /// Who fetched the page, where that was not this engine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<SourceWire>,
     stored_copy: String,
+}
+
+#[derive(Serialize)]
+struct SourceWire {
+    engine: String,
+    name: String,
+    site: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -108,6 +122,7 @@ fn wire(question: Question, answer: Answer) -> SearchWire {
         complaints: complaints.collect(),
         generation: answer.generation,
         shards: answer.shards.map(|shards| ShardsWire { total: shards.total, answered: shards.answered }),
+        missing: answer.missing,
         took_ms: answer.took.as_secs_f64() * 1e3,
         age_ms: u64::try_from(answer.age.as_millis()).unwrap_or(u64::MAX),
         hits: answer.hits.into_iter().map(hit).collect(),
@@ -117,6 +132,7 @@ fn wire(question: Question, answer: Answer) -> SearchWire {
 
 fn hit(hit: Hit) -> HitWire {
     HitWire {
+        stored_copy: stored_copy(&hit),
         title: text(&hit.title),
         snippet: text(&hit.snippet),
         title_fragments: fragments(hit.title),
@@ -128,9 +144,19 @@ fn hit(hit: Hit) -> HitWire {
         duplicates: hit.duplicates,
         more_from_host: hit.more_from_host,
         pinned: hit.pinned,
-        stored_copy: link("/copy", [("url", hit.url.as_str())]),
+        source: hit.source.map(|source| SourceWire {
+            engine: source.engine.iter().map(|byte| format!("{byte:02x}")).collect(),
+            site: Some(source.site).filter(|site| !site.is_empty()),
+            name: source.name,
+        }),
         url: hit.url.as_str().to_string(),
     }
+}
+
+/// Where the copy is: here, or at the engine that fetched the page and shows it.
+fn stored_copy(hit: &Hit) -> String {
+    let there = hit.source.as_ref().and_then(|source| copy_at(source, &hit.url));
+    there.unwrap_or_else(|| link("/copy", [("url", hit.url.as_str())]))
 }
 
 fn text(fragments: &[Fragment]) -> String {

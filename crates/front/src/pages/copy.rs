@@ -17,7 +17,7 @@ use axum::http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, X_FRAME_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use farol_base::CanonicalUrl;
+use farol_base::{CanonicalUrl, Origin};
 use maud::html;
 use std::sync::Arc;
 
@@ -33,6 +33,9 @@ pub(crate) async fn show(
     let copy = find(&shared, &params).await?;
     let url = copy.url.as_str();
     let fetched = format::moment(copy.fetched, visitor.locale);
+    if let Some(source) = &copy.source {
+        return Ok(elsewhere(&shared, &visitor, &params, &copy, source));
+    }
     let top = html! {
         div.banner {
             h1 { (fill(texts.copy_of, &[("date", &fetched)])) }
@@ -59,8 +62,43 @@ pub(crate) async fn show(
     Ok(page)
 }
 
+/// Where a copy is that another engine has. It is never fetched from there: whoever took it has to take it down as well.
+fn elsewhere(
+    shared: &Shared,
+    visitor: &Visitor,
+    params: &Params,
+    copy: &StoredCopy,
+    source: &Origin,
+) -> Response {
+    let texts = visitor.texts();
+    let name = source.label();
+    let address = copy_at(source, &copy.url);
+    let top = html! {
+        div.banner {
+            h1 { (texts.stored_copy) }
+            p { a.address href=(href(&copy.url)) rel="noreferrer noopener nofollow" dir="ltr" { (copy.url.as_str()) } }
+            p { (fill(texts.copy_elsewhere, &[("name", &name)])) }
+            @if let Some(address) = &address {
+                p { a href=(address) rel="noreferrer noopener nofollow" { (fill(texts.copy_at, &[("name", &name)])) } }
+            }
+        }
+    };
+    let here = PagePath { path: "/copy", params: params.without("hl").collect() };
+    let frame = Frame { shared, visitor, title: texts.stored_copy, top, here, kind: PageKind::Copy };
+    frame.page(html! {})
+}
+
+/// Where an engine shows its copy of a page, if it does.
+pub(crate) fn copy_at(source: &Origin, url: &CanonicalUrl) -> Option<String> {
+    let site = source.site.trim_end_matches('/');
+    source.copy.then(|| format!("{site}{}", link("/copy", [("url", url.as_str())])))
+}
+
 pub(crate) async fn raw(State(shared): State<Arc<Shared>>, params: Params) -> Result<Response, Failure> {
     let mut copy = find(&shared, &params).await?;
+    if copy.source.is_some() {
+        return Err(Failure::not_found(format!("another engine has the stored copy of {}", copy.url)));
+    }
     copy.body.truncate(COPY_BYTES_MAX);
     let shown_as = shown_as(&copy.content_type).ok_or_else(unshowable)?;
     let media_type = match copy.charset.as_deref().filter(|name| is_charset(name)) {
@@ -86,6 +124,11 @@ async fn find(shared: &Shared, params: &Params) -> Result<StoredCopy, Failure> {
             FailureKind::Forbidden,
             "the site asks that no copy of this page be shown (noarchive)",
         )),
+        Some(StoredCopy { source: Some(source), .. }) if !source.copy => Err(Failure::not_found(format!(
+            "{url} was fetched by {}, which shows no copies of it to others; open the page itself",
+            source.label()
+        ))),
+        Some(copy) if copy.source.is_some() => Ok(copy),
         Some(copy) if shown_as(&copy.content_type).is_none() => Err(unshowable()),
         Some(copy) => Ok(copy),
         None => Err(Failure::not_found(format!("there is no stored copy of {url}"))),

@@ -1,5 +1,6 @@
 //! `/search`: what was found.
 
+use super::copy::copy_at;
 use super::{Frame, PageKind, PagePath, href, is_treacherous, search_box};
 use crate::failure::Failure;
 use crate::params::{Params, link};
@@ -9,8 +10,8 @@ use crate::text::{Texts, Visitor, counted, fill, format};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use farol_base::CanonicalUrl;
 use farol_base::query::{Answer, Fragment, Hit};
+use farol_base::{CanonicalUrl, Origin};
 use farol_query::Complaint;
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -147,7 +148,12 @@ impl Results<'_> {
                     @if let Some(language) = &lang {
                         span.language title=(texts.page_language) { (language) }
                     }
-                    a href=(self.link("/copy", &[("url", hit.url.as_str()), ("q", &self.question.text)])) { (texts.stored_copy) }
+                    @match &hit.source {
+                        None => {
+                            a href=(self.link("/copy", &[("url", hit.url.as_str()), ("q", &self.question.text)])) { (texts.stored_copy) }
+                        }
+                        Some(source) => { (self.source(hit, source)) }
+                    }
                     @if hit.more_from_host {
                         @let more = format!("{} site:{}", self.question.text, host.name());
                         a href=(self.search(&more, 1)) { (fill(texts.more_from, &[("host", host.name())])) }
@@ -158,6 +164,22 @@ impl Results<'_> {
                         span { (fill(template, &[("count", &count)])) }
                     }
                 }
+            }
+        }
+    }
+
+    /// Who fetched a page for this engine; its copy is linked to where it is.
+    fn source(&self, hit: &Hit, source: &Origin) -> Markup {
+        let texts = self.visitor.texts();
+        let text = fill(texts.fetched_by, &[("name", &source.label())]);
+        html! {
+            @if let Some(copy) = copy_at(source, &hit.url) {
+                a href=(copy) rel="noreferrer noopener nofollow" { (texts.stored_copy) }
+            }
+            @if source.site.is_empty() {
+                span.source { (text) }
+            } @else {
+                a.source href=(source.site) rel="noreferrer noopener nofollow" { (text) }
             }
         }
     }

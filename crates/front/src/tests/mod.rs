@@ -3,6 +3,7 @@
 mod access;
 mod cluster;
 mod documents;
+mod federation;
 mod limits;
 mod openapi;
 mod safety;

@@ -87,7 +87,10 @@ const PAGE: &str = "{\"url\":\"http://a.test/x\"}";
 async fn answers_are_as_documented() {
     let document = document();
     let shards = Some(ShardsAnswered { total: 3, answered: 2 });
-    let site = Site::over(Fake { in_cluster: true, shards, ..Fake::default() }, Settings::default());
+    let site = Site::over(
+        Fake { in_cluster: true, in_federation: true, shards, ..Fake::default() },
+        Settings::default(),
+    );
     let asks = [
         ("/api/v1/search", "get", Ask::get("/api/v1/search?q=farol+before:soon")),
         ("/api/v1/search", "get", Ask::get("/api/v1/search?q=mispelt&first=20&count=100&hl=pt")),
@@ -101,6 +104,12 @@ async fn answers_are_as_documented() {
         ("/api/v1/broken", "get", Ask::get("/api/v1/broken?filter=www&first=60&count=5").admin()),
         ("/api/v1/removed-pages", "get", Ask::get("/api/v1/removed-pages").admin()),
         ("/api/v1/cluster", "get", Ask::get("/api/v1/cluster").admin()),
+        ("/api/v1/federation", "get", Ask::get("/api/v1/federation").admin()),
+        (
+            "/api/v1/admin/federation",
+            "post",
+            Ask::json("/api/v1/admin/federation", "{\"order\":\"accept\",\"agreement\":\"0a\"}").admin(),
+        ),
         (
             "/api/v1/admin/drain-node",
             "post",

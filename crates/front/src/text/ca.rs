@@ -45,6 +45,7 @@ pub(super) static TEXTS: Texts = Texts {
     pinned: "Triada per l’operador",
     page_language: "Llengua de la pàgina",
     stored_copy: "Còpia desada",
+    fetched_by: "descarregada per {name}",
     more_from: "Més de {host}",
     similar: "{count} pàgines semblants omeses",
     similar_one: "{count} pàgina semblant omesa",
@@ -76,6 +77,8 @@ pub(super) static TEXTS: Texts = Texts {
     // Stored copies.
     copy_of: "Còpia desada del {date}",
     copy_note: "Així era la pàgina quan es va baixar. Els scripts, els enllaços i les imatges externes estan desactivats; l’original pot haver canviat.",
+    copy_elsewhere: "{name} va descarregar aquesta pàgina per a aquest cercador i en desa la còpia.",
+    copy_at: "La còpia desada per {name}",
     // About the crawler.
     about_lead: "{name} és un cercador amb robot propi. Si ha visitat el vostre lloc, aquesta pàgina diu qui el gestiona, com es comporta i com barrar-li el pas.",
     about_who: "Qui el gestiona",

@@ -45,6 +45,7 @@ pub(super) static TEXTS: Texts = Texts {
     pinned: "Choisi par l’exploitant",
     page_language: "Langue de la page",
     stored_copy: "Copie conservée",
+    fetched_by: "collectée par {name}",
     more_from: "Plus de {host}",
     similar: "{count} pages semblables omises",
     similar_one: "{count} page semblable omise",
@@ -76,6 +77,8 @@ pub(super) static TEXTS: Texts = Texts {
     // Stored copies.
     copy_of: "Copie conservée du {date}",
     copy_note: "Voici la page telle qu’elle était lors de la collecte. Scripts, liens et images externes sont désactivés ; l’original a pu changer.",
+    copy_elsewhere: "{name} a collecté cette page pour ce moteur et en conserve la copie.",
+    copy_at: "La copie conservée par {name}",
     // About the crawler.
     about_lead: "{name} est un moteur de recherche qui a son propre robot. S’il a visité votre site, cette page dit qui l’exploite, comment il se comporte et comment lui fermer la porte.",
     about_who: "Qui l’exploite",

@@ -45,6 +45,7 @@ pub(super) static TEXTS: Texts = Texts {
     pinned: "Escollida polo operador",
     page_language: "Lingua da páxina",
     stored_copy: "Copia gardada",
+    fetched_by: "recollida por {name}",
     more_from: "Máis de {host}",
     similar: "{count} páxinas semellantes omitidas",
     similar_one: "{count} páxina semellante omitida",
@@ -76,6 +77,8 @@ pub(super) static TEXTS: Texts = Texts {
     // Stored copies.
     copy_of: "Copia gardada do {date}",
     copy_note: "Así era a páxina cando se recolleu. Os scripts, as ligazóns e as imaxes externas están desactivados; o orixinal pode ter cambiado.",
+    copy_elsewhere: "{name} recolleu esta páxina para este buscador e garda a copia.",
+    copy_at: "A copia gardada por {name}",
     // About the crawler.
     about_lead: "{name} é un buscador co seu propio robot. Se visitou o seu sitio, esta páxina di quen o opera, como se comporta e como impedirlle o paso.",
     about_who: "Quen o opera",

@@ -19,6 +19,7 @@ pub(super) static TEXTS: Texts = Texts {
     language: "Língua",
     // Results.
     did_you_mean: "Será que quis dizer",
+    fetched_by: "recolhida por {name}",
     page_language: "Língua da página",
     next: "Seguinte",
     try_fewer: "Tente só uma palavra:",
@@ -39,6 +40,7 @@ pub(super) static TEXTS: Texts = Texts {
     note_too_long: "A pergunta é demasiado longa; só foram lidas as primeiras {subject} palavras e filtros.",
     // Stored copies.
     copy_note: "A página era assim quando foi recolhida. Os scripts, as ligações e as imagens externas estão desativados; o original pode ter mudado.",
+    copy_elsewhere: "{name} recolheu esta página para este motor de pesquisa e guarda a cópia.",
     // About the crawler.
     about_lead: "{name} é um motor de pesquisa com o seu próprio robô de recolha. Se ele visitou o seu sítio, esta página diz quem o explora, como se comporta e como lhe vedar o acesso.",
     about_who: "Quem o explora",
@@ -144,5 +146,12 @@ pub(super) static TEXTS: Texts = Texts {
     why_out_of_scope: "Está fora desta recolha: {detail}",
     why_paused: "Espera pela primeira visita; a recolha está em pausa.",
     why_not_yet: "Foi recolhida, e pode ser encontrada dentro de momentos.",
+    // What is shared with engines of other owners.
+    federation_partners: "Motores de pesquisa de outros donos",
+    federation_partner: "Motor",
+    federation_no_partner: "Não se conhece outro motor; `farol federation join ADDRESS` acrescenta um.",
+    federation_waits: "espera por si",
+    federation_accept_text: "Quando todas as páginas tiverem chegado, o consumidor deixa de as pedir aos servidores e confia no fornecedor.",
+    federation_end_text: "O consumidor volta a recolher estas páginas; as que tem ficam até serem visitadas.",
     ..pt_br::TEXTS
 };

@@ -178,6 +178,8 @@ fn document(url: CanonicalUrl, page: &collection::JudgedPage) -> Document {
         content_hash: ContentHash::default(),
         simhash: 0,
         position: PagePosition::default(),
+        shown: Default::default(),
+        source: None,
     }
 }
 

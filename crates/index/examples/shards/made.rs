@@ -68,6 +68,8 @@ pub fn pages(seed: u64, count: usize) -> Vec<Document> {
             content_hash: ContentHash::of(body.as_bytes()),
             simhash: hash64(format!("{first} {last} {code}{}", body.len()).as_bytes()),
             position: PagePosition::default(),
+            shown: Default::default(),
+            source: None,
             body,
             url,
         };

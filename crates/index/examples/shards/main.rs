@@ -267,6 +267,8 @@ fn read_pages(text: &str, count: usize) -> Vec<Document> {
             content_hash: ContentHash::of(body.as_bytes()),
             simhash: hash64(body.as_bytes()),
             position: PagePosition::default(),
+            shown: Default::default(),
+            source: None,
             body,
             url,
         })

@@ -12,6 +12,7 @@ pub(crate) mod spans;
 pub(crate) mod stem;
 pub(crate) mod stop;
 mod token_cache;
+pub(crate) mod words;
 
 use farol_base::Language;
 use spans::{Script, Span, is_mark};

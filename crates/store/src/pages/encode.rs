@@ -2,15 +2,15 @@
 //!
 //! An exchange is written as up to three records, in this order: `metadata`, `request`, and `response` or
 //! `revisit`. The last one is always there and ends the exchange; the first two name it in
-//! `WARC-Concurrent-To`. So a reader knows where an exchange ends without looking beyond it, and one that was
+//! `WARC-Concurrent-To`. A page that was received is a `conversion`, behind its `metadata`. So a reader knows where an exchange ends without looking beyond it, and one that was
 //! cut by a crash can be told.
 //!
 //! INVARIANT: header fields are one line each. Nothing that came from the Web is written into one without
 //! that being made sure.
 
 use super::gzip::Gzip;
-use super::{Exchange, PayloadDigest};
-use farol_base::{Random, Timestamp, Truncated};
+use super::{Archived, Conversion, Exchange, PayloadDigest};
+use farol_base::{CanonicalUrl, Random, Timestamp, Truncated};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -95,6 +95,32 @@ impl Encoder {
         Encoded { bytes, fetched: exchange.fetched, spare_id, digest }
     }
 
+    /// Writes a page that was received. Its block must not be longer than [`BODY_BYTES_MAX`].
+    pub fn encode_conversion(&mut self, page: &Conversion, ids: &mut dyn Random) -> Encoded {
+        let id = RecordId::new(ids);
+        let spare_id = RecordId::new(ids);
+        let mut bytes = Vec::with_capacity(1024 + page.block.len() / 2);
+        if !page.metadata.is_empty() {
+            let block = metadata_block(&page.metadata);
+            self.begin_page("metadata", RecordId::new(ids), &page.url, page.fetched);
+            self.field("WARC-Concurrent-To", id);
+            self.field("Content-Type", "application/warc-fields");
+            self.end(&[block.as_bytes()], &mut bytes);
+        }
+        self.begin_page("conversion", id, &page.url, page.fetched);
+        self.field("Content-Type", one_line(&page.content_type, false));
+        self.end(&[&page.block], &mut bytes);
+        Encoded { bytes, fetched: page.fetched, spare_id, digest: None }
+    }
+
+    /// Writes an entry of either kind.
+    pub fn encode_archived(&mut self, archived: &Archived, ids: &mut dyn Random) -> Encoded {
+        match archived {
+            Archived::Exchange(exchange) => self.encode(exchange, ids),
+            Archived::Conversion(page) => self.encode_conversion(page, ids),
+        }
+    }
+
     fn response(&mut self, exchange: &Exchange, id: RecordId, out: &mut Vec<u8>) -> Option<PayloadDigest> {
         let head = tidy_head(&exchange.response_head);
         let body = &exchange.body[..exchange.body.len().min(BODY_BYTES_MAX)];
@@ -133,8 +159,12 @@ impl Encoder {
     }
 
     fn begin(&mut self, kind: &str, id: RecordId, exchange: &Exchange) {
-        self.begin_info(kind, id, exchange.fetched);
-        self.field("WARC-Target-URI", &exchange.url);
+        self.begin_page(kind, id, &exchange.url, exchange.fetched);
+    }
+
+    fn begin_page(&mut self, kind: &str, id: RecordId, url: &CanonicalUrl, date: Timestamp) {
+        self.begin_info(kind, id, date);
+        self.field("WARC-Target-URI", url);
     }
 
     fn begin_info(&mut self, kind: &str, id: RecordId, date: Timestamp) {

@@ -1,11 +1,11 @@
-//! Reads our own files: the records of one exchange, one after the other.
+//! Reads our own files: the records of one entry, one after the other.
 //!
-//! An exchange ends with its `response` or `revisit` record, see [`super::encode`]. Whatever is not as we
+//! An entry ends with its `response`, `revisit` or `conversion` record, see [`super::encode`]. Whatever is not as we
 //! write it is damage; nothing is guessed here. For other people's files there is [`super::warc`].
 
 use super::gzip::{Gunzip, OUR_HEADER, Step, Trouble};
 use super::warc::{Headers, RECORD_BYTES_MAX, http_status};
-use super::{Exchange, PayloadDigest, RevisitOf};
+use super::{Archived, Conversion, Exchange, PayloadDigest, RevisitOf};
 use crate::Error;
 use crate::reading::DiskReader;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// How much is decompressed at a time.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Exchanges of one file, from some offset on.
+/// Entries of one file, from some offset on.
 #[derive(Debug)]
 pub(super) struct Groups {
     file: String,
@@ -25,12 +25,12 @@ pub(super) struct Groups {
     gunzip: Gunzip,
 }
 
-/// An exchange, and the bytes of the file that it takes.
+/// An entry, and the bytes of the file that it takes.
 #[derive(Debug)]
 pub(super) struct Group {
     pub start: u64,
     pub end: u64,
-    pub exchange: Exchange,
+    pub archived: Archived,
 }
 
 impl Groups {
@@ -50,7 +50,7 @@ impl Groups {
         self.reader.set_end(end);
     }
 
-    /// The next exchange; `None` at the end.
+    /// The next entry; `None` at the end.
     ///
     /// # Errors
     /// [`Error::Torn`] where the file ends inside the exchange, [`Error::Damaged`] where it is not as we
@@ -73,15 +73,15 @@ impl Groups {
                 }
                 ("metadata", _) => before.metadata = fields(&record[block]),
                 ("request", _) => before.request_head = record[block].to_vec(),
-                ("response" | "revisit", _) => {
+                ("response" | "revisit" | "conversion", _) => {
                     let id = headers.get("WARC-Record-ID");
                     if before.concurrent_to.is_some() && before.concurrent_to.as_deref() != id {
                         return Err(self.damaged(start, "records of two exchanges are mixed"));
                     }
                     let body = Bytes::from(record).slice(block);
-                    let exchange = exchange(&headers, body, before)
+                    let archived = archived(&headers, body, before)
                         .ok_or_else(|| self.damaged(start, "a response is not as Farol writes it"))?;
-                    return Ok(Some(Group { start, end: self.reader.position(), exchange }));
+                    return Ok(Some(Group { start, end: self.reader.position(), archived }));
                 }
                 _ => return Err(self.damaged(start, "a record is of another kind than Farol writes")),
             }
@@ -166,6 +166,23 @@ fn parse(record: &[u8]) -> Option<(Headers, std::ops::Range<usize>)> {
     let start = record.len() - rest.len() + end + 4;
     let stop = start.checked_add(len)?;
     (record.get(stop..)? == b"\r\n\r\n").then_some((headers, start..stop))
+}
+
+fn archived(headers: &Headers, block: Bytes, before: Before) -> Option<Archived> {
+    match headers.get("WARC-Type")? {
+        "conversion" => conversion(headers, block, before).map(Archived::Conversion),
+        _ => exchange(headers, block, before).map(Archived::Exchange),
+    }
+}
+
+fn conversion(headers: &Headers, block: Bytes, before: Before) -> Option<Conversion> {
+    Some(Conversion {
+        url: CanonicalUrl::parse(headers.get("WARC-Target-URI")?).ok()?,
+        fetched: instant(headers.get("WARC-Date")?)?,
+        content_type: headers.get("Content-Type")?.to_string(),
+        block,
+        metadata: before.metadata,
+    })
 }
 
 fn exchange(headers: &Headers, block: Bytes, before: Before) -> Option<Exchange> {

@@ -2,13 +2,14 @@
 //!
 //! What a visit brought is an [`Exchange`]. [`encode`] turns it into WARC records, one gzip member each;
 //! [`Archive::append`] writes them and answers with their position; [`ArchiveReader`] reads an exchange at a
-//! position, or all from a position on. What is peculiar to our files is written down in
+//! position, or all from a position on. Pages that others fetched are kept beside them, as [`Conversion`]s. What is peculiar to our files is written down in
 //! `docs/formats/warc.md`. Other people's WARC files, in all their variety, are read by [`warc`].
 //!
 //! PROMISE: what [`Archive::append`] answered for survives the end of the process, and after
 //! [`Archive::sync`] a power cut. Files only grow; a torn tail is cut at opening, and reported.
 
 mod archive;
+mod archived;
 mod checkpoint;
 mod deflate;
 mod encode;
@@ -27,6 +28,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 pub use archive::{Archive, ArchiveOptions, Recovery, file_name, file_number, lengths};
+pub use archived::{Archived, Conversion};
 pub use encode::{BODY_BYTES_MAX, Encoded, Encoder, HEAD_BYTES_MAX, encode};
 pub use reader::{ArchiveReader, Scan};
 

@@ -3,7 +3,7 @@
 //! A reader sees exactly what [`Archive::append`](super::Archive::append) has answered for, never half a
 //! write.
 
-use super::Exchange;
+use super::Archived;
 use super::archive::{file_name, len, list};
 use super::group::Groups;
 use crate::Error;
@@ -44,7 +44,7 @@ impl Published {
     }
 }
 
-/// Reads exchanges, from as many threads as there are clones.
+/// Reads entries, from as many threads as there are clones.
 #[derive(Clone, Debug)]
 pub struct ArchiveReader {
     disk: Arc<dyn Disk>,
@@ -73,22 +73,22 @@ impl ArchiveReader {
         self.published.read().end
     }
 
-    /// Reads the exchange at a position that [`Archive::append`](super::Archive::append) or a scan has given.
+    /// Reads the entry at a position that [`Archive::append`](super::Archive::append) or a scan has given.
     ///
     /// # Errors
     /// [`Error::NoPage`] where none begins there, [`Error::Damaged`] where it cannot be read any more.
-    pub fn read(&self, at: PagePosition) -> Result<Exchange, Error> {
+    pub fn read(&self, at: PagePosition) -> Result<Archived, Error> {
         let file = file_name(at.file);
         let no_page = || Error::NoPage { file: file_name(at.file), offset: at.offset };
         let limit = self.limit(at).ok_or_else(no_page)?;
         let mut groups = Groups::new(self.disk.clone(), &file, at.offset, limit, PAGE_PIECE_BYTES);
         match groups.next()? {
-            Some(group) if group.start == at.offset => Ok(group.exchange),
+            Some(group) if group.start == at.offset => Ok(group.archived),
             _ => Err(no_page()),
         }
     }
 
-    /// Reads all exchanges from a position on, in the order in which they were appended.
+    /// Reads all entries from a position on, in the order in which they were appended.
     ///
     /// Each comes with its own position and with that at which the next one begins. Damage is told once, and
     /// the scan goes on behind it. When it has given `None`, it can be asked again after more was appended.
@@ -159,7 +159,7 @@ impl Scan {
 }
 
 impl Iterator for Scan {
-    type Item = Result<(PagePosition, PagePosition, Exchange), Error>;
+    type Item = Result<(PagePosition, PagePosition, Archived), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.failed && self.at < self.reader.end() {
@@ -172,7 +172,7 @@ impl Iterator for Scan {
                 Ok(Some(group)) => {
                     let position = |offset| PagePosition { file, offset };
                     self.at = position(group.end);
-                    return Some(Ok((position(group.start), self.at, group.exchange)));
+                    return Some(Ok((position(group.start), self.at, group.archived)));
                 }
                 Ok(None) => self.leave_file(),
                 Err(error) => {

@@ -12,6 +12,7 @@ use super::visit::{NoAnswer, VisitPlan, Visited, Visitor};
 use crate::archive::Followers;
 use crate::archive::not_asked::NotAsked;
 use crate::archive::page_orders::PageOrder;
+use crate::archive::take_in::{Arrived, TakenIn, take_in};
 use crate::config::Config;
 use crate::disk::{is_full, until_room};
 use crate::handles::crawl::{CrawlSnapshot, Totals, set_full, set_open};
@@ -231,6 +232,7 @@ impl Core {
                 Step::Left { host, memory } => self.guest_left(&host, &memory)?,
                 Step::Fetch(lease) => {
                     let Some(lease) = self.own(now, lease)? else { continue };
+                    let Some(lease) = self.not_left(now, lease)? else { continue };
                     self.send(now, lease)?;
                     if self.limit_reached() {
                         return Ok(NAP_MAX);
@@ -354,6 +356,12 @@ impl Core {
                 self.received();
                 Ok(())
             }
+            Order::TakeIn(arrived, reply) => {
+                let taken = self.take_arrived(*arrived)?;
+                // Whoever asked may have gone meanwhile, and asks again.
+                let _ = reply.send(taken);
+                Ok(())
+            }
             Order::Told(number, order, reply) => self.told(number, &order, &reply),
             Order::Inspect(inspect) => {
                 let frontier = &self.frontier;
@@ -363,6 +371,20 @@ impl Core {
                 Ok(())
             }
         }
+    }
+
+    /// Archives and applies pages of another engine, waiting for room when the disk is full.
+    fn take_arrived(&mut self, arrived: Arrived) -> Result<TakenIn> {
+        crate::folder::grow_format(&self.disk_path)?;
+        let tell = |message: &str| {
+            set_full(&self.snapshot, message);
+            !self.stopping.load(Ordering::SeqCst)
+        };
+        let mut append = |archive: &mut Archive, batch: &[Encoded]| {
+            until_room("more pages", tell, || Ok(archive.append(batch)?))
+        };
+        let (followers, interpreter) = (&mut self.followers, &self.visitor.interpreter);
+        take_in(&mut self.archive, &mut append, followers, interpreter, SystemClock.now(), arrived)
     }
 
     fn check_disk(&mut self, state: &mut LoopState) {

@@ -65,6 +65,7 @@ impl Core {
                     position,
                     robots: answer.robots.as_deref(),
                     pace: None,
+                    received: false,
                 };
                 self.followers.apply(&visit, answer.interpreted, FollowerSet::ALL)?;
                 Outcome::Robots {
@@ -153,6 +154,7 @@ impl Core {
                     position,
                     robots: None,
                     pace: self.frontier.pace(&page.url.host()),
+                    received: false,
                 };
                 self.followers.apply(&visit, answer.interpreted, FollowerSet::ALL)
             }

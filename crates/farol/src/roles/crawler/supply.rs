@@ -8,9 +8,15 @@ use super::visit::NoAnswer;
 use anyhow::Result;
 use farol_base::{CanonicalUrl, Clock, Host, Scheduled, SystemClock, Timestamp};
 use farol_fetch::FetchError;
-use farol_frontier::{Added, HostMemory, Offered, Resolution, Resolved};
+use farol_frontier::{Added, HostMemory, Lease, Offered, Outcome, Resolution, Resolved, Task};
 use std::net::IpAddr;
 use std::time::Duration;
+
+/// A host that is left to another engine is thought of again after this: that long it takes at most until it is crawled when
+/// it is taken back.
+const LEFT_AGAIN: Duration = Duration::from_secs(2);
+/// A page that is left is thought of again after this, where its host is not left as a whole.
+const LEFT_PAGE_AGAIN: Duration = Duration::from_secs(60);
 
 impl Core {
     /// Brings hosts that are due into the frontier, as far as there is room: those of crowded domains are passed over.
@@ -32,7 +38,11 @@ impl Core {
             return Ok(());
         }
         let (frontier, sent_away) = (&mut self.frontier, &mut self.sent_away);
+        let left = self.followers.left.clone();
         let mut crowded = |host: &Host| {
+            if left.has_host(host) {
+                return Some(now + LEFT_AGAIN);
+            }
             let until = frontier.crowded_until(now, host);
             *sent_away += u64::from(until.is_some());
             until
@@ -42,6 +52,10 @@ impl Core {
         // Those that sleep until a later page is due have new ones now.
         hosts.extend(self.followers.urls.newly_ready());
         for host in hosts {
+            if self.followers.left.has_host(&host) {
+                self.followers.urls.release_host_until(&host, now + LEFT_AGAIN);
+                continue;
+            }
             let known = self.followers.urls.host_counts(&host).map_or(0, |counts| counts.known);
             let memory = self.followers.hosts.enter(&host, known)?;
             let memory = self.rested(memory);
@@ -140,6 +154,32 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// The lease, where its page is not left to another engine. A host that is left as a whole leaves the frontier, with all that
+    /// waits for it, and its robots.txt is not asked for either.
+    pub fn not_left(&mut self, now: Timestamp, lease: Lease) -> Result<Option<Lease>> {
+        if self.followers.left.is_empty() {
+            return Ok(Some(lease));
+        }
+        if self.followers.left.has_host(lease.host()) {
+            if matches!(lease.task(), Task::MovedRobots(_)) {
+                let _finished = self.frontier.done(now, lease, Outcome::Failed { transient: true });
+            } else {
+                self.put_off(now, lease)?;
+            }
+            return Ok(None);
+        }
+        let page = match lease.task() {
+            Task::Page(page) => page.url.clone(),
+            Task::Robots | Task::MovedRobots(_) => return Ok(Some(lease)),
+        };
+        if self.followers.left.of_page(&page, Some(lease.address())).is_none() {
+            return Ok(Some(lease));
+        }
+        self.followers.left_alone(&page, now + LEFT_PAGE_AGAIN)?;
+        let _finished = self.frontier.done(now, lease, Outcome::NotAsked);
+        Ok(None)
     }
 
     /// A host is no longer in the frontier, and need not come back before this instant.

@@ -183,7 +183,8 @@ impl Visitor {
         previous: Option<PagePosition>,
     ) -> Result<Answer, FetchError> {
         // A copy that cannot be read is no reason not to visit: the page is then fetched anew.
-        let kept = previous.and_then(|at| self.archive.read(at).ok()).filter(|kept| kept.url == page.url);
+        let kept = previous.and_then(|at| self.archive.read(at).ok()?.exchange());
+        let kept = kept.filter(|kept| kept.url == page.url);
         let kept_header = |name| kept.as_ref().and_then(|kept| kept.header(name)).map(String::from);
         let request = Request {
             url: page.url.clone(),

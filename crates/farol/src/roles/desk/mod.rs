@@ -29,7 +29,7 @@ use farol_base::trace::Trace;
 use farol_cluster::{NodeNo, Phase};
 use farol_fabric::Topic;
 use farol_rpc::{BoxFuture, CallContext, Handler, RpcError, decode, encode};
-use farol_store::pages::ArchiveReader;
+use farol_store::pages::{ArchiveReader, Archived};
 use std::sync::{Arc, OnceLock};
 
 /// What a node answers.
@@ -153,7 +153,9 @@ fn copy(archive: &ArchiveReader, request: &CopyRequest) -> Result<Option<WireCop
     use farol_store::Error;
     let url = read_url(&request.url).map_err(|error| RpcError::Refused(error.to_string()))?;
     match archive.read(read_position(request.position)) {
-        Ok(exchange) => Ok((exchange.url == url).then(|| WireCopy::from(&exchange))),
+        Ok(Archived::Exchange(exchange)) => Ok((exchange.url == url).then(|| WireCopy::from(&exchange))),
+        // Who fetched it has the copy.
+        Ok(Archived::Conversion(_)) => Ok(None),
         // Another agent's position, mostly.
         Err(Error::NoPage { .. }) => Ok(None),
         Err(error) => Err(RpcError::Failed(error.to_string())),

@@ -11,7 +11,7 @@ use farol_front::{
 };
 use farol_frontier::HostState;
 use farol_parse::robots::Verdict;
-use farol_store::pages::Exchange;
+use farol_store::pages::Archived;
 use farol_store::urls::{Record, State};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl LiveEngine {
         let record = facts.record.clone().unwrap_or_default();
         // A copy that cannot be read tells nothing.
         let copy = record.position.and_then(|at| self.archive.read(at).ok());
-        let copy = copy.map(|copy| (self.interpreter.interpret(&copy, record.depth), copy));
+        let copy = copy.map(|copy| (self.interpreter.interpret_archived(&copy, record.depth), copy));
         let (log, log_is_whole) = self.log(url, &record, copy.as_ref().map(|(_, copy)| copy), &facts);
         let mut links = self.linked_from(&[url.id()], LINKS_MAX)?;
         let host_state = host.as_ref().map(|view| view.state);
@@ -92,9 +92,10 @@ impl LiveEngine {
             linked_from: links.remove(&url.id()).unwrap_or_default(),
             // Where no answer came last, an earlier one is in the archive.
             status: match record.state {
-                State::Gone => {
-                    record.position.and_then(|at| self.archive.read(at).ok()).map(|copy| copy.status)
-                }
+                State::Gone => record
+                    .position
+                    .and_then(|at| self.archive.read(at).ok()?.exchange())
+                    .map(|copy| copy.status),
                 _ => None,
             },
             last_visit: record.last_visit,
@@ -118,7 +119,7 @@ impl LiveEngine {
         let named = found.into_iter().map(|(target, found)| {
             let links = found.links.into_iter().filter_map(|link| {
                 let page = self.archive.read(link.at).ok()?;
-                Some(PageLink { url: page.url, text: link.anchor, nofollow: link.nofollow })
+                Some(PageLink { url: page.url().clone(), text: link.anchor, nofollow: link.nofollow })
             });
             (target, LinkedFrom { pages: found.pages, links: links.collect() })
         });
@@ -132,7 +133,7 @@ impl LiveEngine {
         &self,
         url: &CanonicalUrl,
         record: &Record,
-        copy: Option<&Exchange>,
+        copy: Option<&Archived>,
         facts: &PageFacts,
     ) -> (Vec<PageVisit>, bool) {
         let mut log: Vec<PageVisit> = copy.map(|copy| self.visit_of(copy)).into_iter().collect();
@@ -152,8 +153,8 @@ impl LiveEngine {
                 in_time = begun.elapsed() < LOG_TIME_MAX;
                 match found {
                     Ok((at, ..)) if at.file != number || !in_time => break,
-                    Ok((_, _, exchange)) if exchange.url == *url => {
-                        let visit = self.visit_of(&exchange);
+                    Ok((_, _, archived)) if archived.url() == url => {
+                        let visit = self.visit_of(&archived);
                         if log.iter().all(|known| known.at != visit.at) {
                             log.push(visit);
                         }
@@ -169,8 +170,8 @@ impl LiveEngine {
         (log, is_whole)
     }
 
-    fn visit_of(&self, exchange: &Exchange) -> PageVisit {
-        let outcome = match self.interpreter.interpret(exchange, 0).outcome {
+    fn visit_of(&self, archived: &Archived) -> PageVisit {
+        let outcome = match self.interpreter.interpret_archived(archived, 0).outcome {
             PageOutcome::Page(page) => match page.document {
                 Ok(_) => "a page",
                 Err(_) => "not for the index",
@@ -182,10 +183,13 @@ impl LiveEngine {
             PageOutcome::Robots(_) => "robots.txt",
         };
         PageVisit {
-            at: exchange.fetched,
-            status: Some(exchange.status),
-            outcome: outcome.to_string(),
-            bytes: exchange.body.len() as u64,
+            at: archived.fetched(),
+            status: archived.exchange_ref().map(|exchange| exchange.status),
+            outcome: match archived {
+                Archived::Exchange(_) => outcome.to_string(),
+                Archived::Conversion(_) => format!("received: {outcome}"),
+            },
+            bytes: archived.bytes() as u64,
         }
     }
 }
@@ -195,7 +199,7 @@ fn verdict(
     url: &CanonicalUrl,
     facts: &PageFacts,
     host: Option<HostState>,
-    copy: Option<&(Interpreted, Exchange)>,
+    copy: Option<&(Interpreted, Archived)>,
     is_indexed: bool,
 ) -> PageVerdict {
     let because = |kind, detail: String| PageVerdict { kind, detail };
@@ -233,9 +237,7 @@ fn verdict(
             _ => plainly(VerdictKind::Waiting),
         },
         State::Failed => because(VerdictKind::NoAnswer, last_outcome(facts, record.failures)),
-        State::Gone => {
-            because(VerdictKind::Gone, copy.map_or("404".to_string(), |(_, copy)| copy.status.to_string()))
-        }
+        State::Gone => because(VerdictKind::Gone, told_status(copy.map(|(_, copy)| copy))),
         State::Redirect => {
             let to = copy.and_then(|(interpreted, _)| interpreted.moved.as_ref());
             because(VerdictKind::Redirect, to.map_or(String::new(), |moved| moved.to.url.to_string()))
@@ -252,7 +254,7 @@ fn verdict(
 }
 
 /// What a page that came says of itself.
-fn of_copy(interpreted: &Interpreted, copy: &Exchange) -> PageVerdict {
+fn of_copy(interpreted: &Interpreted, copy: &Archived) -> PageVerdict {
     let (kind, detail) = match &interpreted.outcome {
         PageOutcome::List => (VerdictKind::List, String::new()),
         PageOutcome::Page(page) => match &page.document {
@@ -261,7 +263,8 @@ fn of_copy(interpreted: &Interpreted, copy: &Exchange) -> PageVerdict {
             Err(StaysOut::Expired) => (VerdictKind::Expired, String::new()),
             Err(StaysOut::Elsewhere(to)) => (VerdictKind::Canonical, to.to_string()),
             Err(StaysOut::NotText(_)) => {
-                (VerdictKind::NotText, copy.header("content-type").unwrap_or_default().into_owned())
+                let kind = copy.exchange_ref().and_then(|copy| copy.header("content-type"));
+                (VerdictKind::NotText, kind.unwrap_or_default().into_owned())
             }
             Err(StaysOut::Empty) => (VerdictKind::Empty, String::new()),
             Err(StaysOut::OutsideView(why)) => (VerdictKind::OutOfScope, why.clone()),
@@ -269,6 +272,11 @@ fn of_copy(interpreted: &Interpreted, copy: &Exchange) -> PageVerdict {
         _ => (VerdictKind::NotYet, String::new()),
     };
     PageVerdict { kind, detail }
+}
+
+/// The status of a page that is gone; other engines tell none.
+fn told_status(copy: Option<&Archived>) -> String {
+    copy.and_then(Archived::exchange_ref).map_or("404".to_string(), |copy| copy.status.to_string())
 }
 
 fn host_trouble(url: &CanonicalUrl, facts: &PageFacts) -> String {

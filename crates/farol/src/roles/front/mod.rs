@@ -16,6 +16,7 @@ use crate::clicks::ClickCounts;
 use crate::config::Config;
 use crate::handles::cluster::ClusterFace;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot};
+use crate::handles::federation::FederationFace;
 use crate::handles::index::{IndexAccess, RulesInForce};
 use crate::handles::order::{HostAnswer, HostLine, Inspect, Order};
 use crate::handles::queries::Queries;
@@ -27,8 +28,8 @@ use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, Clock, Host, SystemClock, Timestamp};
 use farol_front::{
     BrokenList, CacheStatus, ClusterOrder, ClusterStatus, Command, CrawlStatus, DiskStatus, Engine,
-    EngineError, History, HostDetail, HostList, HostRow, IndexStatus, PageDetail, QueryStatus, RingStatus,
-    RobotsTry, Settings, Status, StoredCopy,
+    EngineError, FederationOrder, FederationStatus, History, HostDetail, HostList, HostRow, IndexStatus,
+    PageDetail, QueryStatus, RingStatus, RobotsTry, Settings, Status, StoredCopy,
 };
 use farol_links::Links;
 use farol_parse::robots::{Robots, Verdict};
@@ -64,6 +65,8 @@ pub struct LiveEngine {
     pub crawl: Option<CrawlHandle>,
     /// The cluster that this process is a member of, if it is.
     pub cluster: Option<ClusterFace>,
+    /// What is shared with engines of other owners, if anything is.
+    pub federation: Option<FederationFace>,
     /// Takes questions and orders, whether a crawl runs or not.
     pub orders: Orders,
     pub started: Timestamp,
@@ -189,9 +192,23 @@ impl Engine for LiveEngine {
         // Only what can be found can be shown: pages that were removed stay in the archive, unseen.
         let document = self.index.document(url).map_err(trouble)?;
         let Some(document) = document else { return Ok(None) };
+        if let Some(source) = document.source {
+            return Ok(Some(StoredCopy {
+                url: document.url,
+                fetched: document.fetched,
+                content_type: String::new(),
+                charset: None,
+                body: Vec::new(),
+                archive: true,
+                source: Some(source),
+            }));
+        }
         let exchange = match &self.cluster {
             Some(cluster) => (cluster.copy)(url, document.position).map_err(trouble)?,
-            None => Some(self.archive.read(document.position).map_err(|error| trouble(error.to_string()))?),
+            None => {
+                let archived = self.archive.read(document.position);
+                archived.map_err(|error| trouble(error.to_string()))?.exchange()
+            }
         };
         Ok(exchange.map(|exchange| copy_of(&exchange, &self.config.crawl.agent)))
     }
@@ -369,7 +386,23 @@ impl Engine for LiveEngine {
     }
 
     fn metrics_text(&self) -> String {
-        self.cluster.as_ref().map_or_else(String::new, |cluster| (cluster.metrics)())
+        let cluster = self.cluster.as_ref().map_or_else(String::new, |cluster| (cluster.metrics)());
+        let federation = self.federation.as_ref().map_or_else(String::new, |face| (face.metrics)());
+        cluster + &federation
+    }
+
+    fn federation(&self) -> Option<FederationStatus> {
+        self.federation.as_ref().map(|face| (face.status)())
+    }
+
+    fn federation_order(&self, order: FederationOrder) -> Result<String, EngineError> {
+        match &self.federation {
+            Some(face) => (face.order)(order),
+            None => Err(EngineError::Unavailable(
+                "this engine shares nothing: set enabled = true under [federation] and start it again"
+                    .to_string(),
+            )),
+        }
     }
 
     fn cluster_order(&self, order: ClusterOrder) -> Result<String, EngineError> {
@@ -413,6 +446,7 @@ fn copy_of(exchange: &Exchange, agent: &str) -> StoredCopy {
         content_type: content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
         charset: Some(parsed.charset.to_string()),
         archive: !parsed.noarchive,
+        source: None,
         body: exchange.body.to_vec(),
     }
 }

@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 use farol_base::{PageId, PagePosition};
 use farol_cluster::lane::Cut;
 use farol_fabric::{BATCH_BYTES_MAX, Topic};
-use farol_store::pages::{ArchiveReader, Exchange, Scan};
+use farol_store::pages::{ArchiveReader, Archived, Scan};
 use lane::{Batch, Item, Lane};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -338,7 +338,7 @@ impl SendWorker {
                 }
                 return Ok(self.end_filling());
             }
-            let (at, next, exchange) = match filling.scan.next() {
+            let (at, next, archived) = match filling.scan.next() {
                 Some(Ok(record)) => record,
                 Some(Err(error)) if is_damage(&error) => {
                     tracing::warn!(error = %error, "a damaged page is not sent; run `farol check`");
@@ -348,7 +348,7 @@ impl SendWorker {
                 None if self.is_beyond => return Ok(Ok(())),
                 None => return Ok(self.end_filling()),
             };
-            if self.send_read(at, next, &exchange, &filling.operator).is_err() {
+            if self.send_read(at, next, &archived, &filling.operator).is_err() {
                 return Ok(Err(Stopped));
             }
         }
@@ -382,17 +382,17 @@ impl SendWorker {
         &mut self,
         at: PagePosition,
         next: PagePosition,
-        exchange: &Exchange,
+        archived: &Archived,
         operator: &OperatorState,
     ) -> Result<(), Stopped> {
-        let host = exchange.url.host();
-        let removed = operator.removed().get(&host).is_some_and(|end| at < *end)
-            || operator.removal_of(&exchange.url).is_some();
-        let interpreted = (!removed).then(|| self.sources.interpreter.interpret(exchange, 0));
+        let (url, host) = (archived.url(), archived.url().host());
+        let removed =
+            operator.removed().get(&host).is_some_and(|end| at < *end) || operator.removal_of(url).is_some();
+        let interpreted = (!removed).then(|| self.sources.interpreter.interpret_archived(archived, 0));
         let mut changes = Vec::new();
         if let Some(mut interpreted) = interpreted {
-            changes.extend(links_of(&exchange.url, at, &mut interpreted));
-            changes.extend(change_of(&exchange.url, at, interpreted.outcome));
+            changes.extend(links_of(url, at, &mut interpreted));
+            changes.extend(change_of(url, at, interpreted.outcome));
         }
         let items: Vec<(Topic, Item)> = changes.into_iter().flat_map(|change| self.route(change)).collect();
         for (topic, item) in items {

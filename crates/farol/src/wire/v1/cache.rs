@@ -196,6 +196,7 @@ pub struct WireAnswer {
     pub suggestion: Option<WireQuery>,
     pub corrected: Option<WireQuery>,
     pub generation: u64,
+    pub missing: Vec<String>,
 }
 
 /// Twin of a [`Hit`] with what the broker knows of it.
@@ -206,6 +207,7 @@ pub struct WireRankedHit {
     pub duplicates: u32,
     pub more_from_host: bool,
     pub pinned: bool,
+    pub strict: bool,
 }
 
 /// Twin of a [`Beat`], with the number of its node.
@@ -382,6 +384,7 @@ impl From<&Answer> for WireAnswer {
             duplicates: hit.duplicates,
             more_from_host: hit.more_from_host,
             pinned: hit.pinned,
+            strict: hit.strict,
         };
         WireAnswer {
             hits: answer.hits.iter().map(ranked).collect(),
@@ -390,6 +393,7 @@ impl From<&Answer> for WireAnswer {
             suggestion: answer.suggestion.as_ref().map(WireQuery::from),
             corrected: answer.corrected.as_ref().map(WireQuery::from),
             generation: answer.generation,
+            missing: answer.missing.clone(),
         }
     }
 }
@@ -401,8 +405,15 @@ impl TryFrom<WireAnswer> for Answer {
     fn try_from(wire: WireAnswer) -> Result<Answer, WireError> {
         let ranked = |wire: WireRankedHit| {
             let (score, duplicates) = (wire.score, wire.duplicates);
-            let (more_from_host, pinned) = (wire.more_from_host, wire.pinned);
-            Hit::try_from(wire.hit).map(|hit| Hit { score, duplicates, more_from_host, pinned, ..hit })
+            let (more_from_host, pinned, strict) = (wire.more_from_host, wire.pinned, wire.strict);
+            Hit::try_from(wire.hit).map(|hit| Hit {
+                score,
+                duplicates,
+                more_from_host,
+                pinned,
+                strict,
+                ..hit
+            })
         };
         Ok(Answer {
             hits: wire.hits.into_iter().map(ranked).collect::<Result<_, _>>()?,
@@ -411,6 +422,7 @@ impl TryFrom<WireAnswer> for Answer {
             suggestion: wire.suggestion.map(Query::try_from).transpose()?,
             corrected: wire.corrected.map(Query::try_from).transpose()?,
             generation: wire.generation,
+            missing: wire.missing,
             ..Answer::default()
         })
     }

@@ -177,6 +177,7 @@ pub mod bytes_of {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::values::WireShown;
     use super::*;
     use proptest::prelude::*;
     use serde::de::DeserializeOwned;
@@ -220,7 +221,7 @@ mod tests {
         let twins = TwinsRequest { head, page: document(), limit: 3 };
         frozen(
             &twins,
-            b"\xac\x02\x02\x01u\x01t\x01h\x01b\x01r\x01d\x01a\x01\x02en\x04html\x01\x01\x02\x03\x04\x05\x06\x03",
+            b"\xac\x02\x02\x01u\x01t\x01h\x01b\x01r\x01d\x01a\x01\x02en\x04html\x01\x01\x02\x03\x04\x05\x06\x02\x01l\x00\x03",
         );
     }
 
@@ -240,6 +241,8 @@ mod tests {
             content_hash: 3,
             simhash: 4,
             position: (5, 6),
+            shown: WireShown::Lead("l".into()),
+            source: None,
         }
     }
 

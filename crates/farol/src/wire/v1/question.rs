@@ -1,9 +1,11 @@
 //! Twins of a question and of what is shown of a page.
 
 use super::super::WireError;
-use super::super::values::{WirePosition, language, position, read_language, read_position, read_url};
+use super::super::values::{
+    WireOrigin, WirePosition, language, position, read_language, read_position, read_url,
+};
 use farol_base::query::{Field, Filters, Fragment, Hit, Query, Request, Term};
-use farol_base::{Language, Timestamp};
+use farol_base::{Language, Origin, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Twin of [`Field`].
@@ -70,6 +72,9 @@ pub struct WireHit {
     pub dated: Option<u64>,
     pub fetched: u64,
     pub position: WirePosition,
+    pub source: Option<WireOrigin>,
+    pub content: u64,
+    pub simhash: u64,
 }
 
 impl From<&Term> for WireTerm {
@@ -190,6 +195,9 @@ impl From<&Hit> for WireHit {
             dated: hit.dated.map(Timestamp::as_millis),
             fetched: hit.fetched.as_millis(),
             position: position(hit.position),
+            source: hit.source.as_ref().map(WireOrigin::from),
+            content: hit.content,
+            simhash: hit.simhash,
         }
     }
 }
@@ -211,6 +219,10 @@ impl TryFrom<WireHit> for Hit {
             more_from_host: false,
             pinned: false,
             position: read_position(wire.position),
+            strict: false,
+            source: wire.source.map(Origin::from),
+            content: wire.content,
+            simhash: wire.simhash,
         })
     }
 }
@@ -257,8 +269,13 @@ mod tests {
             dated: None,
             fetched: 1,
             position: (2, 3),
+            source: Some(WireOrigin { engine: [b'k'; 32], name: "n".into(), site: "s".into(), copy: true }),
+            content: 300,
+            simhash: 4,
         };
-        let golden = b"\x01u\x01\x01t\x01\x01\x01s\x00\x01\x02pt\x00\x01\x02\x03";
+        let golden =
+            b"\x01u\x01\x01t\x01\x01\x01s\x00\x01\x02pt\x00\x01\x02\x03\x01kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\
+            \x01n\x01s\x01\xac\x02\x04";
         assert_eq!(postcard::to_stdvec(&hit).unwrap(), golden);
         assert_eq!(postcard::from_bytes::<WireHit>(golden).unwrap(), hit);
     }

@@ -1,8 +1,8 @@
 //! Makes a foreign record an exchange of our own.
 
 use super::{Complaint, HttpResponse, Kind, WarcRecord, digest, http_response, http_status};
-use crate::pages::Exchange;
 use crate::pages::group::instant;
+use crate::pages::{Archived, Conversion, Exchange};
 use farol_base::{CanonicalUrl, Timestamp, Truncated};
 
 /// Header fields that no longer fit once the encodings are undone; kept under another name.
@@ -43,6 +43,28 @@ pub fn to_exchange(record: WarcRecord) -> Result<Option<Exchange>, Complaint> {
         revisit_of: None,
         metadata: id.into_iter().collect(),
     }))
+}
+
+/// The entry that a record holds: an exchange, or, of an archive of ours, a page that was received. `ours` says whether
+/// a content type is that of such pages.
+///
+/// # Errors
+/// As [`to_exchange`].
+pub fn to_archived(record: WarcRecord, ours: impl Fn(&str) -> bool) -> Result<Option<Archived>, Complaint> {
+    let is_ours = record.headers.get("Content-Type").is_some_and(&ours);
+    if record.kind != Kind::Conversion || !is_ours {
+        return Ok(to_exchange(record)?.map(Archived::Exchange));
+    }
+    let Some(Ok(url)) = record.target_uri().map(CanonicalUrl::parse) else { return Ok(None) };
+    let header = |name: &str| record.headers.get(name);
+    let id = header("WARC-Record-ID").map(|id| ("import-record-id".to_string(), id.to_string()));
+    Ok(Some(Archived::Conversion(Conversion {
+        url,
+        fetched: header("WARC-Date").and_then(instant).unwrap_or(Timestamp::EPOCH),
+        content_type: header("Content-Type").unwrap_or_default().to_string(),
+        metadata: id.into_iter().collect(),
+        block: record.block,
+    })))
 }
 
 fn resource(record: &WarcRecord) -> HttpResponse {

@@ -23,7 +23,7 @@ use std::io::{self, BufRead};
 
 pub use headers::Headers;
 pub use http::{HttpResponse, http_response, http_status};
-pub use import::to_exchange;
+pub use import::{to_archived, to_exchange};
 
 /// Largest record that is read; larger ones are skipped with a complaint.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;

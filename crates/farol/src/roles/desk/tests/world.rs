@@ -238,6 +238,8 @@ fn pages() -> Vec<Document> {
             fetched: Timestamp::from_secs(1_000 + number),
             dated: None,
             position: PagePosition { file: 0, offset: number },
+            shown: Default::default(),
+            source: None,
             url,
         });
     }

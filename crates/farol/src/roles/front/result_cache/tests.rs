@@ -73,6 +73,8 @@ fn page(url: CanonicalUrl, body: &[&str]) -> Document {
         content_hash: ContentHash::of(body.join(" ").as_bytes()),
         simhash: farol_base::fingerprint::hash64(url.as_str().as_bytes()),
         position: PagePosition::default(),
+        shown: Default::default(),
+        source: None,
         url,
     }
 }

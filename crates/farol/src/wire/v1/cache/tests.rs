@@ -169,6 +169,10 @@ fn answers_come_back_as_they_were() {
         more_from_host: true,
         pinned: number == 1,
         position: farol_base::PagePosition { file: 3, offset: number },
+        strict: number == 2,
+        source: (number == 1).then(|| farol_base::Origin::named([1; 32], "n <http://s.test/>", true)),
+        content: number,
+        simhash: 1,
     };
     let answer = Answer {
         hits: (0..3).map(hit).collect(),
