@@ -76,28 +76,33 @@ pub struct Store<K, V> {
 }
 
 impl<K, V> Store<K, V> {
-    /// Bytes that the tables need for each entry: the slot, its place in the index, what policies keep of it (W-TinyLFU most:
-    /// 24 bytes and 32 of its sketch); twice, because tables grow by doubling.
-    pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 56);
+    /// Bytes that the tables need for each entry: the slot, its place in the index, what policies keep of it (the adaptive one
+    /// most: 16 bytes, 32 of S3-FIFO's or W-TinyLFU's and 32 of its sketch); twice, because tables grow by doubling.
+    pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 80);
 
     /// A store for weights in bytes.
     pub fn of_bytes(limit: u64, policy: Policy) -> Store<K, V> {
-        Store::new(limit, policy, Self::OVERHEAD)
+        Store::new(limit, policy.of_bytes(limit), Self::OVERHEAD)
     }
 
     /// A store for `limit` entries, each of weight 1.
     pub fn of_entries(limit: u64, policy: Policy) -> Store<K, V> {
+        Store::new(limit, policy.of_entries(limit), 0)
+    }
+
+    /// The same with a policy that has no name of its own.
+    pub(crate) fn run_by(limit: u64, policy: Box<dyn Replace>) -> Store<K, V> {
         Store::new(limit, policy, 0)
     }
 
-    fn new(limit: u64, policy: Policy, overhead: u32) -> Store<K, V> {
+    fn new(limit: u64, policy: Box<dyn Replace>, overhead: u32) -> Store<K, V> {
         Store {
             index: HashTable::new(),
             slots: Vec::new(),
             uses: Vec::new(),
             by_uses: [0; USES_MAX as usize + 1],
             free: Vec::new(),
-            policy: policy.make(limit),
+            policy,
             overhead,
             weight: 0,
             limit,
@@ -147,6 +152,17 @@ impl<K, V> Store<K, V> {
             room -= here;
         }
         (0, room)
+    }
+
+    /// Holds weights up to this from now on; others go at once where they are more.
+    pub fn resize(&mut self, limit: u64) {
+        self.limit = limit;
+        self.policy.resize(limit);
+        while self.weight > self.limit {
+            let Some(victim) = self.policy.evict() else { break };
+            self.forget(victim);
+            self.evicted += 1;
+        }
     }
 
     /// Forgets everything.

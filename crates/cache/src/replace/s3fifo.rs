@@ -35,6 +35,10 @@ struct Queued {
     main: bool,
 }
 
+fn small_share(limit: u64) -> u64 {
+    ((limit as f64 * SMALL_SHARE) as u64).max(1)
+}
+
 impl S3Fifo {
     pub fn new(limit: u64) -> S3Fifo {
         S3Fifo {
@@ -42,7 +46,7 @@ impl S3Fifo {
             small: List::default(),
             main: List::default(),
             entries: Vec::new(),
-            small_max: ((limit as f64 * SMALL_SHARE) as u64).max(1),
+            small_max: small_share(limit),
             ghost: Ghost::default(),
         }
     }
@@ -52,6 +56,19 @@ impl S3Fifo {
             self.entries.resize(slot as usize + 1, Queued::default());
         }
         self.entries[slot as usize] = Queued { hash, weight, uses: 0, main: false };
+    }
+
+    /// Takes in an entry that was asked for about so often, behind none of those taken in before.
+    pub(super) fn insert_seen(&mut self, slot: u32, hash: u64, weight: u32, seen: u32) {
+        self.note(slot, hash, weight);
+        // The first request brought it.
+        let uses = seen.saturating_sub(1).min(u32::from(USES_MAX)) as u8;
+        if uses < PROMOTED_AT {
+            self.entries[slot as usize].uses = uses;
+            self.links.push_front(&mut self.small, slot, weight);
+        } else {
+            self.promote(slot);
+        }
     }
 
     fn promote(&mut self, slot: u32) {
@@ -138,6 +155,10 @@ impl Replace for S3Fifo {
         let mut main: Vec<u32> = self.links.iter(&self.main).collect();
         main.sort_by_key(|slot| std::cmp::Reverse(self.entries[*slot as usize].uses));
         main.into_iter().chain(self.links.iter(&self.small)).take(count).collect()
+    }
+
+    fn resize(&mut self, limit: u64) {
+        self.small_max = small_share(limit);
     }
 }
 
