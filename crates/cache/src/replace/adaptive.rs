@@ -15,6 +15,7 @@
 //! INVARIANT: the same requests give the same choices: a key's hash says whether it is in the sample.
 
 use super::{Replace, S3Fifo, TinyLfu};
+use crate::chunks::Chunks;
 use crate::store::{Entry, Store};
 use farol_base::Timestamp;
 use farol_base::random::mix;
@@ -58,7 +59,7 @@ const S3_FIFO: usize = 3;
 pub struct Adaptive {
     tiny_lfu: TinyLfu,
     s3_fifo: S3Fifo,
-    entries: Vec<Placed>,
+    entries: Chunks<Placed>,
     limit: u64,
     /// The place of the way that is run.
     run: usize,
@@ -92,7 +93,7 @@ impl Adaptive {
         let mut new = Adaptive {
             tiny_lfu: TinyLfu::new(limit),
             s3_fifo: S3Fifo::new(limit),
-            entries: Vec::new(),
+            entries: Chunks::default(),
             limit,
             run: MIDDLING,
             is_moving: false,
@@ -158,7 +159,7 @@ impl Adaptive {
 
     fn take(&mut self, slot: u32, hash: u64, weight: u32, is_proven: bool) {
         if self.entries.len() <= slot as usize {
-            self.entries.resize(slot as usize + 1, Placed::default());
+            self.entries.grow_to(slot as usize + 1);
             self.tiny_lfu.fit(self.entries.len());
         }
         let in_s3_fifo = self.runs_s3_fifo();

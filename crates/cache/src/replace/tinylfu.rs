@@ -7,6 +7,7 @@
 use super::Replace;
 use super::links::{Links, List, NONE};
 use super::sketch::Sketch;
+use crate::chunks::Chunks;
 
 /// Share of the window at the start, and the least.
 const WINDOW_SHARE: f64 = 0.01;
@@ -41,7 +42,7 @@ struct Segmented {
 pub struct TinyLfu {
     links: Links,
     lists: [List; 3],
-    entries: Vec<Segmented>,
+    entries: Chunks<Segmented>,
     sketch: Sketch,
     limit: u64,
     window_max: u64,
@@ -91,7 +92,7 @@ impl TinyLfu {
         let mut new = TinyLfu {
             links: Links::default(),
             lists: [List::default(); 3],
-            entries: Vec::new(),
+            entries: Chunks::default(),
             sketch: Sketch::new(64),
             limit,
             window_max: 0,
@@ -147,7 +148,7 @@ impl TinyLfu {
 
     fn note(&mut self, slot: u32, hash: u64, weight: u32) {
         if self.entries.len() <= slot as usize {
-            self.entries.resize(slot as usize + 1, Segmented::default());
+            self.entries.grow_to(slot as usize + 1);
             self.fit(self.entries.len());
         }
         self.entries[slot as usize] = Segmented { hash, weight, part: WINDOW };
