@@ -30,6 +30,7 @@
 
 pub mod balance;
 pub mod burst;
+mod chunks;
 pub mod copies;
 mod error;
 pub mod failover;

@@ -11,14 +11,29 @@
 //!
 //! Which entry is evicted is decided by a [`Replace`] policy.
 
+use crate::chunks::Chunks;
 use crate::replace::{Policy, Replace};
 use farol_base::Timestamp;
+use farol_base::random::mix;
 use hashbrown::HashTable;
 
 /// An entry heavier than this share of the limit is not kept: it would drive out too many others.
 const WEIGHT_SHARE_MAX: u64 = 8;
+/// Parts of the index: a tenth of a millisecond is enough to make one of some thousands of slots anew.
+const INDEX_PARTS: usize = 32;
 /// Uses are counted to here.
 pub const USES_MAX: u8 = 15;
+
+/// Where a hash stands in tables. Keys of one shard have the low bits of their hashes in common and keys of one node the
+/// high ones, and tables take either.
+fn placed(hash: u64) -> u64 {
+    mix(hash)
+}
+
+/// By bits that the table itself does not take.
+fn part(placed: u64) -> usize {
+    (placed >> 40) as usize % INDEX_PARTS
+}
 
 /// Something kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +74,12 @@ pub struct Step<T> {
 
 /// Entries up to a limit.
 pub struct Store<K, V> {
-    index: HashTable<u32>,
-    slots: Vec<Option<Entry<K, V>>>,
+    /// Slots by hash, in parts: one that doubles holds nobody up.
+    index: Box<[HashTable<u32>]>,
+    slots: Chunks<Option<Entry<K, V>>>,
     /// By slot: how often it was asked for since it came, halved by each round that looks at it. Half of all queries are
     /// never asked again.
-    uses: Vec<u8>,
+    uses: Chunks<u8>,
     /// How many entries have each number of uses.
     by_uses: [usize; USES_MAX as usize + 1],
     free: Vec<u32>,
@@ -76,28 +92,33 @@ pub struct Store<K, V> {
 }
 
 impl<K, V> Store<K, V> {
-    /// Bytes that the tables need for each entry: the slot, its place in the index, what policies keep of it (W-TinyLFU most:
-    /// 24 bytes and 32 of its sketch); twice, because tables grow by doubling.
-    pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 56);
+    /// Bytes that the tables need for each entry: the slot, its place in the index, what policies keep of it (the adaptive one
+    /// most: 16 bytes, 32 of S3-FIFO's or W-TinyLFU's and 32 of its sketch); twice, because tables grow by doubling.
+    pub const OVERHEAD: u32 = 2 * (std::mem::size_of::<Option<Entry<K, V>>>() as u32 + 8 + 80);
 
     /// A store for weights in bytes.
     pub fn of_bytes(limit: u64, policy: Policy) -> Store<K, V> {
-        Store::new(limit, policy, Self::OVERHEAD)
+        Store::new(limit, policy.of_bytes(limit), Self::OVERHEAD)
     }
 
     /// A store for `limit` entries, each of weight 1.
     pub fn of_entries(limit: u64, policy: Policy) -> Store<K, V> {
+        Store::new(limit, policy.of_entries(limit), 0)
+    }
+
+    /// The same with a policy that has no name of its own.
+    pub(crate) fn run_by(limit: u64, policy: Box<dyn Replace>) -> Store<K, V> {
         Store::new(limit, policy, 0)
     }
 
-    fn new(limit: u64, policy: Policy, overhead: u32) -> Store<K, V> {
+    fn new(limit: u64, policy: Box<dyn Replace>, overhead: u32) -> Store<K, V> {
         Store {
-            index: HashTable::new(),
-            slots: Vec::new(),
-            uses: Vec::new(),
+            index: (0..INDEX_PARTS).map(|_| HashTable::new()).collect(),
+            slots: Chunks::default(),
+            uses: Chunks::default(),
             by_uses: [0; USES_MAX as usize + 1],
             free: Vec::new(),
-            policy: policy.make(limit),
+            policy,
             overhead,
             weight: 0,
             limit,
@@ -106,11 +127,11 @@ impl<K, V> Store<K, V> {
     }
 
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.slots.len() - self.free.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.len() == 0
     }
 
     pub fn weight(&self) -> u64 {
@@ -149,6 +170,17 @@ impl<K, V> Store<K, V> {
         (0, room)
     }
 
+    /// Holds weights up to this from now on; others go at once where they are more.
+    pub fn resize(&mut self, limit: u64) {
+        self.limit = limit;
+        self.policy.resize(limit);
+        while self.weight > self.limit {
+            let Some(victim) = self.policy.evict() else { break };
+            self.forget(victim);
+            self.evicted += 1;
+        }
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         while let Some(slot) = self.policy.evict() {
@@ -158,7 +190,8 @@ impl<K, V> Store<K, V> {
 
     fn forget(&mut self, slot: u32) -> Option<Proven<K, V>> {
         let entry = self.slots[slot as usize].take()?;
-        if let Ok(found) = self.index.find_entry(entry.hash, |known| *known == slot) {
+        let place = placed(entry.hash);
+        if let Ok(found) = self.index[part(place)].find_entry(place, |known| *known == slot) {
             found.remove();
         }
         self.weight -= self.full(entry.weight);
@@ -233,9 +266,9 @@ impl<K, V> Store<K, V> {
 
 impl<K: Eq, V> Store<K, V> {
     fn find(&self, hash: u64, key: &K) -> Option<u32> {
-        let slots = &self.slots;
-        self.index
-            .find(hash, |slot| {
+        let (slots, place) = (&self.slots, placed(hash));
+        self.index[part(place)]
+            .find(place, |slot| {
                 slots[*slot as usize].as_ref().is_some_and(|entry| entry.hash == hash && entry.key == *key)
             })
             .copied()
@@ -244,7 +277,7 @@ impl<K: Eq, V> Store<K, V> {
     /// Looks an entry up; it counts as asked for.
     pub fn get(&mut self, hash: u64, key: &K) -> Option<&Entry<K, V>> {
         let Some(slot) = self.find(hash, key) else {
-            self.policy.miss(hash);
+            self.policy.miss(placed(hash));
             return None;
         };
         self.policy.hit(slot);
@@ -314,12 +347,12 @@ impl<K: Eq, V> Store<K, V> {
 
     /// Gives a new entry a slot.
     fn place(&mut self, entry: Entry<K, V>, full: u64, stood: Option<u8>) -> u32 {
-        let (hash, weight) = (entry.hash, u32::try_from(full).unwrap_or(u32::MAX));
+        let (hash, weight) = (placed(entry.hash), u32::try_from(full).unwrap_or(u32::MAX));
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                self.slots.push(None);
-                self.uses.push(0);
+                self.slots.grow_to(self.slots.len() + 1);
+                self.uses.grow_to(self.slots.len());
                 (self.slots.len() - 1) as u32
             }
         };
@@ -329,8 +362,9 @@ impl<K: Eq, V> Store<K, V> {
         self.uses[slot as usize] = uses;
         self.by_uses[usize::from(uses)] += 1;
         let slots = &self.slots;
-        self.index
-            .insert_unique(hash, slot, |slot| slots[*slot as usize].as_ref().map_or(0, |entry| entry.hash));
+        self.index[part(hash)].insert_unique(hash, slot, |slot| {
+            slots[*slot as usize].as_ref().map_or(0, |entry| placed(entry.hash))
+        });
         match uses {
             0 => self.policy.insert(slot, hash, weight),
             _ => self.policy.insert_proven(slot, hash, weight),

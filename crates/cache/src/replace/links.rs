@@ -1,11 +1,13 @@
-//! Doubly linked lists of slots, their links in one array: no allocation per entry, one cache line per touch.
+//! Doubly linked lists of slots, their links in an array: no allocation per entry, one cache line per touch.
+
+use crate::chunks::Chunks;
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The links of all slots; a slot is in at most one list.
 #[derive(Default)]
-pub(super) struct Links(Vec<(u32, u32)>);
+pub(super) struct Links(Chunks<(u32, u32)>);
 
 /// One list: newest first.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +27,7 @@ impl Default for List {
 impl Links {
     pub fn push_front(&mut self, list: &mut List, slot: u32, weight: u32) {
         if self.0.len() <= slot as usize {
-            self.0.resize(slot as usize + 1, (NONE, NONE));
+            self.0.grow_to(slot as usize + 1);
         }
         self.0[slot as usize] = (NONE, list.head);
         match list.head {

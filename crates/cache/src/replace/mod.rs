@@ -6,6 +6,7 @@
 //!
 //! INVARIANT: a slot is in the policy from `insert` to `evict` or `remove`, and `evict` names each slot once.
 
+mod adaptive;
 mod lfu;
 mod links;
 mod lru;
@@ -14,6 +15,7 @@ mod sdc;
 mod sketch;
 mod tinylfu;
 
+pub use adaptive::Adaptive;
 pub use lfu::Lfu;
 pub use lru::Lru;
 pub use s3fifo::S3Fifo;
@@ -48,6 +50,9 @@ pub trait Replace: Send {
 
     /// The most important entries, best first, at most `count`.
     fn top(&self, count: usize) -> Vec<u32>;
+
+    /// The store holds weights up to this from now on.
+    fn resize(&mut self, _limit: u64) {}
 }
 
 /// The policies by name.
@@ -57,15 +62,17 @@ pub enum Policy {
     Lfu,
     /// A static half for proven entries, LRU for the rest.
     Sdc,
-    /// The default: measured best on streams of queries, and fast.
-    #[default]
     S3Fifo,
     /// W-TinyLFU.
     TinyLfu,
+    /// The default: whichever of W-TinyLFU, LRU and S3-FIFO hits most, tried out while it runs.
+    #[default]
+    Adaptive,
 }
 
 impl Policy {
-    pub const ALL: [Policy; 5] = [Policy::Lru, Policy::Lfu, Policy::Sdc, Policy::S3Fifo, Policy::TinyLfu];
+    pub const ALL: [Policy; 6] =
+        [Policy::Lru, Policy::Lfu, Policy::Sdc, Policy::S3Fifo, Policy::TinyLfu, Policy::Adaptive];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -74,6 +81,7 @@ impl Policy {
             Policy::Sdc => "sdc",
             Policy::S3Fifo => "s3fifo",
             Policy::TinyLfu => "tinylfu",
+            Policy::Adaptive => "adaptive",
         }
     }
 
@@ -81,14 +89,23 @@ impl Policy {
         Policy::ALL.into_iter().find(|policy| policy.name() == name)
     }
 
-    /// A policy for a store that holds weights up to `limit`.
-    pub fn make(self, limit: u64) -> Box<dyn Replace> {
+    /// A policy for a store of so many bytes.
+    pub fn of_bytes(self, limit: u64) -> Box<dyn Replace> {
+        match self {
+            Policy::Adaptive => Box::new(Adaptive::of_bytes(limit)),
+            other => other.of_entries(limit),
+        }
+    }
+
+    /// A policy for a store of so many entries.
+    pub fn of_entries(self, limit: u64) -> Box<dyn Replace> {
         match self {
             Policy::Lru => Box::new(Lru::default()),
             Policy::Lfu => Box::new(Lfu::default()),
             Policy::Sdc => Box::new(Sdc::new(limit)),
             Policy::S3Fifo => Box::new(S3Fifo::new(limit)),
             Policy::TinyLfu => Box::new(TinyLfu::new(limit)),
+            Policy::Adaptive => Box::new(Adaptive::of_entries(limit)),
         }
     }
 }
@@ -126,7 +143,7 @@ mod tests {
         #[test]
         fn every_policy_keeps_exactly_what_it_was_given(ops in ops()) {
             for policy in Policy::ALL {
-                let mut tried = policy.make(20);
+                let mut tried = policy.of_entries(20);
                 let mut held = BTreeSet::new();
                 for op in &ops {
                     match *op {

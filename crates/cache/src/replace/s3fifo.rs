@@ -6,6 +6,7 @@
 
 use super::Replace;
 use super::links::{Links, List, NONE};
+use crate::chunks::Chunks;
 
 /// Share of the small queue.
 const SMALL_SHARE: f64 = 0.1;
@@ -14,6 +15,8 @@ const USES_MAX: u8 = 3;
 /// So many uses take an entry from the small queue to the main one, as in the paper. After one use alone (as it was here
 /// for long) it costs a point of hits in small caches: one repetition within minutes is no sign of another.
 const PROMOTED_AT: u8 = 2;
+/// So many used entries are passed over for one victim, then the next one goes all the same: nobody waits for more.
+const ROUNDS_MAX: usize = 4096;
 /// Entries of a bucket of the ghost.
 const WAYS: usize = 4;
 
@@ -22,7 +25,7 @@ pub struct S3Fifo {
     links: Links,
     small: List,
     main: List,
-    entries: Vec<Queued>,
+    entries: Chunks<Queued>,
     small_max: u64,
     ghost: Ghost,
 }
@@ -35,23 +38,40 @@ struct Queued {
     main: bool,
 }
 
+fn small_share(limit: u64) -> u64 {
+    ((limit as f64 * SMALL_SHARE) as u64).max(1)
+}
+
 impl S3Fifo {
     pub fn new(limit: u64) -> S3Fifo {
         S3Fifo {
             links: Links::default(),
             small: List::default(),
             main: List::default(),
-            entries: Vec::new(),
-            small_max: ((limit as f64 * SMALL_SHARE) as u64).max(1),
+            entries: Chunks::default(),
+            small_max: small_share(limit),
             ghost: Ghost::default(),
         }
     }
 
     fn note(&mut self, slot: u32, hash: u64, weight: u32) {
         if self.entries.len() <= slot as usize {
-            self.entries.resize(slot as usize + 1, Queued::default());
+            self.entries.grow_to(slot as usize + 1);
         }
         self.entries[slot as usize] = Queued { hash, weight, uses: 0, main: false };
+    }
+
+    /// Takes in an entry that was asked for about so often, behind none of those taken in before.
+    pub(super) fn insert_seen(&mut self, slot: u32, hash: u64, weight: u32, seen: u32) {
+        self.note(slot, hash, weight);
+        // The first request brought it.
+        let uses = seen.saturating_sub(1).min(u32::from(USES_MAX)) as u8;
+        if uses < PROMOTED_AT {
+            self.entries[slot as usize].uses = uses;
+            self.links.push_front(&mut self.small, slot, weight);
+        } else {
+            self.promote(slot);
+        }
     }
 
     fn promote(&mut self, slot: u32) {
@@ -79,14 +99,16 @@ impl S3Fifo {
 
     /// A victim of the main queue; those used get another round, at most three.
     fn evict_main(&mut self) -> Option<u32> {
+        let mut rounds = 0;
         while self.main.tail != NONE {
             let slot = self.main.tail;
             let entry = &mut self.entries[slot as usize];
             let weight = entry.weight;
             self.links.unlink(&mut self.main, slot, weight);
-            if entry.uses == 0 {
+            if entry.uses == 0 || rounds == ROUNDS_MAX {
                 return Some(slot);
             }
+            rounds += 1;
             entry.uses -= 1;
             self.links.push_front(&mut self.main, slot, weight);
         }
@@ -138,6 +160,10 @@ impl Replace for S3Fifo {
         let mut main: Vec<u32> = self.links.iter(&self.main).collect();
         main.sort_by_key(|slot| std::cmp::Reverse(self.entries[*slot as usize].uses));
         main.into_iter().chain(self.links.iter(&self.small)).take(count).collect()
+    }
+
+    fn resize(&mut self, limit: u64) {
+        self.small_max = small_share(limit);
     }
 }
 

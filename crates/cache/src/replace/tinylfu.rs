@@ -7,6 +7,7 @@
 use super::Replace;
 use super::links::{Links, List, NONE};
 use super::sketch::Sketch;
+use crate::chunks::Chunks;
 
 /// Share of the window at the start, and the least.
 const WINDOW_SHARE: f64 = 0.01;
@@ -21,6 +22,9 @@ const STEP_MIN: f64 = 0.005;
 const RESTART: f64 = 0.05;
 /// Lookups per entry between two steps.
 const PERIOD: u64 = 10;
+
+/// A window that is told another share gets there in so many evictions at most.
+const WINDOW_STEPS: u64 = 256;
 
 const WINDOW: u8 = 0;
 const PROBATION: u8 = 1;
@@ -38,7 +42,7 @@ struct Segmented {
 pub struct TinyLfu {
     links: Links,
     lists: [List; 3],
-    entries: Vec<Segmented>,
+    entries: Chunks<Segmented>,
     sketch: Sketch,
     limit: u64,
     window_max: u64,
@@ -88,7 +92,7 @@ impl TinyLfu {
         let mut new = TinyLfu {
             links: Links::default(),
             lists: [List::default(); 3],
-            entries: Vec::new(),
+            entries: Chunks::default(),
             sketch: Sketch::new(64),
             limit,
             window_max: 0,
@@ -99,10 +103,55 @@ impl TinyLfu {
         new
     }
 
+    /// With a window of this share, which stays.
+    pub(super) fn with_window(limit: u64, share: f64) -> TinyLfu {
+        let mut new = TinyLfu::new(limit);
+        new.set_window(share);
+        new.divide();
+        new
+    }
+
     /// Shares the room out anew.
     fn divide(&mut self) {
-        self.window_max = ((self.limit as f64 * self.climb.share) as u64).max(1);
+        self.share_out(self.window_wanted());
+    }
+
+    fn window_wanted(&self) -> u64 {
+        ((self.limit as f64 * self.climb.share) as u64).max(1)
+    }
+
+    fn share_out(&mut self, window_max: u64) {
+        self.window_max = window_max;
         self.protected_max = (self.limit.saturating_sub(self.window_max) as f64 * PROTECTED_SHARE) as u64;
+    }
+
+    /// Counts a request while another policy is run.
+    pub(super) fn count(&mut self, hash: u64) {
+        self.sketch.add(hash);
+    }
+
+    /// Takes this share for its window from now on, step by step, and looks for no better one.
+    pub(super) fn set_window(&mut self, share: f64) {
+        self.climb.period = u64::MAX;
+        self.climb.share = share.clamp(0.0, 1.0);
+    }
+
+    /// How often a hash was asked for lately, about.
+    pub(super) fn estimate(&self, hash: u64) -> u32 {
+        self.sketch.estimate(hash)
+    }
+
+    /// Makes the sketch large enough for so many entries.
+    pub(super) fn fit(&mut self, entries: usize) {
+        self.sketch.fit(entries);
+    }
+
+    fn note(&mut self, slot: u32, hash: u64, weight: u32) {
+        if self.entries.len() <= slot as usize {
+            self.entries.grow_to(slot as usize + 1);
+            self.fit(self.entries.len());
+        }
+        self.entries[slot as usize] = Segmented { hash, weight, part: WINDOW };
     }
 
     fn looked(&mut self, hash: u64, hit: bool) {
@@ -143,12 +192,14 @@ impl TinyLfu {
 
 impl Replace for TinyLfu {
     fn insert(&mut self, slot: u32, hash: u64, weight: u32) {
-        if self.entries.len() <= slot as usize {
-            self.entries.resize(slot as usize + 1, Segmented::default());
-            self.sketch.fit(self.entries.len());
-        }
-        self.entries[slot as usize] = Segmented { hash, weight, part: WINDOW };
+        self.note(slot, hash, weight);
         self.place(slot, WINDOW);
+    }
+
+    /// It need not pass through the window.
+    fn insert_proven(&mut self, slot: u32, hash: u64, weight: u32) {
+        self.note(slot, hash, weight);
+        self.place(slot, PROBATION);
     }
 
     fn hit(&mut self, slot: u32) {
@@ -180,6 +231,12 @@ impl Replace for TinyLfu {
     }
 
     fn evict(&mut self) -> Option<u32> {
+        let wanted = self.window_wanted();
+        if wanted != self.window_max {
+            // What falls out of a window that shrinks is moved in this call: so a little at a time.
+            let step = (self.limit / WINDOW_STEPS).max(1);
+            self.share_out(wanted.clamp(self.window_max.saturating_sub(step), self.window_max + step));
+        }
         let mut candidate = None;
         while self.lists[usize::from(WINDOW)].weight > self.window_max
             && let Some(oldest) = self.tail(WINDOW)
@@ -209,6 +266,11 @@ impl Replace for TinyLfu {
     fn top(&self, count: usize) -> Vec<u32> {
         let order = [PROTECTED, PROBATION, WINDOW];
         order.iter().flat_map(|part| self.links.iter(&self.lists[usize::from(*part)])).take(count).collect()
+    }
+
+    fn resize(&mut self, limit: u64) {
+        self.limit = limit;
+        self.divide();
     }
 }
 

@@ -9,7 +9,7 @@ use super::report::{CacheReport, head, row};
 use super::service::{Costs, LOOKUPS, WORK};
 use super::strategy::{StrategyKind, Tuning};
 use super::stream::StreamConfig;
-use super::tables::{Wanted, make, victims};
+use super::tables::{Wanted, make, spread, victims};
 use super::world::{Change, Plan, ServiceOutcome};
 use farol_cache::balance::{RangeOf, Rid};
 use farol_cache::replace::Policy;
@@ -67,16 +67,6 @@ impl Contender {
         let stream = StreamConfig { seed, rate, ..StreamConfig::default() };
         Wanted { label: self.name(), plan, stream, log: args.log.clone(), seconds: warm_up + measured }
     }
-}
-
-/// Mean and spread of what several seeds gave.
-fn spread(values: &[f64]) -> String {
-    let n = values.len().max(1) as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    format!("{mean:.2} ± {:.2} ({least:.2}–{most:.2})", (squares / n).sqrt())
 }
 
 /// Thirty nodes, five failures, a day.

@@ -12,6 +12,7 @@ mod day;
 pub mod lossy;
 pub mod nodes;
 mod plot;
+mod protection;
 mod report;
 mod routed;
 pub mod service;
@@ -27,7 +28,7 @@ use std::path::PathBuf;
 /// What to run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CacheArgs {
-    /// Tables of [Gomez14 ch. 4 to 7] to print (4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1), and our own: flash,
+    /// Tables of [Gomez14 ch. 4 to 7] to print (4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1, 7.4), and our own: flash,
     /// failures, day, joins, nodes, policies, speed, stalls, hostile, lossy.
     #[arg(long, value_delimiter = ',', default_value = "4.5,5.8,6,7.1,flash")]
     pub tables: Vec<String>,
@@ -40,13 +41,13 @@ pub struct CacheArgs {
     /// Entries of each node.
     #[arg(long, default_value_t = 100_000)]
     pub entries: u64,
-    /// Replacement policy of the nodes: lru, lfu, sdc, s3fifo or tinylfu; the product's unless it is said. The thesis argues
+    /// Replacement policy of the nodes: lru, lfu, sdc, s3fifo, tinylfu or adaptive; the product's unless it is said. The thesis argues
     /// with LRU.
     #[arg(long)]
     pub policy: Option<String>,
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Seeds in all, from `--seed` on, for `day` and `lossy`.
+    /// Seeds in all, from `--seed` on, for `7.4`, `day` and `lossy`.
     #[arg(long, default_value_t = 10)]
     pub seeds: u64,
     /// Runs at a time.
@@ -122,13 +123,14 @@ pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
             "6.6" => tables::events(args, policy, &mut report),
             "flash" => tables::flash(args, policy, &mut report),
             "7.1" => nodes::table_7_1(args),
+            "7.4" => protection::table_7_4(args, policy, &mut report),
             "policies" => nodes::policies(args)?,
             "speed" => nodes::speed(args, policy),
             "hostile" => nodes::hostile(),
             "lossy" => lossy::table(args.seeds, args.seed)?,
             other => {
                 return Err(crate::Error::Input(format!(
-                    "there is no table {other:?}; known are 4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1, flash, failures, joins, \
+                    "there is no table {other:?}; known are 4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1, 7.4, flash, failures, joins, \
                      nodes, policies, speed, hostile, lossy, day, stalls"
                 )));
             }

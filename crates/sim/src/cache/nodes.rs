@@ -103,9 +103,12 @@ struct Guarded {
 /// The stream of `--input`, or a made one with answers of different sizes.
 pub fn lines(args: &CacheArgs) -> Result<Vec<Line>, crate::Error> {
     if let Some(path) = &args.input {
-        let trace = Trace::read(&read_text(path)?);
+        let mut trace = Trace::read(&read_text(path)?);
         if trace.lines.is_empty() {
             return Err(crate::Error::Input(format!("{} holds no queries", path.display())));
+        }
+        if trace.timed {
+            shuffle_what_came_at_once(&mut trace.lines, args.seed);
         }
         return Ok(trace.lines);
     }
@@ -117,6 +120,16 @@ pub fn lines(args: &CacheArgs) -> Result<Vec<Line>, crate::Error> {
         Line { at: asked.at, query: asked.query, bytes }
     };
     Ok(Stream::new(config).take(count).map(line).collect())
+}
+
+/// A log that counts queries by day says nothing of their order within it: as they stand, all of one query come in a row.
+fn shuffle_what_came_at_once(lines: &mut [Line], seed: u64) {
+    let mut random = Seeded::new(seed);
+    for day in lines.chunk_by_mut(|one, other| one.at == other.at) {
+        for last in (1..day.len()).rev() {
+            day.swap(last, random.below(last as u64 + 1) as usize);
+        }
+    }
 }
 
 /// Hit rate of a policy over a stream with a limit in bytes; the first fifth warms up.
@@ -165,7 +178,35 @@ pub fn policies(args: &CacheArgs) -> Result<(), crate::Error> {
         row(&[&[policy.name().to_string()], rates.as_slice()].concat());
     }
     println!();
+    by_entries(&lines.iter().map(|line| line.query).collect::<Vec<u64>>());
     Ok(())
+}
+
+/// Hit rates with room for so many entries, for each half of a stream alone.
+fn by_entries(queries: &[u64]) {
+    const SIZES: [u64; 7] = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000];
+    let columns: Vec<String> = SIZES.iter().map(|size| format!("{size} entries")).collect();
+    let halves = queries.split_at(queries.len() / 2);
+    for (name, half) in [("first half", halves.0), ("second half", halves.1)] {
+        head(
+            &format!(
+                "Hit rates by policy, in %: the {name} alone, {} requests; the first fifth warms up",
+                half.len()
+            ),
+            &[&["policy"], columns.iter().map(String::as_str).collect::<Vec<_>>().as_slice()].concat(),
+        );
+        for policy in Policy::ALL {
+            let rate = |size: u64| format!("{:.2}", 100.0 * hit_rate_of(policy, half, size));
+            row(&[&[policy.name().to_string()], SIZES.map(rate).as_slice()].concat());
+        }
+        println!();
+    }
+}
+
+/// Hit rate of a policy with room for so many entries; the first fifth warms up.
+fn hit_rate_of(policy: Policy, queries: &[u64], entries: u64) -> f64 {
+    let lines: Vec<Line> = queries.iter().map(|query| Line { at: 0.0, query: *query, bytes: 0 }).collect();
+    hit_rate(policy, &lines, entries * u64::from(ENTRY_BYTES))
 }
 
 /// How fast a node answers, and how fast the whole simulator is.

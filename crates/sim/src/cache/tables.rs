@@ -78,6 +78,16 @@ pub(super) fn middle(wanted: &Wanted) -> f64 {
     ((wanted.plan.warm_up + wanted.seconds) / 2.0 / 60.0).floor() * 60.0 + 33.0
 }
 
+/// Mean and spread of what several seeds gave.
+pub(super) fn spread(values: &[f64]) -> String {
+    let n = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    format!("{mean:.2} ± {:.2} ({least:.2}–{most:.2})", (squares / n).sqrt())
+}
+
 /// So many different nodes.
 pub(super) fn victims(seed: u64, count: usize, nodes: u16) -> Vec<u16> {
     let mut random = Seeded::new(seed ^ 0xDEAD);
