@@ -240,8 +240,7 @@ impl<K, V> Store<K, V> {
         mut see: impl FnMut(&Entry<K, V>, u8) -> Option<T>,
     ) -> Step<T> {
         let end = from.saturating_add(budget.max(1)).min(self.slots.len());
-        let slots = self.slots.iter().zip(&self.uses).take(end).skip(from);
-        let found = slots.filter_map(|(entry, uses)| see(entry.as_ref()?, *uses)).collect();
+        let found = (from..end).filter_map(|at| see(self.slots[at].as_ref()?, self.uses[at])).collect();
         Step { next: (end < self.slots.len()).then_some(end), found }
     }
 

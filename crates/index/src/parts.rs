@@ -1,23 +1,23 @@
 //! The part that a shard has in an answer: it counts, searches with the figures of all shards, and shows.
 //!
-//! What is put together from the parts is [`farol_query::parts`]' business. A shard that is the whole index goes the
-//! same way with its own figures ([`OneShard`]); [`ShardedSearch`] asks several in this process.
+//! What is put together from the parts is [`farol_query::parts`]' business. Shards of one process that are the whole index
+//! ([`Whole`]), mostly a single one, go the same way with the figures of all of them: they are planned for once, and look
+//! at no more pages than one would.
 //!
-//! INVARIANT: the part of a shard depends on the shard's pages and on the figures alone, not on other shards.
+//! INVARIANT: the part of a shard that is asked by itself depends on its pages and on the figures alone, not on other shards.
 
 use crate::error::Error;
-use crate::matching;
+use crate::matching::{self, Found};
 use crate::plan::Plan;
-use crate::rank::{self, Ranks};
+use crate::rank::{self, Depth, Ranks};
 use crate::schema::short_content;
 use crate::searcher::{SearchRules, Searcher, Shared, View, decode, not_a_page};
 use crate::snippet::Highlighter;
-use crate::spell;
-use crate::statistics::{Counting, Statistics, Told};
-use farol_base::query::{Answer, Hit, Query, Request};
+use crate::statistics::{Counting, Statistics, Summed, Told};
+use farol_base::query::{Answer, Hit, Query, Request, Term};
 use farol_base::{Languages, PageId};
 use farol_query::parts::{self, Asking, Counts, Figures, Part, PartSpelling, Place, Respelt, Shards, Sizes};
-use farol_query::spell::Spellings;
+use farol_query::spell::{self, Spellings, TypedTerm, Vocabulary};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
@@ -64,15 +64,16 @@ impl Searcher {
     ) -> Result<Part, Error> {
         let view = self.shared.view();
         let plan = question.plan(&view, &Told(figures))?;
-        let mut found = find(&view, &plan, question, ranks, figures.shards)?;
+        let found = find(&[&view], &plan, question, ranks, figures.shards)?;
+        let mut part = found.into_iter().next().unwrap_or_default().part;
         let documents = figures.sizes.documents;
         if asking != Asking::Corrected && plan.may_be_misspelt(documents) {
             let vocabulary = self.shared.vocabulary(&view);
-            found.part.spelling =
+            part.spelling =
                 PartSpelling::Near(Spellings::gather(&plan.typed, &*vocabulary, documents, figures.shards));
         }
-        found.part.typed = plan.typed;
-        Ok(found.part)
+        part.typed = plan.typed;
+        Ok(part)
     }
 
     /// Titles and snippets of pages of this shard, in their order; none for one that is gone.
@@ -91,41 +92,63 @@ impl Searcher {
 }
 
 /// A part with the places of its pages in the index.
+#[derive(Default)]
 struct LocatedPart {
     part: Part,
     /// Of each of [`Part::cands`].
     at: Vec<DocAddress>,
 }
 
+/// The parts of one of so many shards, or of all of them.
 fn find(
-    view: &View,
+    views: &[&View],
     plan: &Plan,
     question: &Question<'_>,
     ranks: &dyn Ranks,
     shards: usize,
+) -> Result<Vec<LocatedPart>, Error> {
+    let found = match plan.is_empty() {
+        true => views.iter().map(|_| Found::default()).collect(),
+        false => matching::find(views, plan, ranks, shards)?,
+    };
+    let depths = match views.len() == shards {
+        true => Depth::of_each(&found.iter().map(|found| &found.candidates[..]).collect::<Vec<_>>()),
+        false => vec![Depth::of_one(shards); views.len()],
+    };
+    let parts = views.iter().zip(found).zip(depths);
+    parts.map(|((view, found), depth)| part(view, plan, question, ranks, found, depth)).collect()
+}
+
+/// What a shard's candidates are of its part.
+fn part(
+    view: &View,
+    plan: &Plan,
+    question: &Question<'_>,
+    ranks: &dyn Ranks,
+    found: Found,
+    depth: Depth,
 ) -> Result<LocatedPart, Error> {
     let words = plan.clauses.iter().filter(|clause| clause.required && !clause.must).count();
-    let mut part = Part {
+    let mut pinned = Vec::new();
+    let mut known: Vec<PageId> = Vec::new();
+    for (place, page) in (0..).zip(question.rules.pins.of(question.query)) {
+        if !known.contains(page) && view.locate(*page)?.is_some() {
+            known.push(*page);
+            pinned.push((place, *page));
+        }
+    }
+    let (cands, at) = rank::score(view, plan, found.candidates, ranks, depth)?;
+    let part = Part {
         generation: view.generation,
         searched: true,
         listing: plan.clauses.is_empty(),
         by_name: plan.clauses.iter().all(|clause| !clause.must),
         words: u32::try_from(words).unwrap_or(u32::MAX),
+        strict: found.strict,
+        cands,
+        pinned,
         ..Part::default()
     };
-    let mut known: Vec<PageId> = Vec::new();
-    for (place, page) in (0..).zip(question.rules.pins.of(question.query)) {
-        if !known.contains(page) && view.locate(*page)?.is_some() {
-            known.push(*page);
-            part.pinned.push((place, *page));
-        }
-    }
-    let mut at = Vec::new();
-    if !plan.is_empty() {
-        let found = matching::find(view, plan, ranks, shards)?;
-        part.strict = found.strict;
-        (part.cands, at) = rank::score(view, plan, found.candidates, ranks, shards)?;
-    }
     Ok(LocatedPart { part, at })
 }
 
@@ -152,50 +175,83 @@ fn hit(view: &View, highlighter: &Highlighter, at: DocAddress) -> Result<Hit, Er
     })
 }
 
-/// A shard that is the whole index. One question sees one commit from beginning to end.
-pub(crate) struct OneShard<'a> {
-    shared: &'a Shared,
-    view: &'a Arc<View>,
+/// Shards of this process that are the whole index together. One question sees one commit of each from beginning to end.
+pub(crate) struct Whole<'a> {
+    shards: Vec<(&'a Shared, Arc<View>)>,
+    /// Of all of them.
+    sizes: Sizes,
     languages: Languages,
     rules: &'a SearchRules,
     ranks: &'a dyn Ranks,
-    /// How the pages of the last part are planned and where they stand.
-    last: RefCell<Option<(Plan, Vec<DocAddress>)>>,
+    /// How the pages of the last parts are planned and where they stand.
+    last: RefCell<Option<(Plan, Vec<Vec<DocAddress>>)>>,
 }
 
-impl<'a> OneShard<'a> {
+impl<'a> Whole<'a> {
     pub(crate) fn new(
-        shared: &'a Shared,
-        view: &'a Arc<View>,
+        searchers: &'a [Searcher],
         languages: Languages,
         rules: &'a SearchRules,
         ranks: &'a dyn Ranks,
-    ) -> OneShard<'a> {
-        OneShard { shared, view, languages, rules, ranks, last: RefCell::new(None) }
+    ) -> Whole<'a> {
+        let shards: Vec<_> =
+            searchers.iter().map(|searcher| (&*searcher.shared, searcher.shared.view())).collect();
+        let sizes = match &shards[..] {
+            [(_, view)] => view.sizes.clone(),
+            many => Sizes::sum(many.iter().map(|(_, view)| &view.sizes)),
+        };
+        Whole { shards, sizes, languages, rules, ranks, last: RefCell::new(None) }
+    }
+
+    /// The commit that is seen; of several shards, the oldest.
+    pub(crate) fn generation(&self) -> u64 {
+        self.shards.iter().map(|(_, view)| view.generation).min().unwrap_or(0)
+    }
+
+    /// Spells a question by the words of all shards.
+    fn respell(
+        &self,
+        typed: &[TypedTerm],
+        rule: fn(&[TypedTerm], &dyn Vocabulary) -> Option<Vec<Term>>,
+    ) -> Option<Vec<Term>> {
+        if let [(shared, view)] = &self.shards[..] {
+            return rule(typed, &*shared.vocabulary(view));
+        }
+        let gathered = self.shards.iter().map(|(shared, view)| {
+            let (words, count) = (shared.vocabulary(view), self.shards.len());
+            Spellings::gather(typed, &*words, self.sizes.documents, count)
+        });
+        rule(typed, &Spellings::sum(gathered))
     }
 }
 
-impl Shards for OneShard<'_> {
+impl Shards for Whole<'_> {
     type Error = Error;
 
     fn search(&self, query: &Query, asking: Asking) -> Result<Vec<Part>, Error> {
         let question = Question { query, languages: self.languages, rules: self.rules };
-        let plan = question.plan(self.view, &**self.view)?;
+        let views: Vec<&View> = self.shards.iter().map(|(_, view)| &**view).collect();
+        let Some(first) = views.first() else { return Ok(Vec::new()) };
+        let plan = question.plan(first, &Summed { views: &views, sizes: &self.sizes })?;
         let mut respelt = Respelt::default();
         if asking == Asking::Typed && plan.has_unknown() && !query.as_written {
-            respelt.corrected = spell::correct(&plan, &self.shared.vocabulary(self.view));
+            respelt.corrected = self.respell(&plan.typed, spell::correct);
             if respelt.corrected.is_some() {
                 let spelling = PartSpelling::Decided(respelt);
                 return Ok(vec![Part { typed: plan.typed, spelling, ..Part::default() }]);
             }
         }
-        let mut found = find(self.view, &plan, &question, self.ranks, 1)?;
-        if asking != Asking::Corrected && plan.may_be_misspelt(self.view.documents) {
-            respelt.suggested = spell::suggest(&plan, &self.shared.vocabulary(self.view));
+        let found = find(&views, &plan, &question, self.ranks, views.len())?;
+        if asking != Asking::Corrected && plan.may_be_misspelt(self.sizes.documents) {
+            respelt.suggested = self.respell(&plan.typed, spell::suggest);
         }
-        found.part.spelling = PartSpelling::Decided(respelt);
-        *self.last.borrow_mut() = Some((plan, found.at));
-        Ok(vec![found.part])
+        let (mut parts, mut at) = (Vec::with_capacity(found.len()), Vec::with_capacity(found.len()));
+        for LocatedPart { part, at: places } in found {
+            parts.push(Part { spelling: PartSpelling::Decided(respelt.clone()), ..part });
+            at.push(places);
+        }
+        *self.last.borrow_mut() = Some((plan, at));
+        Ok(parts)
     }
 
     fn show(&self, _: &Query, places: &[Place]) -> Result<Vec<Option<Hit>>, Error> {
@@ -203,17 +259,18 @@ impl Shards for OneShard<'_> {
         let Some((plan, at)) = &*last else { return Ok(vec![None; places.len()]) };
         let highlighter = Highlighter::new(plan);
         let show = |place: &Place| {
+            let Some((_, view)) = self.shards.get(place.part) else { return Ok(None) };
             let at = match place.cand {
-                Some(number) => at.get(number).copied(),
-                None => self.view.locate(place.page)?,
+                Some(number) => at.get(place.part).and_then(|at| at.get(number)).copied(),
+                None => view.locate(place.page)?,
             };
-            at.map(|at| hit(self.view, &highlighter, at)).transpose()
+            at.map(|at| hit(view, &highlighter, at)).transpose()
         };
         places.iter().map(show).collect()
     }
 }
 
-/// Several shards of this process, asked as those of many machines are.
+/// Several shards of this process, asked as one index.
 pub struct ShardedSearch<'a> {
     searchers: &'a [Searcher],
     rules: &'a SearchRules,
@@ -235,59 +292,8 @@ impl<'a> ShardedSearch<'a> {
     /// Answers a question as [`Searcher::search_by`] would, were all pages in one shard.
     pub fn search(&self, request: &Request) -> Result<Answer, Error> {
         let started = Instant::now();
-        let sizes: Vec<Sizes> = self.searchers.iter().map(Searcher::sizes).collect();
-        let asked = AskedShards {
-            search: self,
-            languages: request.languages,
-            sizes: Sizes::sum(&sizes),
-            figures: RefCell::new(Figures::default()),
-        };
-        let answer = parts::answer(&asked, request, self.hits_per_host)?;
-        Ok(Answer { took: started.elapsed(), ..answer })
-    }
-}
-
-/// One question to several shards.
-struct AskedShards<'a> {
-    search: &'a ShardedSearch<'a>,
-    languages: Languages,
-    sizes: Sizes,
-    /// Those of the words that were asked last.
-    figures: RefCell<Figures>,
-}
-
-impl AskedShards<'_> {
-    fn question<'q>(&'q self, query: &'q Query) -> Question<'q> {
-        Question { query, languages: self.languages, rules: self.search.rules }
-    }
-}
-
-impl Shards for AskedShards<'_> {
-    type Error = Error;
-
-    fn search(&self, query: &Query, asking: Asking) -> Result<Vec<Part>, Error> {
-        let question = self.question(query);
-        let searchers = self.search.searchers;
-        let counts = searchers.iter().map(|shard| shard.count(&question, &self.sizes));
-        let counts = Counts::sum(counts.collect::<Result<Vec<Counts>, Error>>()?);
-        let figures = Figures { sizes: self.sizes.clone(), counts, shards: searchers.len() };
-        let parts =
-            searchers.iter().map(|shard| shard.search_part(&question, &figures, self.search.ranks, asking));
-        let parts = parts.collect();
-        *self.figures.borrow_mut() = figures;
-        parts
-    }
-
-    fn show(&self, query: &Query, places: &[Place]) -> Result<Vec<Option<Hit>>, Error> {
-        let mut hits = vec![None; places.len()];
-        for (part, shard) in self.search.searchers.iter().enumerate() {
-            let of_shard = || places.iter().enumerate().filter(|(_, place)| place.part == part);
-            let pages: Vec<PageId> = of_shard().map(|(_, place)| place.page).collect();
-            if !pages.is_empty() {
-                let shown = shard.show(&self.question(query), &self.figures.borrow(), &pages)?;
-                of_shard().zip(shown).for_each(|((at, _), hit)| hits[at] = hit);
-            }
-        }
-        Ok(hits)
+        let whole = Whole::new(self.searchers, request.languages, self.rules, self.ranks);
+        let answer = parts::answer(&whole, request, self.hits_per_host)?;
+        Ok(Answer { generation: whole.generation(), took: started.elapsed(), ..answer })
     }
 }

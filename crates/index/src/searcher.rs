@@ -13,7 +13,7 @@ mod lookup;
 use crate::columns::SegmentColumns;
 use crate::error::Error;
 use crate::language_counts::{self, SegmentLanguages};
-use crate::parts::OneShard;
+use crate::parts::ShardedSearch;
 use crate::pins::Pins;
 use crate::rank::Ranks;
 use crate::rank::links::SegmentHosts;
@@ -27,10 +27,9 @@ use crate::vocabulary::{Vocabulary, VocabularySlot};
 use farol_base::query::{Answer, Request};
 use farol_base::sync::RwLock;
 use farol_base::{CanonicalUrl, Document, Host, Language, PageId, PagePosition};
-use farol_query::parts::{self, Sizes};
+use farol_query::parts::Sizes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 use tantivy::index::SegmentId;
 use tantivy::schema::{IndexRecordOption, Value};
 use tantivy::{DocAddress, DocSet, Index, IndexReader, TERMINATED, TantivyDocument};
@@ -223,11 +222,8 @@ impl Searcher {
         rules: &SearchRules,
         ranks: &dyn Ranks,
     ) -> Result<Answer, Error> {
-        let started = Instant::now();
-        let view = self.shared.view();
-        let shard = OneShard::new(&self.shared, &view, request.languages, rules, ranks);
-        let answer = parts::answer(&shard, request, self.hits_per_host)?;
-        Ok(Answer { generation: view.generation, took: started.elapsed(), ..answer })
+        let one = std::slice::from_ref(self);
+        ShardedSearch::new(one, rules, ranks, self.hits_per_host).search(request)
     }
 
     /// Completes what somebody is typing, best first: phrases of titles, then words by how many pages hold them.

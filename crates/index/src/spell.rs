@@ -1,19 +1,7 @@
 //! Spells words as the indexed pages do: the words of this index for the rule of [`farol_query::spell`].
 
-use crate::plan::Plan;
 use crate::vocabulary::{Vocabulary, letters};
-use farol_base::query::Term;
 use farol_query::spell::{self, KnownWord};
-
-/// The wanted terms with rare words spelt as pages spell them, where any can be.
-pub(crate) fn suggest(plan: &Plan, vocabulary: &Vocabulary) -> Option<Vec<Term>> {
-    spell::suggest(&plan.typed, vocabulary)
-}
-
-/// The wanted terms with the words that no page has spelt as pages spell them, or completed, where any can be.
-pub(crate) fn correct(plan: &Plan, vocabulary: &Vocabulary) -> Option<Vec<Term>> {
-    spell::correct(&plan.typed, vocabulary)
-}
 
 impl spell::Vocabulary for Vocabulary {
     fn documents(&self) -> u64 {

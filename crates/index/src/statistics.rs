@@ -1,7 +1,7 @@
 //! What planning and scoring go by: how large the index is, and how many pages have a word.
 //!
-//! A shard that is the whole index counts for itself ([`View`]). One of several is told what all of them have
-//! ([`Told`]), so that it plans and scores as the one index would; before, each has counted what the question may look
+//! Shards of one process that are the whole index, mostly one, count for themselves ([`Summed`]). One of several is told
+//! what all of them have ([`Told`]), so that it plans and scores as the one index would; before, each has counted what the question may look
 //! up ([`Counting`]).
 //!
 //! INVARIANT: all shards plan the same from the same figures. What a plan of the sums looks up, every shard has counted:
@@ -76,6 +76,33 @@ impl Statistics for View {
                 if let Ok(word) = std::str::from_utf8(word) {
                     *pages_of.entry(word.to_string()).or_default() += u64::from(info.doc_freq);
                 }
+            }
+        }
+        Ok(pages_of.into_iter().collect())
+    }
+}
+
+/// Shards of one process that are the whole index together.
+pub(crate) struct Summed<'a> {
+    pub views: &'a [&'a View],
+    /// Of all of them.
+    pub sizes: &'a Sizes,
+}
+
+impl Statistics for Summed<'_> {
+    fn sizes(&self) -> &Sizes {
+        self.sizes
+    }
+
+    fn pages(&self, field: Field, text: &str) -> Result<u64, Error> {
+        self.views.iter().map(|view| view.pages(field, text)).sum()
+    }
+
+    fn beginning(&self, field: Field, text: &str) -> Result<Vec<(String, u64)>, Error> {
+        let mut pages_of: HashMap<String, u64> = HashMap::new();
+        for view in self.views {
+            for (word, pages) in view.beginning(field, text)? {
+                *pages_of.entry(word).or_default() += pages;
             }
         }
         Ok(pages_of.into_iter().collect())

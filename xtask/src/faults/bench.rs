@@ -16,6 +16,7 @@ const LATE_SECONDS_MAX: usize = 1;
 pub struct Bench {
     pub lab: Lab,
     pub questions: Vec<String>,
+    /// In the index; 0 where that is not known yet.
     pub pages: u64,
     pub per_second: f64,
     /// How long what was killed stays away.
@@ -71,10 +72,11 @@ impl Bench {
         let from = load.now();
         let healed = harm(&mut self.lab, self.away);
         let ended = load.now();
-        let (pages, replicas) = (self.pages, allowed.replicas.unwrap_or(REPLICAS));
+        let pages = (self.pages > 0).then_some(self.pages);
+        let replicas = allowed.replicas.unwrap_or(REPLICAS);
         let whole = match &healed {
             Ok(healed) => self.lab.wait_for("a whole cluster", |status| {
-                status.is_whole(replicas, Some(pages))
+                status.is_whole(replicas, pages)
                     && healed.started.iter().all(|(name, at)| status.is_heard(name, *at))
             }),
             Err(error) => Err(error.clone()),

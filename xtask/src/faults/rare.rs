@@ -1,4 +1,4 @@
-//! What happens seldom: all servers away, blobs away, a copied folder, another version of the program, a split while pages
+//! What happens seldom: all servers away, blobs away while pages come, a copied folder, another version of the program, a split while pages
 //! come.
 
 use super::bench::{Allowed, Bench, Healed, Row};
@@ -29,31 +29,48 @@ pub fn all_servers(bench: &mut Bench, _: &History) -> Result<Vec<Row>, String> {
     Ok(vec![row])
 }
 
-/// The folder of snapshots is replaced by a file: everything else goes on, and snapshots afterwards too.
+/// While pages come the folder of snapshots is replaced by a file: all is crawled and found without it, and snapshots are
+/// made once it is back.
 pub fn no_blobs(bench: &mut Bench, _: &History) -> Result<Vec<Row>, String> {
+    bench.lab.wait_for("enough pages to ask for", |status| status.pages() > 100)?;
+    bench.questions = bench.lab.questions()?;
     let row = bench.under_load("the folder of snapshots", Allowed::default(), |lab, away| {
         let (blobs, aside) = (lab.dir.join("blobs"), lab.dir.join("blobs-aside"));
         let cannot = |error: std::io::Error| format!("cannot move {}: {error}", blobs.display());
         std::fs::rename(&blobs, &aside).map_err(cannot)?;
         // A name that is taken: nobody, whatever his rights, can make the folder anew.
         std::fs::write(&blobs, "away").map_err(cannot)?;
+        let (gone, from) = (Instant::now(), lab.status()?.pages());
+        let pages = lab.wait_for_crawl()?;
+        let mut healed = Healed::default();
+        healed.notes.push(format!("{from} pages when the folder went, {pages} found without it"));
         // Long enough for snapshots to be tried.
-        std::thread::sleep(away.max(Duration::from_secs(75)));
+        std::thread::sleep(away.max(Duration::from_secs(75)).saturating_sub(gone.elapsed()));
+        let said = lab.status()?.warnings();
+        match said.iter().find(|text| text.contains("has no new snapshot")) {
+            Some(text) => healed.notes.push(format!("meanwhile the cluster says: {text}")),
+            None => healed.broken.push(format!("nobody says that snapshots fail: {said:?}")),
+        }
         std::fs::remove_file(&blobs).map_err(cannot)?;
         std::fs::rename(&aside, &blobs).map_err(cannot)?;
-        let (begun, known) = (Instant::now(), newest(&blobs));
-        let mut healed = Healed::default();
-        while newest(&blobs) <= known && begun.elapsed() < SNAPSHOT_MAX {
-            // A shard that did not change has no new snapshot: one node begins anew, and asks for its replicas.
+        let (back, known) = (Instant::now(), newest(&blobs));
+        while newest(&blobs) <= known && back.elapsed() < SNAPSHOT_MAX {
             std::thread::sleep(Duration::from_secs(1));
         }
-        healed.notes.push(match newest(&blobs) > known {
-            true => format!("a new snapshot {:.0} s later", begun.elapsed().as_secs_f64()),
-            false => "no new snapshot was due: no page came meanwhile".to_string(),
-        });
+        let (took, away) = (back.elapsed().as_secs(), (back - gone).as_secs());
+        match newest(&blobs) > known {
+            true => healed.notes.push(format!("away for {away} s; a new snapshot {took} s after its return")),
+            false => healed.broken.push(format!("no new snapshot within {took} s of its return")),
+        }
         Ok(healed)
     })?;
-    Ok(vec![with_digests(&bench.lab, bench.pages, SHARDS, row)?])
+    bench.pages = bench.lab.wait_for_crawl()?;
+    let mut row = with_digests(&bench.lab, bench.pages, SHARDS, row)?;
+    let archived = bench.lab.archived()?;
+    if archived != bench.pages {
+        row.broken.push(format!("{archived} pages were archived, {} are in the index", bench.pages));
+    }
+    Ok(vec![row])
 }
 
 /// The latest change below a folder.

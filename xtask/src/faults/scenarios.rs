@@ -83,8 +83,9 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "no-blobs",
-        what: "The folder of snapshots is away for 75 s at least.",
-        bound: "0 failed, none in part, then equal digests",
+        what: "A new cluster crawls while the folder of snapshots is away for 75 s at least.",
+        bound: "0 failed, none in part; all is crawled meanwhile, the cluster says that snapshots fail, they are made \
+                afterwards; equal digests",
         run: super::rare::no_blobs,
     },
     Scenario {

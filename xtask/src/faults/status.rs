@@ -44,6 +44,12 @@ impl Status {
         self.shards().map(|shard| shard.get("pages").number() as u64).sum()
     }
 
+    /// What the cluster says needs a look.
+    pub fn warnings(&self) -> Vec<String> {
+        let warnings = self.json.get("warnings").list().iter();
+        warnings.map(|warning| warning.get("text").text().to_string()).collect()
+    }
+
     /// Who leads, and its term.
     pub fn leader(&self) -> Option<(String, u64)> {
         let leader = self.json.get("leader");
@@ -124,6 +130,7 @@ mod tests {
         let text = format!(
             r#"{{"leader":{{"node":"a","term":7}},
             "nodes":[{{"id":"a","name":"index-1","state":"up","silent_seconds":3}}],
+            "warnings":[{{"text":"a log fills up","advice":"more room"}}],
             "shards":[{{"id":0,"state":"retired"}},{{"id":1,"state":"serving","pages":9,"replicas":[
               {{"node":"a","state":"serving","lag_seconds":0.1,"pages":9}},
               {{"node":"b","state":"{state}","lag_seconds":{lag},"pages":{pages}}}]}}]}}"#
@@ -147,6 +154,7 @@ mod tests {
         assert_eq!((status.state_of("index-1"), status.state_of("index-2")), ("up", ""));
         assert_eq!(status.leader(), Some(("index-1".to_string(), 7)));
         assert_eq!((status.nodes_up(), status.shard_count(), status.holders(1).len()), (1, 1, 1));
+        assert_eq!(status.warnings(), ["a log fills up"]);
         // Its record is three seconds old.
         let ago = |seconds| status.asked.checked_sub(Duration::from_millis(seconds)).unwrap();
         assert!(status.is_heard("index-1", ago(4100)));

@@ -72,7 +72,7 @@ impl Places {
     /// What is known of a page, and where its server stands.
     pub fn facts_at(&self, facts: Facts, address: IpAddr) -> Facts {
         let found = self.of(address);
-        let facts = facts.address(address).country(found.and_then(|found| found.country));
+        let facts = facts.address(address).country(found.map(|found| found.country));
         match found.and_then(|found| found.place) {
             Some(place) => facts.place(place),
             None => facts,

@@ -104,6 +104,10 @@ impl Service {
                 more_from_host: false,
                 pinned: false,
                 position: PagePosition::default(),
+                strict: true,
+                source: None,
+                content: 0,
+                simhash: 0,
             };
             Ok((Answer { total: total as usize, hits: vec![hit], ..Answer::default() }, state))
         })

@@ -317,7 +317,7 @@ impl Config {
 
     /// Every key with its documentation and default, as a TOML file that could be used as it is.
     pub fn explain() -> String {
-        let sections: [(&str, Explained); 9] = [
+        let sections: [(&str, Explained); 10] = [
             ("identity", Identity::explain()),
             ("crawl", Crawl::explain()),
             ("archive", Archive::explain()),
@@ -345,7 +345,7 @@ impl Config {
 }
 
 fn check_keys(table: &toml::Table) -> Result<()> {
-    let sections: [(&str, &[&str]); 9] = [
+    let sections: [(&str, &[&str]); 10] = [
         ("identity", Identity::KEYS),
         ("crawl", Crawl::KEYS),
         ("archive", Archive::KEYS),

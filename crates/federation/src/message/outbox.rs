@@ -179,7 +179,7 @@ mod tests {
     fn a_heap_of_letters_is_bounded_and_survives() {
         let mut outbox = Outbox::default();
         for about in 0..LETTERS_MAX {
-            assert_eq!(outbox.put(letter(1, &about.to_string())).replaced, []);
+            assert_eq!(outbox.put(letter(1, &about.to_string())).replaced, Vec::<u64>::new());
         }
         assert_eq!(outbox.put(letter(1, "more")).replaced, [1]);
         assert_eq!(outbox.waiting(EngineId([1; 32])), LETTERS_MAX);

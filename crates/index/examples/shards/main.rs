@@ -5,10 +5,12 @@
 //! ```
 //! Without files, pages and questions are made of real prose, with copies, hosts of many sizes, three languages and
 //! every form of question. A line of FILE.tsv is `URL<TAB>language<TAB>title<TAB>body`, a line of FILE.txt a question of
-//! plain words. Some pages are replaced and some deleted. It prints the share of equal answers, and CPU per question of
-//! this thread (Linux only).
+//! plain words. Some pages are replaced and some deleted. Shards are asked both ways: *together*, as a process asks its
+//! own ones, and *one by one*, as those of other nodes are. It prints the share of equal answers, CPU per question of this
+//! thread (Linux only), and how long questions take.
 
 mod made;
+mod scattered;
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +19,9 @@ use farol_base::query::{Answer, Query, Request, Term};
 use farol_base::{CanonicalUrl, ContentHash, Document, Language, Languages, PagePosition};
 use farol_index::{Question, Ranks, SearchRules, Searcher, Shard, ShardOptions, ShardedSearch};
 use farol_query::parts::{Asking, Counts, Figures, Sizes, merge};
+use scattered::Scattered;
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Every so many pages one is put a second time, and one is deleted.
 const CHANGED: usize = 40;
@@ -58,46 +61,63 @@ fn main() -> Result<(), Box<dyn Error>> {
     for shards in shards {
         let many = Built::new(&pages, shards)?;
         std::thread::sleep(Duration::from_secs(4)); // Vocabularies are built in the background.
-        let mut equal = Equal::default();
-        for (query, languages) in &questions {
-            let ask = |first| Request { query: query.clone(), first, count: 10, languages: *languages };
-            let request = ask(0);
-            let [a, b] =
-                [one.ask(&request, &rules, &made::MadeRanks)?, many.ask(&request, &rules, &made::MadeRanks)?];
-            if !equal.count(&a, &b) {
-                eprintln!(
-                    "differs: {}",
-                    query.wanted.iter().map(|term| term.text.as_str()).collect::<Vec<_>>().join(" ")
-                );
+        for way in Way::ALL {
+            let mut equal = Equal::default();
+            for (query, languages) in &questions {
+                let request = Request { query: query.clone(), first: 0, count: 10, languages: *languages };
+                let a = one.ask(Way::Together, &request, &rules, &made::MadeRanks)?;
+                let b = many.ask(way, &request, &rules, &made::MadeRanks)?;
+                if !equal.count(&a, &b) {
+                    let words: Vec<&str> = query.wanted.iter().map(|term| term.text.as_str()).collect();
+                    eprintln!("differs: {}", words.join(" "));
+                }
             }
+            equal.print(shards, way);
         }
-        equal.print(shards);
-        let mut times = [Vec::new(), Vec::new()];
+        let asked = [(&one, Way::Together), (&many, Way::Together), (&many, Way::OneByOne)];
+        let mut times = [Vec::new(), Vec::new(), Vec::new()];
+        let mut took = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {
-            for (built, times) in [&one, &many].into_iter().zip(&mut times) {
+            for (((built, way), times), took) in asked.into_iter().zip(&mut times).zip(&mut took) {
                 let begun = cpu()?;
                 for (query, languages) in &questions {
                     let request =
                         Request { query: query.clone(), first: 0, count: 10, languages: *languages };
-                    std::hint::black_box(built.ask(&request, &rules, &made::MadeRanks)?);
+                    let asked = Instant::now();
+                    std::hint::black_box(built.ask(way, &request, &rules, &made::MadeRanks)?);
+                    took.push(asked.elapsed());
                 }
                 times.push((cpu()? - begun) / questions.len() as u32);
             }
         }
-        let [alone, together] = times.map(|mut times| {
+        let [alone, together, one_by_one] = times.map(|mut times| {
             times.sort_unstable();
             times[ROUNDS / 2].as_secs_f64() * 1e6
         });
         phases(&many, &questions, &rules)?;
         println!(
-            "CPU per question: 1 index {alone:.0} µs, {shards} shards {together:.0} µs, ratio {:.3}",
-            together / alone
+            "CPU per question: 1 index {alone:.0} µs; {shards} shards together {together:.0} µs, ratio {:.3}; one by one \
+             {one_by_one:.0} µs, ratio {:.3}",
+            together / alone,
+            one_by_one / alone,
         );
+        for (name, mut took) in ["1 index", "together", "one by one"].into_iter().zip(took) {
+            took.sort_unstable();
+            let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
+            let all: Duration = took.iter().sum();
+            println!(
+                "{name}: p50 {:.2} ms, p99 {:.2} ms, {:.0} questions a second on one core",
+                at(0.5),
+                at(0.99),
+                took.len() as f64 / all.as_secs_f64(),
+            );
+        }
+        println!("segments: 1 index {}, {shards} shards {}", one.segments(), many.segments());
     }
     Ok(())
 }
 
-/// What each phase costs all shards together.
+/// What each phase costs all shards that are asked one by one.
 fn phases(many: &Built, questions: &[(Query, Languages)], rules: &SearchRules) -> Result<(), Box<dyn Error>> {
     let mut spent = [Duration::ZERO; 4];
     let sizes: Vec<Sizes> = many.searchers.iter().map(Searcher::sizes).collect();
@@ -138,7 +158,7 @@ fn cpu() -> Result<Duration, Box<dyn Error>> {
 
 /// Pages in one or several shards.
 pub struct Built {
-    _dirs: Vec<tempfile::TempDir>,
+    dirs: Vec<tempfile::TempDir>,
     _shards: Vec<Shard>,
     pub searchers: Vec<Searcher>,
 }
@@ -170,20 +190,42 @@ impl Built {
         for searcher in &searchers {
             searcher.suggest("a", 1);
         }
-        Ok(Built { _dirs: dirs, _shards: open, searchers })
+        Ok(Built { dirs, _shards: open, searchers })
     }
 
     pub fn ask(
         &self,
+        way: Way,
         request: &Request,
         rules: &SearchRules,
         ranks: &dyn Ranks,
     ) -> Result<Answer, farol_index::Error> {
-        match &self.searchers[..] {
-            [one] => one.search_by(request, rules, ranks),
-            many => ShardedSearch::new(many, rules, ranks, HITS_PER_HOST).search(request),
+        match (way, &self.searchers[..]) {
+            (_, [one]) => one.search_by(request, rules, ranks),
+            (Way::Together, many) => ShardedSearch::new(many, rules, ranks, HITS_PER_HOST).search(request),
+            (Way::OneByOne, many) => Scattered::answer(many, rules, ranks, request, HITS_PER_HOST),
         }
     }
+
+    /// Files of postings, about: each is opened for each word of a question.
+    fn segments(&self) -> usize {
+        let is_postings = |file: &std::fs::DirEntry| file.path().extension().is_some_and(|end| end == "idx");
+        let folders = self.dirs.iter().flat_map(|dir| std::fs::read_dir(dir.path()));
+        folders.map(|files| files.flatten().filter(is_postings).count()).sum()
+    }
+}
+
+/// How several shards are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As a process asks its own shards.
+    Together,
+    /// As shards of other nodes are asked.
+    OneByOne,
+}
+
+impl Way {
+    pub const ALL: [Way; 2] = [Way::Together, Way::OneByOne];
 }
 
 /// How many answers were equal.
@@ -222,10 +264,10 @@ impl Equal {
         but_ties && totals && marks && spelling
     }
 
-    fn print(&self, shards: usize) {
+    fn print(&self, shards: usize, way: Way) {
         let share = |part: usize| format!("{:.2} %", 100.0 * part as f64 / self.asked.max(1) as f64);
         println!(
-            "{shards} shards against one: same ten in order {}, ties aside {}, totals {}, copies and hosts {}, spelling {}",
+            "{shards} shards against one, {way:?}: same ten in order {}, ties aside {}, totals {}, copies and hosts {}, spelling {}",
             share(self.pages),
             share(self.but_ties),
             share(self.totals),

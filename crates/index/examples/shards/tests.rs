@@ -1,7 +1,7 @@
 //! Several shards answer as one index does.
 
 use crate::made::{MadeRanks, pages, questions, rules};
-use crate::{Built, Equal};
+use crate::{Built, Equal, Way};
 use farol_base::query::Request;
 
 #[track_caller]
@@ -10,19 +10,28 @@ fn same_answers(seed: u64, count: usize, shards: usize, asked: usize) {
     let rules = rules(&pages);
     let (one, many) = (Built::new(&pages, 1).unwrap(), Built::new(&pages, shards).unwrap());
     let mut equal = Equal::default();
-    for (number, (query, languages)) in questions(seed, &pages, asked).into_iter().enumerate() {
+    let asked = questions(seed, &pages, asked).into_iter().enumerate();
+    for (number, (query, languages)) in asked {
         let first = if number % 3 == 0 { number % 40 } else { 0 };
         let request = Request { query, first, count: 10, languages };
-        let answers = [&one, &many].map(|built| built.ask(&request, &rules, &MadeRanks).unwrap());
-        let [one, many] = &answers;
-        let told = |answer: &farol_base::query::Answer| {
-            let hits: Vec<String> =
-                answer.hits.iter().map(|hit| format!("{} {}", hit.score, hit.url)).collect();
-            format!("{} {:?} {:?} {:#?}", answer.total, answer.corrected, answer.suggestion, hits)
-        };
-        assert!(equal.count(one, many), "{:?}\none:  {}\nmany: {}", request, told(one), told(many));
-        for (a, b) in one.hits.iter().zip(&many.hits).filter(|(a, b)| a.url == b.url) {
-            assert_eq!((&a.snippet, &a.title), (&b.snippet, &b.title));
+        let ask = |built: &Built, way| built.ask(way, &request, &rules, &MadeRanks).unwrap();
+        let one = ask(&one, Way::Together);
+        for way in Way::ALL {
+            let many = ask(&many, way);
+            let told = |answer: &farol_base::query::Answer| {
+                let hits: Vec<String> =
+                    answer.hits.iter().map(|hit| format!("{} {}", hit.score, hit.url)).collect();
+                format!("{} {:?} {:?} {:#?}", answer.total, answer.corrected, answer.suggestion, hits)
+            };
+            assert!(
+                equal.count(&one, &many),
+                "{way:?} {request:?}\none:  {}\nmany: {}",
+                told(&one),
+                told(&many)
+            );
+            for (a, b) in one.hits.iter().zip(&many.hits).filter(|(a, b)| a.url == b.url) {
+                assert_eq!((&a.snippet, &a.title), (&b.snippet, &b.title));
+            }
         }
     }
     assert!(equal.pages * 100 >= equal.asked * 98, "{} of {} in the same order", equal.pages, equal.asked);

@@ -76,6 +76,7 @@ impl Ord for Candidate {
 }
 
 /// What a shard has for a plan.
+#[derive(Default)]
 pub(crate) struct Found {
     /// Best first.
     pub candidates: Vec<Candidate>,
@@ -83,22 +84,34 @@ pub(crate) struct Found {
     pub strict: u64,
 }
 
-/// Finds the best candidates for a plan, in one of so many shards.
-pub(crate) fn find(view: &View, plan: &Plan, ranks: &dyn Ranks, shards: usize) -> Result<Found, Error> {
+/// Finds the best candidates for a plan in one of so many shards, or in all of them.
+pub(crate) fn find(
+    views: &[&View],
+    plan: &Plan,
+    ranks: &dyn Ranks,
+    shards: usize,
+) -> Result<Vec<Found>, Error> {
     let most = share(CANDIDATES_MAX, shards);
     if plan.clauses.is_empty() {
-        let listed = list(view, plan, ranks, most)?;
-        return Ok(Found { strict: listed.offered, candidates: listed.into_sorted() });
+        let listed = views.iter().map(|view| list(view, plan, ranks, most));
+        let found = |listed: TopK| Found { strict: listed.offered, candidates: listed.into_sorted() };
+        return listed.map(|listed| listed.map(found)).collect();
     }
+    let strict = views.iter().map(|view| find_strict(view, plan, most)).collect::<Result<Vec<TopK>, _>>()?;
+    // Who sees one of them must do with its share.
+    let enough = share(ENOUGH, shards / views.len().max(1));
+    let lacking = strict.iter().map(|found| found.offered).sum::<u64>() < enough as u64;
+    let required = plan.loose.iter().filter(|clause| clause.required);
+    let loosely = lacking && required.clone().count() > 1 && required.clone().any(|clause| !clause.must);
+    views.iter().zip(strict).map(|(view, strict)| complete(view, plan, strict, loosely, most)).collect()
+}
+
+/// Adds to the pages that have every word those with most of them, where wanted, and those with the name.
+fn complete(view: &View, plan: &Plan, found: TopK, loosely: bool, most: usize) -> Result<Found, Error> {
     let mut named = names::find(view, plan)?;
-    let found = find_strict(view, plan, most)?;
     let strict = found.offered;
     let mut candidates = found.into_sorted();
-    let required = plan.loose.iter().filter(|clause| clause.required);
-    if strict < share(ENOUGH, shards) as u64
-        && required.clone().count() > 1
-        && required.clone().any(|clause| !clause.must)
-    {
+    if loosely {
         let strict: HashSet<DocAddress> = candidates.iter().map(|candidate| candidate.at).collect();
         let loose = find_loose(view, plan, most)?;
         candidates.extend(loose.into_iter().filter(|candidate| !strict.contains(&candidate.at)));

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::matching::Candidate;
 use crate::plan::Plan;
 use crate::searcher::View;
-use farol_query::parts::{Cand, LINKED_MAX, NEAR_MAX, share};
+use farol_query::parts::{CANDIDATES_MAX, Cand, LINKED_MAX, NEAR_MAX, share};
 use fields::Bm25;
 use language::LanguagePages;
 use links::HostRanks;
@@ -28,17 +28,54 @@ use proximity::Proximity;
 use tantivy::DocAddress;
 use title::TitleBoost;
 
-/// Scores the candidates of one of so many shards, segment by segment, and looks up what their order goes by. They stay
-/// in their order; beside them, where they stand.
+/// How many of a shard's candidates, the best by text, go on, and how far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Depth {
+    /// Can be in the answer.
+    pub ranked: usize,
+    /// Are rescored by links and language.
+    pub linked: usize,
+    /// By proximity and title too.
+    pub near: usize,
+}
+
+impl Depth {
+    /// For one of so many shards, which does not see the candidates of the others.
+    pub(crate) fn of_one(shards: usize) -> Depth {
+        Depth { ranked: usize::MAX, linked: share(LINKED_MAX, shards), near: share(NEAR_MAX, shards) }
+    }
+
+    /// For each of several shards whose candidates, each best first, are all seen: together they go as deep as one.
+    pub(crate) fn of_each(shards: &[&[Candidate]]) -> Vec<Depth> {
+        let mut depths = vec![Depth::default(); shards.len()];
+        let numbered = shards.iter().enumerate();
+        let mut all: Vec<(&Candidate, usize)> =
+            numbered.flat_map(|(shard, found)| found.iter().map(move |one| (one, shard))).collect();
+        all.sort_unstable_by(|a, b| b.0.cmp(a.0));
+        for (at, (_, shard)) in all.into_iter().take(CANDIDATES_MAX).enumerate() {
+            depths[shard].ranked += 1;
+            depths[shard].linked += usize::from(at < LINKED_MAX);
+            depths[shard].near += usize::from(at < NEAR_MAX);
+        }
+        depths
+    }
+}
+
+/// Scores the candidates of a shard, segment by segment, and looks up what their order goes by. They stay in their
+/// order; beside them, where they stand.
 pub(crate) fn score(
     view: &View,
     plan: &Plan,
-    candidates: Vec<Candidate>,
+    mut candidates: Vec<Candidate>,
     ranks: &dyn Ranks,
-    shards: usize,
+    depth: Depth,
 ) -> Result<(Vec<Cand>, Vec<DocAddress>), Error> {
     let listing = plan.clauses.is_empty();
-    let (near_max, linked_max) = (share(NEAR_MAX, shards), share(LINKED_MAX, shards));
+    let mut number = 0;
+    candidates.retain(|candidate| {
+        number += 1;
+        number <= depth.ranked || candidate.named != 0
+    });
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_unstable_by_key(|at| candidates[*at].at);
     let mut scored: Vec<Option<Cand>> = vec![None; candidates.len()];
@@ -57,11 +94,11 @@ pub(crate) fn score(
             let (host, host_rank) = hosts.host(doc, ranks);
             let (language, link_rank) = (languages.place(doc), ranks.page(page));
             let (mut linked, mut near) = (text, text);
-            if at < linked_max && !listing {
+            if at < depth.linked && !listing {
                 let prior = links::prior(link_rank, host_rank) * language.factor();
                 linked *= prior;
                 near = linked;
-                if at < near_max {
+                if at < depth.near {
                     near = text;
                     if let Some(proximity) = &mut proximity {
                         near += proximity.score(doc, &bm25);

@@ -218,6 +218,10 @@ fn made_up(bytes: usize) -> Result<Answer> {
             more_from_host: false,
             pinned: false,
             position: PagePosition::default(),
+            strict: true,
+            source: None,
+            content: 0,
+            simhash: 0,
         })
     };
     let hits: Vec<Hit> = (0..bytes.div_ceil(HIT_BYTES).max(1)).map(hit).collect::<Result<_>>()?;
