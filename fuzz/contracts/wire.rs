@@ -10,11 +10,14 @@ pub mod protocol;
 mod cache;
 
 use farol_base::query::{Hit, Query};
-use farol_base::{CanonicalUrl, Document};
+use farol_base::{CanonicalUrl, Document, Timestamp};
+use farol_partition::Agent;
+use farol_partition::replan::{Atlas, Bounds, HostFacts, Replanner, Report, Settings, Trigger};
 use farol_query::parts::{Counts, Figures, Part, Sizes, merge};
 use farol_query::spell;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use protocol::graph::{WireAtlas, WireGraphReport, read_memory};
 use protocol::v1::node::{
     CopyRequest, DocumentRequest, Health, HostPagesRequest, Resend, ShardHead, SuggestRequest, TwinsRequest,
     WireCompletion, WireCopy,
@@ -25,7 +28,7 @@ use protocol::values::WireDocument;
 
 pub fn check(bytes: &[u8]) {
     let Some((kind, body)) = bytes.split_first() else { return };
-    match kind % 19 {
+    match kind % 20 {
         0 => drop(read::<Health>(body)),
         1 => drop(read::<Resend>(body)),
         2 => drop(read::<CopyRequest>(body)),
@@ -46,8 +49,34 @@ pub fn check(bytes: &[u8]) {
             hits.into_iter().flatten().map(Hit::try_from).filter(Result::is_ok).count()
         })),
         17 => drop(read::<Option<WireDocument>>(body).map(|document| document.map(Document::try_from))),
-        _ => cache::check(body),
+        18 => cache::check(body),
+        _ => graph(body),
     }
+}
+
+/// What an agent tells the planner: whatever it is, a plan can be made of it, and other agents' hosts stay theirs.
+fn graph(body: &[u8]) {
+    if let Some(atlas) = read::<WireAtlas>(body) {
+        let _ = Atlas::restore(Bounds::default(), read_memory(atlas, Vec::new()));
+    }
+    let Some(told) = read::<WireGraphReport>(body) else { return };
+    let now = Timestamp::from_secs(1_700_000_000);
+    let mut planner = Replanner::new(Settings::default()).expect("there are no rules");
+    planner.set_agents(["1", "2"].map(Agent::named).to_vec());
+    let own = HostFacts {
+        host: "http://a.test".into(),
+        address: [10, 0, 0, 1].into(),
+        pages: 5,
+        rtt: None,
+        position: None,
+        language: None,
+        links: Vec::new(),
+    };
+    let honest = Report { agent: "1".into(), number: 1, hosts: vec![own], ..Report::default() };
+    assert_eq!(planner.take(now, &honest).taken, 1);
+    let receipt = planner.take(now, &WireGraphReport { agent: 2, ..told }.read());
+    assert!(receipt.taken <= planner.atlas().hosts().len());
+    planner.job_for(now, Trigger::Ordered).run().expect("two agents are enough");
 }
 
 /// Reads a body as calls do, all of it.

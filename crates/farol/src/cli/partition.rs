@@ -42,14 +42,8 @@ pub struct PlanArgs {
     #[command(flatten)]
     place: Place,
     /// How many agents, or a file that lists them
-    #[arg(
-        long,
-        value_name = "K|FILE",
-        required_unless_present = "running",
-        default_value = "",
-        hide_default_value = true
-    )]
-    agents: String,
+    #[arg(long, value_name = "K|FILE", required_unless_present = "running")]
+    agents: Option<String>,
     /// Of a cluster that runs: what its planner would do now, from what its agents have told
     #[arg(long, conflicts_with_all = ["agents", "graph", "geo", "before", "svg", "links", "rtt", "distance"])]
     running: bool,
@@ -113,7 +107,7 @@ pub fn run(args: &PartitionArgs) -> Result<ExitCode> {
 }
 
 fn plan(args: &PlanArgs) -> Result<RoutingPlan> {
-    let agents = agents(&args.agents)?;
+    let agents = agents(args.agents.as_deref().unwrap_or_default())?;
     let mut graph = graph(args)?;
     if graph.servers.is_empty() {
         bail!("no host is known yet; crawl first, or name a graph with --graph FILE");

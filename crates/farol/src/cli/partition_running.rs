@@ -139,10 +139,10 @@ fn name_of(nodes: &[NodeRecord], no: &String) -> String {
 /// For people.
 pub fn explained(plan: &RunningPlan) -> String {
     let mut out = format!(
-        "Routing table {}: {} at {}, {} between hosts; {}.\n\n{:<20} {:>12} {:>8} {:>14} {:>8}\n",
+        "Routing table {}: {} at {} addresses, {} between hosts; {}.\n\n{:<20} {:>12} {:>8} {:>14} {:>8}\n",
         plan.epoch,
         counted(plan.hosts, "host"),
-        counted(plan.addresses, "address"),
+        grouped(plan.addresses),
         counted(plan.links, "link"),
         counted(plan.loads.len() as u64, "agent"),
         "agent",

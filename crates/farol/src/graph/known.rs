@@ -6,7 +6,7 @@ use crate::archive::places::Places;
 use crate::config::{Config, Partition};
 use crate::exchange::route::Routing;
 use crate::wire::batch::unpack;
-use crate::wire::graph::WireReport;
+use crate::wire::graph::WireGraphReport;
 use anyhow::Result;
 use farol_base::Timestamp;
 use farol_cluster::planned::{GainRecord, PlanRecord};
@@ -134,7 +134,7 @@ pub fn planner(config: &Partition, blobs: &Blobs, record: &PlanRecord) -> Result
 }
 
 /// A report that was looked at.
-pub struct Taken {
+pub struct TakenReport {
     /// The file's name.
     pub name: String,
     pub agent: NodeNo,
@@ -148,7 +148,7 @@ pub fn take_reports(
     blobs: &Blobs,
     now: Timestamp,
     seen: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Taken>> {
+) -> Result<Vec<TakenReport>> {
     let mut taken = Vec::new();
     let mut counts: BTreeMap<NodeNo, usize> = BTreeMap::new();
     for name in blobs.list(FOLDER)? {
@@ -159,7 +159,7 @@ pub fn take_reports(
         }
         *count += 1;
         let report = blobs.get_at_most(&name, REPORT_BYTES_MAX).map_err(anyhow::Error::from);
-        let report = report.and_then(|bytes| Ok(unpack::<WireReport>(&bytes)?));
+        let report = report.and_then(|bytes| Ok(unpack::<WireGraphReport>(&bytes)?));
         let receipt = match report {
             // Whoever writes into another's folder tells nothing.
             Ok(report) if report.agent == agent.0 && report.number == number => {
@@ -171,7 +171,7 @@ pub fn take_reports(
                 None
             }
         };
-        taken.push(Taken { name, agent, receipt });
+        taken.push(TakenReport { name, agent, receipt });
     }
     Ok(taken)
 }
@@ -277,11 +277,11 @@ mod tests {
 
         fn tell(&self, folder: NodeNo, agent: NodeNo, number: u64, hosts: Vec<HostFacts>) {
             let report = Report { version: 7, number, hosts, ..Report::default() };
-            let bytes = pack(&WireReport::of(agent.0, &report)).unwrap();
+            let bytes = pack(&WireGraphReport::of(agent.0, &report)).unwrap();
             self.blobs.put(&report_name(folder, number), &bytes).unwrap();
         }
 
-        fn take(&self, planner: &mut Replanner) -> Vec<Taken> {
+        fn take(&self, planner: &mut Replanner) -> Vec<TakenReport> {
             let now = Timestamp::from_secs(1_700_000_000);
             let taken = take_reports(planner, &self.blobs, now, &|_| false).unwrap();
             for report in &taken {

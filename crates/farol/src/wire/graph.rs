@@ -16,7 +16,7 @@ pub type WirePlace = (i32, i32);
 
 /// A [`Report`] as it rests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WireReport {
+pub struct WireGraphReport {
     /// Number of the node that tells.
     pub agent: u16,
     /// Epoch of the routing table that it goes by.
@@ -110,9 +110,9 @@ fn median((micros, samples): WireMedian) -> RttMedian {
     RttMedian { micros, samples }
 }
 
-impl WireReport {
+impl WireGraphReport {
     /// Twins of facts and counts; `agent` and `peers` are numbers of nodes.
-    pub fn of(agent: u16, report: &Report) -> WireReport {
+    pub fn of(agent: u16, report: &Report) -> WireGraphReport {
         let peer =
             |(name, told): &(String, RttMedian)| Some((name.parse().ok()?, (told.micros, told.samples)));
         let facts = |facts: &HostFacts| WireFacts {
@@ -124,7 +124,7 @@ impl WireReport {
             language: facts.language,
             links: facts.links.clone(),
         };
-        WireReport {
+        WireGraphReport {
             agent,
             epoch: report.version,
             number: report.number,
@@ -276,14 +276,14 @@ mod tests {
 
     #[test]
     fn the_first_version_of_reports_is_frozen() {
-        let wire = WireReport::of(4, &report("4", 6));
+        let wire = WireGraphReport::of(4, &report("4", 6));
         let golden = [
             4, 3, 6, 1, 13, b'h', b't', b't', b'p', b':', b'/', b'/', b'a', b'.', b't', b'e', b's', b't', 0,
             10, 0, 0, 1, 12, 1, 0xdc, 11, 7, 1, 0xf0, 0x9e, 0x2f, 0xef, 0x8d, 0x0b, 1, b'p', b't', 2, 5, 2,
             0x84, 7, 1, 1, 9, 80, 3, 40, 10,
         ];
         assert_eq!(postcard::to_stdvec(&wire).unwrap(), golden);
-        let again: WireReport = unpack(&pack(&wire).unwrap()).unwrap();
+        let again: WireGraphReport = unpack(&pack(&wire).unwrap()).unwrap();
         assert_eq!(again.read(), report("4", 6));
     }
 
@@ -312,8 +312,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = unpack::<WireReport>(&bytes);
-            let _ = postcard::from_bytes::<WireReport>(&bytes).map(WireReport::read);
+            let _ = unpack::<WireGraphReport>(&bytes);
+            let _ = postcard::from_bytes::<WireGraphReport>(&bytes).map(WireGraphReport::read);
             let _ = postcard::from_bytes::<WireAtlasPart>(&bytes);
         }
     }

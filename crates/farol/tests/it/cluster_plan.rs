@@ -97,3 +97,85 @@ fn a_table_is_planned_from_what_agents_tell_and_hosts_move_while_each_page_is_fe
     assert!(page.contains("Who crawls what") && page.contains("it was ordered"), "{page}");
     assert!(get(front, "/metrics", &headers).body.contains("farol_plan_exchange_expected_ratio"));
 }
+
+/// What a run is like; from the environment, so that a command can say it.
+fn told(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// One crawl to its end; a row of the table.
+fn crawl_with(neighbours: f64) -> String {
+    let (hosts, pages) = (told("FAROL_PLAN_HOSTS", 200) as u32, told("FAROL_PLAN_PAGES", 8000));
+    let (agents, delay) = (told("FAROL_PLAN_AGENTS", 4) as usize, told("FAROL_PLAN_DELAY_MS", 300));
+    let config =
+        WebConfig { hosts, pages, communities: (hosts / 10).max(2), neighbours, ..WebConfig::tame() };
+    let web = Web::start(config);
+    let size = format!("--nodes {agents} --crawlers {agents} --shards 1 --replicas 1 --delay {delay}ms");
+    let mut cluster = cluster(&web, &size, "");
+    wait_for_agents(&mut cluster, agents);
+    add_seed(&mut cluster, &web, "node-1");
+    let begun = std::time::Instant::now();
+    let limit = Duration::from_secs(60 * told("FAROL_PLAN_MINUTES", 20));
+    while !holds(&cluster.status(), pages) {
+        assert!(begun.elapsed() < limit, "not all pages in time: {:#}", cluster.status());
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let took = begun.elapsed().as_secs();
+    let rules =
+        CheckRules { complete: true, delay_min: Duration::from_millis(delay), ..CheckRules::default() };
+    let report = check(web.server.world(), web.server.log().entries().into_iter(), &rules);
+    // The last reports, and a last plan of all that is known.
+    std::thread::sleep(Duration::from_secs(5));
+    let shown = cluster.partition(&["plan", "--running", "--json"]);
+    let last: Value = serde_json::from_slice(&shown).unwrap();
+    let status = cluster.status();
+    let outcomes = status["plan"]["outcomes"].as_array().unwrap();
+    let hashed =
+        outcomes.first().map_or(f64::NAN, |one| one["expected"]["exchange_before"].as_f64().unwrap());
+    let sum = |name: &str| -> u64 { outcomes.iter().filter_map(|one| one[name].as_u64()).sum() };
+    let measured = sum("forwarded") as f64 / sum("links").max(1) as f64;
+    let promised: f64 = outcomes
+        .iter()
+        .map(|one| {
+            one["expected"]["exchange_after"].as_f64().unwrap() * one["links"].as_u64().unwrap() as f64
+        })
+        .sum::<f64>()
+        / sum("links").max(1) as f64;
+    let at_end = last["exchange_before"].as_f64().unwrap();
+    let moved: u64 = outcomes.iter().filter_map(|one| one["expected"]["pages_moved"].as_u64()).sum();
+    let loads: Vec<f64> =
+        status["agents"].as_array().unwrap().iter().filter_map(|agent| agent["balance"].as_f64()).collect();
+    let (least, most) = loads.iter().fold((f64::MAX, 0f64), |sum, load| (sum.0.min(*load), sum.1.max(*load)));
+    let clean = if report.is_clean() { "clean".to_string() } else { report.to_string().replace('\n', "; ") };
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    format!(
+        "| {neighbours} | {took} s | {} | {} | {} | {} | {} | {} | {:.2} | {} – {} | {clean} |",
+        percent(hashed),
+        percent(at_end),
+        percent(at_end / hashed),
+        percent(promised),
+        percent(measured),
+        outcomes.len(),
+        moved as f64 / pages as f64,
+        percent(least),
+        percent(most)
+    )
+}
+
+#[test]
+#[ignore = "minutes long; run by cargo xtask agents plan"]
+fn links_between_agents_by_locality() {
+    let mut table = String::from(
+        "| links to other hosts that stay in their community | crawl | to other agents by hash | by the last table | last table / hash | promised \
+         | measured under tables | tables | pages moved / all | loads over shares at the end | the Web's log |\n\
+         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
+    );
+    for neighbours in [0.95, 0.85, 0.7, 0.5] {
+        let row = crawl_with(neighbours);
+        println!("{row}");
+        table += &format!("{row}\n");
+        if let Ok(path) = std::env::var("FAROL_PLAN_TABLE") {
+            std::fs::write(path, &table).unwrap();
+        }
+    }
+}

@@ -44,7 +44,7 @@ pub(crate) async fn replan(
 /// The section of the cluster's page.
 pub(super) fn section(cluster: &ClusterStatus, visitor: &Visitor, admin: &Admin) -> Markup {
     let Some(plan) = &cluster.plan else { return html! {} };
-    let shown = Shown { cluster, plan, visitor };
+    let shown = ShownPlan { cluster, plan, visitor };
     let texts = visitor.texts();
     html! {
         h2 #plan { (texts.cluster_plan) }
@@ -62,13 +62,13 @@ pub(super) fn section(cluster: &ClusterStatus, visitor: &Visitor, admin: &Admin)
     }
 }
 
-struct Shown<'a> {
+struct ShownPlan<'a> {
     cluster: &'a ClusterStatus,
     plan: &'a ClusterPlan,
     visitor: &'a Visitor,
 }
 
-impl Shown<'_> {
+impl ShownPlan<'_> {
     fn texts(&self) -> &'static Texts {
         self.visitor.texts()
     }

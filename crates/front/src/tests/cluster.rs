@@ -144,6 +144,28 @@ async fn a_node_is_drained_after_one_more_question() {
 }
 
 #[tokio::test]
+async fn who_crawls_what_is_shown_on_a_map_with_reasons_and_planned_anew_by_order() {
+    let site = member();
+    let page = Ask::get("/admin/cluster?hl=en").admin().send(&site).await;
+    page.is(200).says("Who crawls what").says("<figure class=\"world\">").says("class=\"pin a\"");
+    page.says("published: what it saves pays for what it moves").says("quartzo → granito: 1,200,000");
+    page.says("agent 2 joined").says("What the planner did not believe").says("81 ms → 40 ms");
+    page.lacks("style=\"").lacks("<script>document.title");
+    let token = page.body.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    Ask::form("/admin/cluster/replan", "token=guess").admin().send(&site).await.is(403);
+    assert!(site.fake.orders.lock().is_empty());
+    let done = Ask::form("/admin/cluster/replan?hl=en", &format!("token={token}")).admin().send(&site).await;
+    done.is(200).says("The planner plans as soon as").says("Back to the cluster");
+    assert_eq!(*site.fake.orders.lock(), [ClusterOrder::Replan]);
+    let metrics = Ask::get("/metrics").admin().send(&site).await;
+    metrics
+        .is(200)
+        .says("farol_plan_exchange_expected_ratio 0.183")
+        .says("farol_plan_exchange_measured_ratio 0.198");
+    metrics.says("farol_agent_load_ratio{node=\"granito\"} 1.04");
+}
+
+#[tokio::test]
 async fn no_other_site_and_no_stranger_drains_a_node() {
     let site = member();
     for path in ["/admin/cluster", "/admin/cluster/drain?node=k0p3x5", "/api/v1/cluster"] {

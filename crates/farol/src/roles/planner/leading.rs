@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 
 /// A proposal that did not come into force by then is given up: its agents are not those of now.
 const PROPOSED_MAX: Duration = Duration::from_secs(60);
+/// How often it is asked whether a plan is due, at most; agents that come or go and orders are heard at once.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+/// Going through all hosts, to ask that or to tell what is known, takes a fiftieth of a thread at most.
+const IDLE_FACTOR: u32 = 50;
 /// A plan that failed is made again after this.
 const FAILED_RESTS: Duration = Duration::from_secs(60);
 /// How often what is known is told, at most.
@@ -44,7 +48,6 @@ pub struct Leading {
     record: PlanRecord,
     revision: Revision,
     is_changed: bool,
-    told: Instant,
     /// Reports that were taken in and are not in a stored atlas yet.
     taken: BTreeSet<String>,
     looked: Option<Instant>,
@@ -53,6 +56,9 @@ pub struct Leading {
     tidied: Instant,
     begun: Instant,
     installed: u64,
+    /// When it is asked again whether a plan is due, and when what is known is told again.
+    asked_again: Instant,
+    told_again: Instant,
     proposed: Option<Proposed>,
     /// When a plan failed, and why.
     failed: Option<(Instant, String)>,
@@ -91,7 +97,6 @@ impl Leading {
             record,
             revision,
             is_changed: true,
-            told: now,
             taken: BTreeSet::new(),
             looked: None,
             saved: now,
@@ -99,6 +104,8 @@ impl Leading {
             tidied: now,
             begun: now,
             installed: 0,
+            asked_again: now,
+            told_again: now,
             proposed: None,
             failed: None,
         })
@@ -119,10 +126,13 @@ impl Leading {
         if view.plan_wish != 0 && view.plan_wish != self.record.wish {
             self.record.wish = view.plan_wish;
             self.planner.order();
+            self.asked_again = Instant::now();
         }
         self.take_reports()?;
-        if self.may_plan(&route) {
+        if self.may_plan(&route) && Instant::now() >= self.asked_again {
+            let begun = Instant::now();
             self.plan(&route)?;
+            self.asked_again = Instant::now() + (begun.elapsed() * IDLE_FACTOR).max(ASK_EVERY);
         }
         self.tell()?;
         self.save()?;
@@ -138,6 +148,7 @@ impl Leading {
         let Some(table) = known::in_force(route, &self.files) else { bail!("{}", self.files.trouble()) };
         self.planner.install(table);
         self.installed = epoch;
+        self.asked_again = Instant::now();
         let now = SystemClock.now();
         self.record.saw_epoch(epoch, now.as_millis(), &route.why);
         if self.proposed.as_ref().is_some_and(|proposed| route.newest.table.as_ref() == Some(&proposed.blob))
@@ -254,20 +265,21 @@ impl Leading {
         });
         self.is_changed = true;
         // Whoever waits for it hears at once.
-        self.told = Instant::now().checked_sub(TELL_EVERY).unwrap_or_else(Instant::now);
+        self.told_again = Instant::now();
     }
 
     /// Tells what is known, for people and for the next leader.
     fn tell(&mut self) -> Result<()> {
-        if !self.is_changed || self.told.elapsed() < TELL_EVERY {
+        if !self.is_changed || Instant::now() < self.told_again {
             return Ok(());
         }
+        let begun = Instant::now();
         told::describe(&mut self.record, &self.planner);
         self.record.trouble = self.failed.as_ref().map(|(_, why)| cut(why)).unwrap_or_default();
         if self.sources.desk.term() != self.term {
             return Ok(());
         }
-        self.told = Instant::now();
+        self.told_again = Instant::now() + (begun.elapsed() * IDLE_FACTOR).max(TELL_EVERY);
         let key = Key::Plan.to_string();
         match self.sources.fabric.set(&key, &write(&self.record), self.revision) {
             Ok(revision) => (self.revision, self.is_changed) = (revision, false),

@@ -19,7 +19,7 @@ use crate::graph::{FOLDER, report_name};
 use crate::handles::cluster::ClusterHandle;
 use crate::handles::order::Order;
 use crate::wire::batch::pack;
-use crate::wire::graph::WireReport;
+use crate::wire::graph::WireGraphReport;
 use anyhow::Result;
 use counted::Counted;
 use farol_base::sync::Mutex;
@@ -158,7 +158,7 @@ impl ReporterWorker {
     /// Uploads a report under the next number.
     fn upload(&mut self, report: Report) -> Result<()> {
         self.number += 1;
-        let report = WireReport::of(self.sources.me.0, &Report { number: self.number, ..report });
+        let report = WireGraphReport::of(self.sources.me.0, &Report { number: self.number, ..report });
         self.sources.blobs.put(&report_name(self.sources.me, self.number), &pack(&report)?)?;
         Ok(())
     }
