@@ -92,7 +92,7 @@ pub struct ReplayArgs {
 
 /// What happened in a stretch of time.
 #[derive(Default)]
-struct Stretch {
+struct LoadStretch {
     asked: AtomicU64,
     failed: AtomicU64,
     /// Answers that the index made.
@@ -110,7 +110,7 @@ struct Load {
     begun: Instant,
     ends: Instant,
     asked: AtomicU64,
-    stretch: RwLock<Arc<Stretch>>,
+    stretch: RwLock<Arc<LoadStretch>>,
     answer: Answer,
     index: Duration,
     stop: AtomicBool,
@@ -316,7 +316,7 @@ fn watch(args: &ReplayArgs, load: &Load, fronts: &[RingCache], told: &dyn Fn() -
 
 fn line_of(
     load: &Load,
-    stretch: &Stretch,
+    stretch: &LoadStretch,
     before: &BTreeMap<&'static str, u64>,
     now: &BTreeMap<&'static str, u64>,
     fronts: &[RingCache],
