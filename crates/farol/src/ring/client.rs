@@ -224,11 +224,13 @@ impl RingClient {
                 Looked::Fresh(place, aged)
             }
             WireLookup::Adopted(aged) => {
-                (count(&counters.hits), count(&counters.adopted));
+                count(&counters.hits);
+                count(&counters.adopted);
                 Looked::Fresh(place, aged)
             }
             WireLookup::Stale(aged, id) => {
-                (count(&counters.hits), count(&counters.stale));
+                count(&counters.hits);
+                count(&counters.stale);
                 Looked::Stale(place, aged, id.map(lease))
             }
             WireLookup::Miss { lease: None, wait_ms } if wait_ms > 0 => {
