@@ -31,6 +31,8 @@ const FRONTS_MAX: usize = 1024;
 struct Member {
     incarnation: u64,
     capacity: u32,
+    /// When this start of it was first heard of: what was said of an earlier one is over.
+    born: Timestamp,
     heard: Timestamp,
     leaves: bool,
     barred_until: Timestamp,
@@ -60,7 +62,7 @@ impl Members {
         }
         let restarted = beat.incarnation > known.incarnation;
         if restarted {
-            known.leaves = false;
+            (known.leaves, known.born) = (false, now);
         }
         (known.incarnation, known.capacity) = (beat.incarnation, beat.capacity);
         known.heard = known.heard.max(now);
@@ -101,7 +103,8 @@ impl Members {
         let leaves = |node: NodeId| self.known.get(&node).is_some_and(|known| known.leaves);
         let silent =
             |node: NodeId| self.known.get(&node).is_none_or(|known| now.since(known.heard) >= SILENCE_MAX);
-        let refused = |node: NodeId| fronts.most_refused_by(node, now);
+        let born = |node: NodeId| self.known.get(&node).map_or(Timestamp::EPOCH, |known| known.born);
+        let refused = |node: NodeId| fronts.most_refused_by(node, born(node), now);
         let count = |is: &dyn Fn(NodeId) -> bool| ring.nodes().filter(|node| is(*node)).count();
         let (silence_counts, refusal_counts) =
             (2 * count(&silent) <= ring.len(), 2 * count(&refused) <= ring.len());
@@ -139,7 +142,7 @@ impl Members {
 impl Member {
     fn new(incarnation: u64, capacity: u32, heard: Timestamp) -> Member {
         let (barred_until, barred_for) = (Timestamp::EPOCH, Duration::ZERO);
-        Member { incarnation, capacity, heard, leaves: false, barred_until, barred_for }
+        Member { incarnation, capacity, born: heard, heard, leaves: false, barred_until, barred_for }
     }
 }
 
@@ -225,9 +228,11 @@ impl<K> Fronts<K> {
         u16::try_from(self.known.len()).unwrap_or(u16::MAX).max(1)
     }
 
-    fn most_refused_by(&self, node: NodeId, now: Timestamp) -> bool {
-        let refused =
-            |front: &&Front<K>| front.refused_by.get(&node).is_some_and(|since| now.since(*since) >= REFUSAL);
+    /// Whether most say for long enough that a node refuses them, counted from its last start.
+    fn most_refused_by(&self, node: NodeId, born: Timestamp, now: Timestamp) -> bool {
+        let refused = |front: &&Front<K>| {
+            front.refused_by.get(&node).is_some_and(|since| now.since((*since).max(born)) >= REFUSAL)
+        };
         2 * self.known.values().filter(refused).count() > self.known.len()
     }
 }

@@ -16,6 +16,7 @@ pub struct CacheLab {
     dir: PathBuf,
     farol: PathBuf,
     block: u32,
+    /// The file of all nodes' settings.
     settings: String,
     nodes: BTreeMap<String, Process>,
     /// Ended last.
@@ -44,8 +45,8 @@ impl CacheLab {
         let mut server = Process::new("nats", &crate::faults::nats_server()?, words, &dir);
         server.start()?;
         let farol = absolute(&options.farol)?;
-        let (settings, nodes_by_name) = (settings.to_string(), BTreeMap::new());
-        let mut lab = CacheLab { dir, farol, block, settings, nodes: nodes_by_name, server };
+        let settings = write_settings(&dir, block, settings)?;
+        let mut lab = CacheLab { dir, farol, block, settings, nodes: BTreeMap::new(), server };
         lab.wait("the cluster to be made", |lab| {
             lab.farol(&["cluster", "init", "--shards", "1", "--replicas", "1"]).map(|_| true)
         })?;
@@ -60,10 +61,9 @@ impl CacheLab {
     }
 
     fn add(&mut self, name: &str, roles: &str, last: usize) -> Result<(), String> {
-        let settings = self.write_settings()?;
         let rpc = format!("127.{}.1.{last}:7800", self.block);
         let data = self.dir.join(name).display().to_string();
-        let words = ["node", "--config", &settings, "--data", &data, "--name", name, "--roles", roles];
+        let words = ["node", "--config", &self.settings, "--data", &data, "--name", name, "--roles", roles];
         let more = ["--listen-rpc", &rpc, "--drain", "0", "--while-stdin"];
         let words = words.into_iter().chain(more).map(String::from).collect();
         let mut node = Process::new(name, &self.farol, words, &self.dir);
@@ -77,16 +77,6 @@ impl CacheLab {
         self.add(&format!("cache-{nth}"), "cache", nth)
     }
 
-    fn write_settings(&self) -> Result<String, String> {
-        let text = format!(
-            "[cluster]\njoin = 'nats://farol:{PASSWORD}@127.{}.1.31:4222'\ncopies = 1\nlog_max = '64MiB'\n[cache]\n{}\n",
-            self.block, self.settings
-        );
-        let path = self.dir.join("node.toml");
-        std::fs::write(&path, text).map_err(|error| format!("cannot write settings: {error}"))?;
-        Ok(path.display().to_string())
-    }
-
     pub fn node(&mut self, name: &str) -> Result<&mut Process, String> {
         self.nodes.get_mut(name).ok_or(format!("there is no node {name}"))
     }
@@ -97,10 +87,9 @@ impl CacheLab {
 
     /// Runs `farol …` on this cluster; what it wrote.
     pub fn farol(&self, arguments: &[&str]) -> Result<String, String> {
-        let settings = self.write_settings()?;
         let data = self.dir.join("operator").display().to_string();
         let mut command = Command::new(&self.farol);
-        command.args(arguments).args(["--config", &settings, "--data", &data]);
+        command.args(arguments).args(["--config", &self.settings, "--data", &data]);
         let done = command.env_remove("FAROL_DATA").env_remove("FAROL_JOIN").output();
         let done = done.map_err(|error| format!("cannot run {}: {error}", self.farol.display()))?;
         match done.status.success() {
@@ -115,10 +104,11 @@ impl CacheLab {
 
     /// Asks as two fronts do, beside whatever the trial does meanwhile.
     pub fn replay(&self, arguments: &[String]) -> Result<Replay, String> {
-        let settings = self.write_settings()?;
         let data = self.dir.join("operator").display().to_string();
         let mut words: Vec<String> =
-            ["cache", "replay", "--json", "--config", &settings, "--data", &data].map(String::from).to_vec();
+            ["cache", "replay", "--json", "--config", &self.settings, "--data", &data]
+                .map(String::from)
+                .to_vec();
         words.extend(arguments.iter().cloned());
         let mut process = Process::new("replay", &self.farol, words, &self.dir);
         let before = process.said().lines().count();
@@ -175,6 +165,16 @@ impl CacheLab {
             self.nodes.iter().filter(|(name, _)| name.starts_with("cache")).filter_map(|(_, node)| node.id());
         ids.map(worked).sum()
     }
+}
+
+/// Writes the settings of all nodes, once: who starts must not find half of them.
+fn write_settings(dir: &Path, block: u32, cache: &str) -> Result<String, String> {
+    let text = format!(
+        "[cluster]\njoin = 'nats://farol:{PASSWORD}@127.{block}.1.31:4222'\ncopies = 1\nlog_max = '64MiB'\n[cache]\n{cache}\n"
+    );
+    let path = dir.join("node.toml");
+    std::fs::write(&path, text).map_err(|error| format!("cannot write settings: {error}"))?;
+    Ok(path.display().to_string())
 }
 
 fn on_ring(ring: &Json) -> Vec<String> {

@@ -58,7 +58,10 @@ struct Seen {
 fn seen(lines: &[Json], from: f64, to: f64) -> Seen {
     let among = || lines.iter().filter(|line| (from..to).contains(&(line.get("second").number() - 0.5)));
     let sum = |path: &str| {
-        among().map(|line| line.get(path).number()).filter(|number| number.is_finite()).sum::<f64>()
+        among()
+            .map(|line| line.get(path).number())
+            .filter(|number| number.is_finite())
+            .fold(0.0, |a, b| a + b)
     };
     let most = |path: &str| among().map(|line| line.get(path).number()).fold(0.0, f64::max);
     Seen {

@@ -139,6 +139,25 @@ fn whom_most_fronts_cannot_reach_is_taken_out_for_a_while() {
 }
 
 #[test]
+fn who_was_started_again_is_not_blamed_for_its_earlier_life() {
+    let mut leader = leader(LeaderRules::default(), &[0, 1, 2, 3, 4, 5, 6, 7]);
+    let beats = |leader: &mut Leader<u64>, millis: u64| {
+        (0..8).for_each(|node| leader.beat(NodeId(node), &beat(if node == 3 { 2 } else { 1 }), at(millis)))
+    };
+    beats(&mut leader, 5_000);
+    // Fronts speak of the one that was killed, and have not tried it since.
+    leader.report(report(1, 1, &[3]), at(5_100));
+    for millis in [5_400, 6_200, 6_900] {
+        beats(&mut leader, millis);
+        assert!(rings(leader.tick(at(millis))).iter().all(|doc| doc.ring.len() == 8), "at {millis}");
+    }
+    // Whoever still refuses two seconds later is taken out as ever.
+    beats(&mut leader, 7_100);
+    leader.tick(at(7_100));
+    assert_eq!(rings(leader.tick(at(7_500)))[0].ring.len(), 7);
+}
+
+#[test]
 fn a_front_that_sees_everybody_refuse_takes_nobody_away() {
     let mut leader = leader(LeaderRules::default(), &[0, 1, 2, 3, 4, 5, 6, 7]);
     leader.report(report(1, 1, &[0, 1, 2, 3, 4, 5, 6, 7]), at(2_000));

@@ -28,7 +28,7 @@ pub struct CacheShelf {
     pub busy: AtomicU16,
     /// The seed that the keys here were hashed under.
     seed: Mutex<Option<u64>>,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenBytes>,
 }
 
 /// Which node of the ring it is.
@@ -54,7 +54,7 @@ pub struct ShelfCounters {
 }
 
 /// Bytes taken in during one second.
-struct Taken {
+struct TakenBytes {
     since: Instant,
     bytes: u32,
 }
@@ -69,7 +69,7 @@ impl CacheShelf {
             counters: ShelfCounters::default(),
             busy: AtomicU16::new(0),
             seed: Mutex::new(None),
-            taken: Mutex::new(Taken { since: Instant::now(), bytes: 0 }),
+            taken: Mutex::new(TakenBytes { since: Instant::now(), bytes: 0 }),
         }
     }
 
@@ -129,7 +129,7 @@ impl CacheShelf {
     pub fn take_bytes(&self, bytes: usize) -> u32 {
         let mut taken = self.taken.lock();
         if taken.since.elapsed() >= Duration::from_secs(1) {
-            *taken = Taken { since: Instant::now(), bytes: 0 };
+            *taken = TakenBytes { since: Instant::now(), bytes: 0 };
         }
         taken.bytes = taken.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
         TAKEN_PER_SECOND.saturating_sub(taken.bytes)

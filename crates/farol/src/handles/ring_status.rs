@@ -2,7 +2,7 @@
 
 use crate::handles::cluster::ClusterView;
 use crate::ring::records::NodeLine;
-use crate::ring::tables::Published;
+use crate::ring::tables::RingView;
 use farol_base::Timestamp;
 use farol_cache::NodeId;
 use farol_cache::tables::RingDoc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Puts together what is known; `None` where there is no ring. `asked`: whether the front that tells this asks a node.
 pub fn ring_status_of(
-    tables: &Published,
+    tables: &RingView,
     view: &ClusterView,
     asked: impl Fn(NodeId) -> Option<bool>,
 ) -> Option<RingStatus> {
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn nodes_have_their_ranges_their_names_and_what_was_told_of_them() {
         let mut view = ClusterView::new(farol_cluster::NodeId(0));
-        assert_eq!(ring_status_of(&Published::default(), &view, |_| None), None);
+        assert_eq!(ring_status_of(&RingView::default(), &view, |_| None), None);
         let mut record = NodeRecord::new(farol_cluster::NodeId(5), "opal", "127.0.0.1:1".parse().unwrap());
         record.no = Some(NodeNo(1));
         view.nodes.insert(record.id, record);
@@ -130,7 +130,7 @@ mod tests {
             at: 1,
             ..CachesRecord::default()
         };
-        let tables = Published { ring: Some(Arc::new(ring)), hot: None, caches: Some(Arc::new(told)) };
+        let tables = RingView { ring: Some(Arc::new(ring)), hot: None, caches: Some(Arc::new(told)) };
         let status = ring_status_of(&tables, &view, |node| Some(node.0 == 1)).unwrap();
         let shown: Vec<_> =
             status.nodes.iter().map(|node| (node.no, &*node.name, node.is_on_ring, node.lookups)).collect();

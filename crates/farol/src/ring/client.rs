@@ -37,22 +37,22 @@ const INSERTS_MAX: usize = 512;
 #[derive(Debug)]
 pub enum Looked {
     /// A node has an answer of the state that was needed, or of a later one.
-    Fresh(Place, WireAged),
+    Fresh(AnswerPlace, WireAged),
     /// Superseded, within the grace; with a lease this one makes it anew.
-    Stale(Place, WireAged, Option<Lease>),
+    Stale(AnswerPlace, WireAged, Option<Lease>),
     /// Nobody has it. With a lease this one makes it.
-    Miss(Place, Option<Lease>),
+    Miss(AnswerPlace, Option<Lease>),
     /// Somebody makes it: ask again after this.
-    Wait(Place, Duration),
+    Wait(AnswerPlace, Duration),
     /// It was never asked before, so nothing was looked up.
-    New(Place),
+    New(AnswerPlace),
     /// No node answers: the index is asked, and nothing is kept.
     Nobody,
 }
 
 /// Where an answer goes that was not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AnswerPlace {
     pub hash: u64,
     pub node: NodeId,
 }
@@ -60,7 +60,7 @@ pub struct Place {
 /// The right, and the duty, to make an answer: handed in with it, or given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    pub place: Place,
+    pub place: AnswerPlace,
     pub id: u64,
 }
 
@@ -186,7 +186,7 @@ impl RingClient {
         let Some(route) = self.with(|router, now| router.route(key.hash(), &query, now)) else {
             return Looked::Nobody;
         };
-        let place = Place { hash: key.hash(), node: route.node };
+        let place = AnswerPlace { hash: key.hash(), node: route.node };
         if route.is_new {
             self.counters.new.fetch_add(1, Ordering::Relaxed);
             return Looked::New(place);
@@ -202,20 +202,20 @@ impl RingClient {
         let Some(node) = route.spare else { return Looked::Nobody };
         self.counters.spare.fetch_add(1, Ordering::Relaxed);
         match self.lookup_at(node, key, need, true) {
-            Ok(found) => self.looked(Place { hash: key.hash(), node }, found),
+            Ok(found) => self.looked(AnswerPlace { hash: key.hash(), node }, found),
             Err(_) => Looked::Nobody,
         }
     }
 
     /// Looks once more at a node that said that somebody makes the answer.
-    pub fn look_again(&self, place: Place, key: &QueryKey, need: u64) -> Looked {
+    pub fn look_again(&self, place: AnswerPlace, key: &QueryKey, need: u64) -> Looked {
         match self.lookup_at(place.node, key, need, true) {
             Ok(found) => self.looked(place, found),
             Err(_) => Looked::Nobody,
         }
     }
 
-    fn looked(&self, place: Place, found: WireLookup) -> Looked {
+    fn looked(&self, place: AnswerPlace, found: WireLookup) -> Looked {
         let (counters, lease) = (&self.counters, |id| Lease { place, id });
         let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
         match found {
@@ -224,11 +224,13 @@ impl RingClient {
                 Looked::Fresh(place, aged)
             }
             WireLookup::Adopted(aged) => {
-                (count(&counters.hits), count(&counters.adopted));
+                count(&counters.hits);
+                count(&counters.adopted);
                 Looked::Fresh(place, aged)
             }
             WireLookup::Stale(aged, id) => {
-                (count(&counters.hits), count(&counters.stale));
+                count(&counters.hits);
+                count(&counters.stale);
                 Looked::Stale(place, aged, id.map(lease))
             }
             WireLookup::Miss { lease: None, wait_ms } if wait_ms > 0 => {
@@ -287,7 +289,7 @@ impl RingClient {
     /// `aged.age_ms` is its age now.
     pub fn insert(
         self: &Arc<RingClient>,
-        place: Place,
+        place: AnswerPlace,
         key: &QueryKey,
         aged: &WireAged,
         lease: Option<Lease>,

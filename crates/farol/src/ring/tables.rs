@@ -20,7 +20,7 @@ const AGAIN_MIN: Duration = Duration::from_millis(300);
 
 /// The newest tables.
 #[derive(Clone, Default)]
-pub struct Published {
+pub struct RingView {
     pub ring: Option<Arc<RingDoc>>,
     pub hot: Option<Arc<HotDoc>>,
     pub caches: Option<Arc<CachesRecord>>,
@@ -29,14 +29,14 @@ pub struct Published {
 /// The tables as they were heard of last; where the fabric is out of reach they stay as they were.
 #[derive(Default)]
 pub struct RingTables {
-    now: RwLock<Published>,
+    now: RwLock<RingView>,
     /// Grows with each change of ring or hot questions.
     changes: AtomicU64,
     is_behind: AtomicBool,
 }
 
 impl RingTables {
-    pub fn now(&self) -> Published {
+    pub fn now(&self) -> RingView {
         self.now.read().clone()
     }
 

@@ -20,6 +20,7 @@ use farol_base::query::{Answer, Fragment, Hit, Request};
 use farol_base::sync::{Mutex, RwLock};
 use farol_base::{CanonicalUrl, Languages, PagePosition, Seeded, Timestamp};
 use farol_cache::front::FrontRules;
+use farol_cache::health::HealthRules;
 use farol_cache::trace::Trace;
 use farol_cluster::record::{NodeRecord, read};
 use farol_cluster::{Key, NodeId};
@@ -79,6 +80,9 @@ pub struct ReplayArgs {
     /// Ask by the ring alone: no question is hot, and none is known to be new
     #[arg(long)]
     plain: bool,
+    /// Wait for nodes for as long as a second, as no front would: to see what they answer in all
+    #[arg(long)]
+    patient: bool,
     /// Time of a line of the report
     #[arg(long, value_name = "TIME", default_value = "5s")]
     step: Span,
@@ -92,7 +96,7 @@ pub struct ReplayArgs {
 
 /// What happened in a stretch of time.
 #[derive(Default)]
-struct Stretch {
+struct LoadStretch {
     asked: AtomicU64,
     failed: AtomicU64,
     /// Answers that the index made.
@@ -110,7 +114,7 @@ struct Load {
     begun: Instant,
     ends: Instant,
     asked: AtomicU64,
-    stretch: RwLock<Arc<Stretch>>,
+    stretch: RwLock<Arc<LoadStretch>>,
     answer: Answer,
     index: Duration,
     stop: AtomicBool,
@@ -136,7 +140,11 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     for _ in 0..args.fronts {
         let node = tls.is_none().then(|| NodeId(0).to_string());
         let settings = ClientSettings { node, tls: tls.clone(), ..ClientSettings::default() };
-        let rules = if args.plain { FrontRules::plain() } else { FrontRules::ours() };
+        let mut rules = if args.plain { FrontRules::plain() } else { FrontRules::ours() };
+        if args.patient {
+            let (deadline_max, deadline_factor) = (Duration::from_secs(1), u32::MAX);
+            rules.health = HealthRules { deadline_max, deadline_factor, ..HealthRules::default() };
+        }
         let client = Arc::new(RingClient::new(RingClientParts {
             me: getrandom::u64()?,
             incarnation: 1,
@@ -320,7 +328,7 @@ fn watch(args: &ReplayArgs, load: &Load, fronts: &[RingCache], told: &dyn Fn() -
 
 fn line_of(
     load: &Load,
-    stretch: &Stretch,
+    stretch: &LoadStretch,
     before: &BTreeMap<&'static str, u64>,
     now: &BTreeMap<&'static str, u64>,
     fronts: &[RingCache],

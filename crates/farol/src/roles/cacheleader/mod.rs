@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use table::Published;
+use table::PublishedTable;
 
 /// How often the leader is asked what is due.
 const TICK: Duration = Duration::from_millis(100);
@@ -78,8 +78,8 @@ struct Lead {
     leader: Leader<AskedQuery>,
     beats: Hearing,
     reports: Hearing,
-    ring: Published<RingDoc>,
-    hot: Published<HotDoc>,
+    ring: PublishedTable<RingDoc>,
+    hot: PublishedTable<HotDoc>,
     status: ServiceStatus,
     told: Instant,
     /// Cache nodes that are there, and those that give their work away.
@@ -146,8 +146,8 @@ impl Candidate {
         }
         let fabric = &*self.parts.fabric;
         let (beats, reports) = (fabric.hear(BEATS), fabric.hear(REPORTS));
-        let ring = Published::read(fabric, Key::Ring, read_ring, write_ring)?;
-        let hot = Published::read(fabric, Key::Hot, read_hot, write_hot)?;
+        let ring = PublishedTable::read(fabric, Key::Ring, read_ring, write_ring)?;
+        let hot = PublishedTable::read(fabric, Key::Hot, read_hot, write_hot)?;
         let (rules, now) = ((self.parts.rules)(), self.now());
         let leader = match ring.value() {
             Some(known) => Leader::resume(rules, term, known, hot.value(), now),

@@ -10,7 +10,7 @@ use farol_cache::tables::{Beat, BurstNews, FrontId, FrontReport};
 use farol_cache::{NodeId, Ring};
 use farol_cluster::Key;
 use farol_cluster::record::{RECORD_VERSION, write};
-use farol_fabric::{Fabric, Lost, Revision};
+use farol_fabric::{Fabric, Revision};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -112,10 +112,8 @@ impl ServiceStatus {
                 Err(_) => return,
             },
         };
-        self.revision = match fabric.set(&key, &write(&record), revision) {
-            Ok(revision) => Some(revision),
-            Err(Lost::Conflict | Lost::Unknown(_)) => None,
-        };
+        // Where somebody else has written, or nobody knows who, it is read again.
+        self.revision = fabric.set(&key, &write(&record), revision).ok();
     }
 
     fn record(&mut self, leader: &Leader<AskedQuery>, term: u64) -> CachesRecord {

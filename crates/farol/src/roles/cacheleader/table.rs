@@ -25,7 +25,7 @@ impl Dated for HotDoc {
 type ReadDoc<T> = fn(&str, &[u8]) -> Result<T, String>;
 
 /// A table under its leader.
-pub struct Published<T> {
+pub struct PublishedTable<T> {
     key: String,
     read: ReadDoc<T>,
     write: fn(&T) -> Vec<u8>,
@@ -36,16 +36,16 @@ pub struct Published<T> {
     is_in_doubt: bool,
 }
 
-impl<T: Dated> Published<T> {
+impl<T: Dated> PublishedTable<T> {
     /// The table as it stands; `None` where it cannot be read now.
     pub fn read(
         fabric: &dyn Fabric,
         key: Key,
         read: ReadDoc<T>,
         write: fn(&T) -> Vec<u8>,
-    ) -> Option<Published<T>> {
+    ) -> Option<PublishedTable<T>> {
         let key = key.to_string();
-        let mut table = Published {
+        let mut table = PublishedTable {
             key,
             read,
             write,
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_deposed_leader_finds_a_later_term_and_overwrites_nothing() {
         let fabric = Memory::default();
-        let open = || Published::read(&fabric, Key::Hot, read_hot, write_hot).unwrap();
+        let open = || PublishedTable::read(&fabric, Key::Hot, read_hot, write_hot).unwrap();
         let (mut first, mut second) = (open(), open());
         first.want(doc(1, 1));
         assert!(!first.write(&fabric, 1) && first.value() == Some(&doc(1, 1)));
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn what_was_written_twice_is_written_once() {
         let fabric = Memory::default();
-        let mut table = Published::read(&fabric, Key::Hot, read_hot, write_hot).unwrap();
+        let mut table = PublishedTable::read(&fabric, Key::Hot, read_hot, write_hot).unwrap();
         table.want(doc(1, 1));
         table.write(&fabric, 1);
         let revision = table.revision;

@@ -50,7 +50,7 @@ pub struct Carrier {
 }
 
 /// Batches for several nodes, sent when they are full.
-struct Outgoing<'a> {
+struct CarriedBatches<'a> {
     carrier: &'a Carrier,
     ring: &'a RingDoc,
     by_node: BTreeMap<NodeId, (Vec<WireEntry>, usize)>,
@@ -128,7 +128,7 @@ impl Carrier {
                 None => before.ring.owner(hash) == Some(me) && ring.ring.owner(hash) != Some(me),
             };
             let sent = {
-                let mut out = Outgoing::new(self, ring, None);
+                let mut out = CarriedBatches::new(self, ring, None);
                 for shard in 0..self.shelf().node.shards() {
                     let mut walk = HandOver::default();
                     while !walk.is_done() && !self.stop.load(Ordering::SeqCst) {
@@ -165,7 +165,7 @@ impl Carrier {
             nodes > self.given.get(&hash).copied().unwrap_or(1) && ring.ring.owner(hash) == Some(me)
         };
         if degrees.keys().any(|hash| is_new(*hash)) {
-            let mut out = Outgoing::new(self, ring, None);
+            let mut out = CarriedBatches::new(self, ring, None);
             for shard in 0..self.shelf().node.shards() {
                 let mut next = Some(0);
                 while let Some(from) = next.filter(|_| !self.stop.load(Ordering::SeqCst)) {
@@ -193,7 +193,7 @@ impl Carrier {
             return;
         }
         self.rounds += 1;
-        let mut out = Outgoing::new(self, ring, Some(self.rounds));
+        let mut out = CarriedBatches::new(self, ring, Some(self.rounds));
         for shard in 0..self.shelf().node.shards() {
             let mut round: Round<QueryKey, WireKept> = copies.begin(&self.shelf().node.numbered(shard));
             loop {
@@ -212,9 +212,9 @@ impl Carrier {
     }
 }
 
-impl<'a> Outgoing<'a> {
-    fn new(carrier: &'a Carrier, ring: &'a RingDoc, round: Option<u64>) -> Outgoing<'a> {
-        Outgoing { carrier, ring, by_node: BTreeMap::new(), lost: Vec::new(), round, sent: 0 }
+impl<'a> CarriedBatches<'a> {
+    fn new(carrier: &'a Carrier, ring: &'a RingDoc, round: Option<u64>) -> CarriedBatches<'a> {
+        CarriedBatches { carrier, ring, by_node: BTreeMap::new(), lost: Vec::new(), round, sent: 0 }
     }
 
     fn add(&mut self, to: NodeId, given: &Proven<QueryKey, WireKept>) {

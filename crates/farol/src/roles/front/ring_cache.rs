@@ -10,7 +10,7 @@
 use super::flight_board::{Boarded, FlightBoard, Landed};
 use super::result_cache::key_of;
 use crate::handles::index::RulesInForce;
-use crate::ring::client::{Lease, Looked, Place, RingClient};
+use crate::ring::client::{AnswerPlace, Lease, Looked, RingClient};
 use crate::ring::records::NodeLine;
 use crate::wire::v1::cache::{ANSWER_BYTES_MAX, KEY_BYTES_MAX, WireAged, WireAnswer, WireKept};
 use farol_base::fingerprint::hash64;
@@ -197,7 +197,7 @@ impl RingCache {
     fn make(
         &self,
         question: &Questioned,
-        place: Option<Place>,
+        place: Option<AnswerPlace>,
         lease: Option<Lease>,
         ask: &AskIndex,
     ) -> Result<Answer, EngineError> {
@@ -224,7 +224,7 @@ impl RingCache {
         &self,
         question: &Questioned,
         ending: Result<Landed, EngineError>,
-        place: Option<Place>,
+        place: Option<AnswerPlace>,
         ask: &AskIndex,
     ) -> Result<Answer, EngineError> {
         let landed = ending?;
@@ -269,7 +269,7 @@ fn key_under(request: &Request, rules: &RulesInForce, seed: u64) -> QueryKey {
 fn ask_and_keep(
     client: &Arc<RingClient>,
     question: &Questioned,
-    place: Option<Place>,
+    place: Option<AnswerPlace>,
     lease: Option<Lease>,
     ask: &AskIndex,
 ) -> Result<Answer, EngineError> {
