@@ -60,8 +60,8 @@ fn engine(name: &str, scope: &str, port: u16, more: &str) -> Data {
     let data = Data::new();
     data.configure(&format!(
         "[identity]\nname = '{name}'\n[crawl]\nscope = '{scope}'\ndelay_min = '0s'\nallow_private = true\n\
-         revisit_first = '6h'\n[federation]\nenabled = true\nlisten = '127.0.0.1:{port}'\nlease = '6s'\n\
-         takeback_after = '2s'\ndelay_max = '500ms'\n{more}"
+         revisit_first = '6h'\n[federation]\nenabled = true\nlisten = '127.0.0.1:{port}'\nlease = '15s'\n\
+         takeback_after = '5s'\ndelay_max = '500ms'\n{more}"
     ));
     data
 }

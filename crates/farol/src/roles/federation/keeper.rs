@@ -120,8 +120,27 @@ impl Keeper {
             left_before: Vec::new(),
             fills: BTreeMap::new(),
         };
+        keeper.greet();
         keeper.settle(Vec::new());
         Ok(keeper)
+    }
+
+    /// Says to all with whom something is agreed that this engine is there: who waits for it need wait no longer.
+    fn greet(&mut self) {
+        let given = self.book.given.values().filter(|given| given.state != GivenState::Ended);
+        let taken = self.book.taken.values().filter(|taken| taken.state != TakenState::Ended);
+        let partners: BTreeSet<EngineId> = given
+            .map(|given| given.terms.consumer)
+            .chain(taken.map(|taken| taken.terms.provider))
+            .filter(|partner| self.partners.contains_key(partner))
+            .collect();
+        partners.into_iter().for_each(|partner| self.say_hello(partner));
+    }
+
+    /// Sends our card.
+    pub fn say_hello(&mut self, to: EngineId) {
+        let payload = self.desk.card.clone().into_bytes();
+        self.write_letter(Letter { to, about: "hello".into(), kind: "hello".into(), payload });
     }
 
     /// Runs until it is told to stop.

@@ -11,7 +11,7 @@ use farol_base::{Clock, SystemClock};
 use farol_federation::agreement::{
     AgreementId, Delivery, EngineId, GivenState, Grade, Kind, OnEnd, Quota, TakenState, Terms,
 };
-use farol_federation::message::{Card, Envelope, Letter};
+use farol_federation::message::{Card, Envelope};
 use farol_federation::{Answer, View};
 use farol_front::{EngineError, FederationOrder, FederationProposal};
 use hyper::Method;
@@ -46,13 +46,7 @@ impl Keeper {
                 let name = partner.card.name.clone();
                 let done = match self.put_partner(id, *partner) {
                     Ok(()) => {
-                        let payload = self.desk.card.clone().into_bytes();
-                        self.write_letter(Letter {
-                            to: id,
-                            about: "hello".into(),
-                            kind: "hello".into(),
-                            payload,
-                        });
+                        self.say_hello(id);
                         self.settle(Vec::new());
                         Ok(format!(
                             "{name} is known now, by the key {id}; make sure with its owner that this is it."
