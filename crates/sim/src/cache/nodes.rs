@@ -372,6 +372,31 @@ mod tests {
     }
 
     #[test]
+    fn the_default_is_near_the_best_of_its_parts_or_better() {
+        let queries: Vec<u64> =
+            lines(&CacheArgs { queries: 0.4, ..args() }).unwrap().iter().map(|line| line.query).collect();
+        for entries in [300, 5_000] {
+            let ours = hit_rate_of(Policy::default(), &queries, entries);
+            for part in [Policy::Lru, Policy::S3Fifo, Policy::TinyLfu] {
+                let alone = hit_rate_of(part, &queries, entries);
+                assert!(ours > alone - 0.005, "{entries} entries: {ours}, {} {alone}", part.name());
+            }
+        }
+    }
+
+    #[test]
+    fn what_came_on_one_day_is_shuffled_within_it() {
+        let mut lines: Vec<Line> =
+            (0..400u64).map(|i| Line { at: (i / 100) as f64, query: i % 100, bytes: 1 }).collect();
+        shuffle_what_came_at_once(&mut lines, 1);
+        assert!(lines.is_sorted_by(|one, other| one.at <= other.at));
+        for day in lines.chunks(100) {
+            assert!(!day.is_sorted_by_key(|line| line.query));
+            assert_eq!(day.iter().map(|line| line.query).collect::<HashSet<_>>().len(), 100);
+        }
+    }
+
+    #[test]
     fn frequency_beats_recency_on_a_stream_of_queries() {
         let lines = lines(&CacheArgs { queries: 0.5, ..args() }).unwrap();
         let limit = distinct_bytes(&lines) / 100;

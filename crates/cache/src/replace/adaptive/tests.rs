@@ -84,9 +84,9 @@ proptest! {
                 }
                 hit
             });
-            for one in 0..WAYS.len() {
-                for other in 0..WAYS.len() {
-                    ahead[one][other] += f64::from(u8::from(hits[one] && !hits[other]));
+            for (ahead, one) in ahead.iter_mut().zip(hits) {
+                for (count, other) in ahead.iter_mut().zip(hits) {
+                    *count += f64::from(u8::from(one && !other));
                 }
             }
             trial.ask(hash);

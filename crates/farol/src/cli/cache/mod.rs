@@ -261,7 +261,7 @@ fn words(found: &Findings, args: &Analyse) -> String {
     for (text, count) in &found.top {
         line(format!("  {:>9}  {:>7}  {text}", grouped(*count), share(*count)));
     }
-    line("\nHit rate by entries:         LRU   ours (S3-FIFO)".to_string());
+    line("\nHit rate by entries:         LRU         ours".to_string());
     for (entries, lru, ours) in &found.rates {
         line(format!("  {:>12} entries  {:>8}  {:>8}", grouped(*entries), percent(*lru), percent(*ours)));
     }
@@ -317,7 +317,7 @@ fn json(found: &Findings) -> String {
     let rates: Vec<_> = found
         .rates
         .iter()
-        .map(|(entries, lru, ours)| serde_json::json!({ "entries": entries, "lru": lru, "s3fifo": ours }))
+        .map(|(entries, lru, ours)| serde_json::json!({ "entries": entries, "lru": lru, "ours": ours }))
         .collect();
     let bursts: Vec<_> = found
         .bursts

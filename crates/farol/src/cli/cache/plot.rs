@@ -48,7 +48,7 @@ pub fn draw(found: &Findings) -> String {
             title: "hit rate, %",
             x: ("entries", true),
             y_log: false,
-            lines: vec![("LRU", "#7a7a7a", rate(false)), ("S3-FIFO", "#0b6e4f", rate(true))],
+            lines: vec![("LRU", "#7a7a7a", rate(false)), ("ours", "#0b6e4f", rate(true))],
         },
         Panel {
             title: "queries per minute",
