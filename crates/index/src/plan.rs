@@ -11,7 +11,7 @@
 use crate::error::Error;
 use crate::limits::cut;
 use crate::rank::fields::{MeanLengths, idf};
-use crate::rank::names;
+use crate::rank::names::Name;
 use crate::schema::Fields;
 use crate::statistics::{self, Statistics};
 use crate::synonyms::{Synonyms, folded_words};
@@ -118,7 +118,7 @@ pub(crate) struct Plan {
     /// The asker's languages.
     pub languages: Languages,
     /// The whole question as a name, where it is nothing but words; see [`crate::rank::names`].
-    pub name: Option<String>,
+    pub name: Option<Name>,
     /// Pages by which rarity is measured, see [`idf`].
     pub slots: u64,
     /// Usual lengths of fields.
@@ -501,12 +501,11 @@ fn synonyms_of<'s>(typed: &[query::Term], synonyms: &'s Synonyms) -> Vec<Vec<&'s
     found
 }
 
-/// The letters of a question that is nothing but words, or one phrase.
-fn name_of(query: &Query) -> Option<String> {
+/// A question that is nothing but words, or one phrase, as a name.
+fn name_of(query: &Query) -> Option<Name> {
     let plain = query.wanted.iter().all(|term| term.field == query::Field::Any);
-    let name: String =
-        query.wanted.iter().map(|term| names::letters(cut(&term.text, TERM_BYTES_MAX))).collect();
-    (plain && !name.is_empty()).then_some(name)
+    let words: Vec<&str> = query.wanted.iter().map(|term| cut(&term.text, TERM_BYTES_MAX)).collect();
+    Name::of(&words.join(" ")).filter(|_| plain)
 }
 
 /// Adds a clause, or counts it once more where it is there already.

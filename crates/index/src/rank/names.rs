@@ -1,15 +1,16 @@
 //! Exact matches: of the pages that are called just what was asked for, the best comes first.
 //!
-//! A page is called by its title, or the part of it before the name of the site; by its address (the host of a home
-//! page, the last part of any other path); and by the anchor texts that most links to it have. Each name is indexed as
-//! a hash of its letters and digits, so case, accents, spaces and hyphens play no part: `mod_rewrite.html` is called
-//! `mod rewrite`.
+//! A page is called by its title, or the part of it before the name of the site; where it is the front page of a site or a
+//! book, by the name of that; by its address (the host of a home page, the last part of any other path); and by the anchor
+//! texts that most links to it have. Each name is indexed as a hash of its letters and digits, so case, accents, spaces and
+//! hyphens play no part: `mod_rewrite.html` is called `mod rewrite`. Titles are also known without their function words.
 
 use crate::error::Error;
 use crate::filter::SegmentFilter;
 use crate::plan::Plan;
 use crate::searcher::View;
 use crate::text::fold::folded;
+use crate::text::stop;
 use farol_base::CanonicalUrl;
 use farol_base::fingerprint::hash64;
 use std::collections::HashMap;
@@ -18,9 +19,15 @@ use tantivy::{DocAddress, DocSet, TERMINATED, Term};
 
 /// Kinds of names, as bits, so that a page may be called the same in several ways. The greater number says more: what a
 /// page calls itself counts more than what others do.
-const TITLE: u8 = 4;
-const ADDRESS: u8 = 2;
-const ANCHOR: u8 = 1;
+const TITLE: u8 = 16;
+const SITE: u8 = 8;
+const ADDRESS: u8 = 4;
+const ANCHOR: u8 = 2;
+/// Its title or its site's name, but for function words.
+const BARE: u8 = 1;
+
+/// Words that a name must have beside function words, where those do not count: `Vitamin A` is not `vitamin`.
+const BARE_WORDS_MIN: usize = 2;
 
 /// Bytes of a longer name are not compared: it is a sentence.
 const NAME_BYTES_MAX: usize = 120;
@@ -47,9 +54,18 @@ pub(crate) fn of_page(title: &str, url: &CanonicalUrl, anchors: &str) -> Vec<u64
             names.push(hash);
         }
     };
-    for part in std::iter::once(title).chain(own_parts(title)) {
+    let (own, site) = parts(title);
+    let is_front = is_front(url);
+    // A page that is called `?` or nothing would be called by its site's name alone.
+    let whole = Some(title).filter(|_| own.iter().all(|part| !letters(part).is_empty()));
+    for part in whole.into_iter().chain(own) {
         add(TITLE, part);
         add(TITLE, without_number(part));
+        add(BARE, &bare(without_number(part)));
+    }
+    if let Some(site) = site.filter(|_| is_front) {
+        add(SITE, site);
+        add(BARE, &bare(site));
     }
     for part in address_names(url) {
         add(ADDRESS, &part);
@@ -79,10 +95,11 @@ fn without_number(title: &str) -> &str {
 pub(crate) fn find(view: &View, plan: &Plan) -> Result<HashMap<DocAddress, u8>, Error> {
     let mut found = HashMap::new();
     let Some(name) = &plan.name else { return Ok(found) };
+    let named = [TITLE, SITE, ADDRESS, ANCHOR].map(|kind| (kind, &name.whole));
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let index = segment.inverted_index(view.fields.name).map_err(Error::engine("open a segment"))?;
         let mut filter = None;
-        for kind in [TITLE, ADDRESS, ANCHOR] {
+        for (kind, name) in named.into_iter().chain([(BARE, &name.bare)]) {
             let Some(hash) = hash_of(kind, name) else { continue };
             let term = Term::from_field_u64(view.fields.name, hash);
             let postings = index.read_postings(&term, IndexRecordOption::Basic);
@@ -115,15 +132,47 @@ fn hash_of(kind: u8, letters: &str) -> Option<u64> {
     })
 }
 
-/// The parts of a title but the last, which is the site's name: `re` and `Regular expressions` of
-/// `re — Regular expressions — The documentation`.
-fn own_parts(title: &str) -> Vec<&str> {
+/// A question as a name, as pages may have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    whole: String,
+    /// Without function words; empty where too little is left.
+    bare: String,
+}
+
+impl Name {
+    /// None where there is no letter or digit.
+    pub(crate) fn of(text: &str) -> Option<Name> {
+        let whole = letters(text);
+        (!whole.is_empty()).then(|| Name { whole, bare: letters(&bare(text)) })
+    }
+}
+
+/// A name without its function words, of whatever language; empty where too little is left.
+fn bare(text: &str) -> String {
+    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '+' | '#');
+    let words = text.split(|c: char| !is_letter(c)).filter(|word| !word.is_empty());
+    let words: Vec<String> =
+        words.map(str::to_lowercase).filter(|word| !stop::is_stop_word_anywhere(word)).collect();
+    if words.len() < BARE_WORDS_MIN { String::new() } else { words.join(" ") }
+}
+
+/// The parts of a title but the last, and the last, which is the site's name: `re` and `Regular expressions`, and
+/// `The documentation`, of `re — Regular expressions — The documentation`.
+fn parts(title: &str) -> (Vec<&str>, Option<&str>) {
     let mut parts = vec![title];
     for separator in SEPARATORS {
         parts = parts.into_iter().flat_map(|part| part.split(separator)).collect();
     }
-    parts.pop();
-    parts
+    let site = parts.pop().filter(|_| !parts.is_empty());
+    (parts, site)
+}
+
+/// Whether a page is the first of a folder.
+fn is_front(url: &CanonicalUrl) -> bool {
+    let last = url.path().rsplit('/').next().unwrap_or_default();
+    let stem = last.split('.').next().unwrap_or_default();
+    stem.is_empty() || is_index(stem)
 }
 
 /// What an address is called: `python` and `python.org` for a home page, `mod_rewrite` for `…/mod_rewrite.html`.
@@ -193,9 +242,36 @@ mod tests {
 
     #[test]
     fn titles_have_parts_before_the_name_of_the_site() {
-        assert_eq!(own_parts("re — Regular expressions — Docs"), ["re", "Regular expressions"]);
-        assert_eq!(own_parts("VirtualHost - Apache"), ["VirtualHost"]);
-        assert!(own_parts("Write-ahead logging").is_empty());
+        let check = |title: &str, own: &[&str], site| assert_eq!(parts(title), (own.to_vec(), site));
+        check("re — Regular expressions — Docs", &["re", "Regular expressions"], Some("Docs"));
+        check("VirtualHost - Apache", &["VirtualHost"], Some("Apache"));
+        check("Write-ahead logging", &[], None);
+    }
+
+    #[test]
+    fn function_words_are_no_part_of_a_longer_name() {
+        let much = "o guia de conceitos do programa, com conceitos e guia";
+        let shard = TestShard::new(&[
+            page("http://a/about", "Sobre o guia", much),
+            page("http://a/guide", "Tutorial e guia de conceitos do Programa", "por onde começar"),
+            page("http://b/a", "Vitamin A", "what it does"),
+            page("http://b/vitamins", "On vitamins", "vitamin vitamin vitamin"),
+        ]);
+        assert_eq!(shard.paths("tutorial guia conceitos programa")[0], "/guide");
+        assert_eq!(shard.paths("o tutorial e o guia de conceitos programa")[0], "/guide");
+        assert_eq!(shard.paths("vitamin")[0], "/vitamins", "one word is no name without the other");
+    }
+
+    #[test]
+    fn a_front_page_is_called_by_its_books_name() {
+        let much = "the reference of the language, a reference for who knows the language";
+        let shard = TestShard::new(&[
+            page("http://a/reference/unions.html", "Unions - The Language Reference", much),
+            page("http://a/reference/index.html", "Introduction - The Language Reference", "welcome"),
+            page("http://a/reference/question.html", "? - The Language Reference", much),
+        ]);
+        assert_eq!(shard.paths("the language reference")[0], "/reference/index.html");
+        assert_eq!(shard.paths("language reference")[0], "/reference/index.html");
     }
 
     #[test]
