@@ -17,7 +17,6 @@ mod exchange;
 mod fabric;
 mod folder;
 mod handles;
-#[allow(dead_code, reason = "agents of a cluster call it")]
 mod handover;
 mod in_order;
 mod operator;

@@ -1,17 +1,20 @@
 //! What makes a node's crawl an agent of the cluster: whose hosts are whose, when it may ask, and what it tells of itself.
 
 use crate::exchange::ExchangeDesk;
-use crate::exchange::route::{RouteSource, Routing};
+use crate::exchange::gate::BackupGate;
+use crate::exchange::rights::Rights;
 use crate::handles::cluster::{AgentFace, ClusterHandle};
 use crate::handles::crawl::CrawlHandle;
+use crate::roles::crawler::AgentSources;
 use crate::roles::member::now;
 use farol_base::sync::Mutex;
 use farol_cluster::record::AgentReport;
 use farol_cluster::route::TableBlob;
-use farol_cluster::{Epoch, NodeNo, NodeReport, RouteRecord};
+use farol_cluster::{Epoch, NodeNo, NodeReport, Phase};
 use farol_fabric::Topic;
 use farol_fabric::blobs::Blobs;
 use farol_partition::RoutingTable;
+use farol_partition::hold::{AgentId, HoldSettings};
 use farol_partition::table::binary;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,35 +24,53 @@ use std::time::{Duration, Instant};
 /// Pages are counted over this time.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The routing table in force, as this node last heard of it.
-pub fn routes(cluster: Arc<ClusterHandle>, me: NodeNo, blobs: Option<Arc<Blobs>>) -> RouteSource {
-    let known: Mutex<Option<(Arc<RouteRecord>, Arc<Routing>)>> = Mutex::new(None);
-    let file = move |blob: &TableBlob| -> Option<RoutingTable> {
-        let bytes = blobs.as_ref()?.get(&blob.name).ok()?;
-        binary::read(&bytes).ok()
-    };
-    Arc::new(move || {
-        let view = cluster.view();
-        let record = view.route.as_ref()?;
-        let mut known = known.lock();
-        if known.as_ref().is_none_or(|(of, _)| !Arc::ptr_eq(of, record)) {
-            // A file that cannot be had yet: nobody is asked until it can.
-            *known = Routing::of(me, record, &file).map(|routing| (record.clone(), Arc::new(routing)));
-        }
-        known.as_ref().map(|(_, routing)| routing.clone())
-    })
+/// Who this node is, while it is a member.
+fn present(cluster: &ClusterHandle, no: NodeNo) -> Option<AgentId> {
+    let view = cluster.view();
+    let is_member = matches!(view.phase, Phase::Up | Phase::Draining);
+    is_member.then_some(AgentId { no, incarnation: view.incarnation })
 }
 
-/// Whether the node may act for the cluster at this instant, by its own clock and whatever else hangs.
-pub fn is_member(cluster: Arc<ClusterHandle>, me: NodeNo) -> Arc<dyn Fn() -> bool + Send + Sync> {
-    Arc::new(move || {
+/// What this agent may ask, as far as it knows when it begins.
+pub fn rights(cluster: Arc<ClusterHandle>, no: NodeNo, inherit_max: Duration) -> Arc<Rights> {
+    let me = AgentId { no, incarnation: cluster.view().incarnation };
+    let inherit_max_ms = u64::try_from(inherit_max.as_millis()).unwrap_or(u64::MAX);
+    let settings = HoldSettings { inherit_max_ms, ..HoldSettings::default() };
+    let lease = move |me: AgentId| {
         let view = cluster.view();
-        let is_active = view.active_until.is_some_and(|until| now() < until);
-        let incarnation = view.nodes.get(&view.me).map(|node| node.incarnation);
-        let is_named =
-            |record: &RouteRecord| incarnation.is_some_and(|incarnation| record.newest.has(me, incarnation));
-        is_active && view.route.as_deref().is_some_and(is_named)
-    })
+        view.active_until.filter(|_| view.incarnation == me.incarnation)
+    };
+    Arc::new(Rights::new(me, settings, Arc::new(lease), now))
+}
+
+/// What a crawl needs of its cluster to be an agent of it.
+pub fn sources(
+    cluster: Arc<ClusterHandle>,
+    no: NodeNo,
+    desk: Arc<ExchangeDesk>,
+    rights: Arc<Rights>,
+    blobs: Option<Arc<Blobs>>,
+    gate: Arc<BackupGate>,
+) -> AgentSources {
+    let (record, present_of, gone, place) = (cluster.clone(), cluster.clone(), cluster, blobs.clone());
+    let file = move |blob: &TableBlob| -> Option<RoutingTable> {
+        let bytes = place.as_ref()?.get(&blob.name).ok()?;
+        binary::read(&bytes).ok()
+    };
+    AgentSources {
+        desk,
+        rights,
+        record: Arc::new(move || record.view().route.clone()),
+        files: Arc::new(file),
+        present: Arc::new(move || present(&present_of, no)),
+        is_gone: Arc::new(move |no| {
+            let view = gone.view();
+            let mut nodes = view.nodes.values().filter(|node| node.no == Some(no));
+            nodes.all(|node| node.state.is_gone())
+        }),
+        blobs,
+        gate,
+    }
 }
 
 /// What the node tells of itself as an agent.

@@ -16,7 +16,7 @@ use super::luggage::read_row;
 use crate::archive::hosts::Hosts;
 use crate::fabric::{Table, Tables};
 use crate::wire::WireError;
-use crate::wire::parcel::{Envelope, PARTS_MAX, ParcelId, ParcelPart, PartsInBlob, unpack};
+use crate::wire::parcel::{Envelope, PARTS_MAX, ParcelId, ParcelPart, PartsInBlob};
 use anyhow::Result;
 use farol_base::{Host, Timestamp};
 use farol_fabric::blobs::{BlobError, Blobs};
@@ -40,6 +40,10 @@ pub enum RefusedParcel {
     Wire(#[from] WireError),
     #[error("a part of a parcel is not there: {0}")]
     Blob(#[from] BlobError),
+    #[error(
+        "a part of a parcel lies in a blob, and this node knows no place for blobs: set blobs under [cluster]"
+    )]
+    NoPlace,
 }
 
 impl RefusedParcel {
@@ -56,15 +60,16 @@ pub enum ParcelBatch {
 }
 
 impl ParcelBatch {
-    /// Reads a batch, and fetches its blob where it has one.
-    pub fn read(bytes: &[u8], blobs: &Blobs) -> Result<ParcelBatch, RefusedParcel> {
-        match unpack(bytes)? {
+    /// Checks what came, and fetches the blob that it names.
+    pub fn open(envelope: Envelope, blobs: Option<&Blobs>) -> Result<ParcelBatch, RefusedParcel> {
+        match envelope {
             Envelope::Part(part) => {
                 part.host()?;
                 Ok(ParcelBatch::Part(Box::new(part)))
             }
             Envelope::Blob(announced) => {
-                let bytes = blobs.get(&announced.name()?)?;
+                let name = announced.name()?;
+                let bytes = blobs.ok_or(RefusedParcel::NoPlace)?.get(&name)?;
                 Ok(ParcelBatch::Blob(announced, bytes))
             }
         }

@@ -7,6 +7,7 @@ pub mod control;
 pub mod courier;
 pub mod crawler;
 pub mod desk;
+pub mod estate;
 pub mod front;
 pub mod indexer;
 pub mod member;
@@ -18,8 +19,9 @@ pub mod sender;
 mod tests {
     use std::path::{Path, PathBuf};
 
-    const ROLES: [&str; 10] = [
-        "control", "courier", "crawler", "desk", "front", "indexer", "member", "ranker", "replica", "sender",
+    const ROLES: [&str; 11] = [
+        "control", "courier", "crawler", "desk", "estate", "front", "indexer", "member", "ranker", "replica",
+        "sender",
     ];
 
     fn sources(path: &Path, found: &mut Vec<PathBuf>) {

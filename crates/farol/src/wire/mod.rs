@@ -5,7 +5,7 @@
 //! ([`WIRE`]), which two nodes agree on before they speak (`farol_cluster::version`).
 
 pub mod batch;
-#[allow(dead_code, reason = "for `handover`, which agents of a cluster call")]
+pub mod freight;
 pub mod parcel;
 pub mod urls;
 pub mod v1;
