@@ -7,6 +7,7 @@
 use super::followers::Followers;
 use super::interpret::Interpreter;
 use super::page_orders::{OrderReply, PageOrder};
+use crate::exchange::Exchange;
 use crate::exchange::orders::{CrawlOrder, read_host};
 use crate::fabric::Table;
 use crate::handover::import::{ParcelBatch, WholeHost};
@@ -155,6 +156,7 @@ impl Followers {
         self.flush(upto)?;
         if let Some(importer) = &mut self.importer {
             self.whole.extend(importer.flushed(self.now, self.delay_min));
+            exchange_coming(&self.exchange, importer.coming());
         }
         let received = self.received();
         match &mut self.exchange {
@@ -248,6 +250,12 @@ impl Followers {
             Ok(pages) => self.order_pages(&order(pages), now, archive, interpreter),
             Err(why) => Ok(Err(why)),
         }
+    }
+}
+
+fn exchange_coming(exchange: &Option<Exchange>, coming: usize) {
+    if let Some(exchange) = exchange {
+        exchange.desk().coming.store(coming as u64, Ordering::Relaxed);
     }
 }
 

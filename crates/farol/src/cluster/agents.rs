@@ -102,7 +102,7 @@ pub fn face(me: NodeNo, desk: Arc<ExchangeDesk>, crawl: CrawlHandle) -> AgentFac
                 urls_sent: counters.sent.load(Ordering::Relaxed),
                 urls_received: counters.received.load(Ordering::Relaxed),
                 hosts_leaving: desk.leaving.load(Ordering::Relaxed),
-                hosts_coming: 0,
+                hosts_coming: desk.coming.load(Ordering::Relaxed),
             },
             ..NodeReport::default()
         }

@@ -146,6 +146,8 @@ pub struct ExchangeDesk {
     pub released: AtomicU64,
     /// Hosts that were handed to other agents and are not known to be with them yet.
     pub leaving: AtomicU64,
+    /// Hosts of which something has come from other agents, and not all.
+    pub coming: AtomicU64,
     /// The agent may not leave yet: others are to get something from it.
     pub is_busy: AtomicBool,
 }
@@ -162,6 +164,7 @@ impl ExchangeDesk {
             is_full: AtomicBool::new(false),
             released: AtomicU64::new(0),
             leaving: AtomicU64::new(0),
+            coming: AtomicU64::new(0),
             is_busy: AtomicBool::new(false),
         }
     }

@@ -103,14 +103,14 @@ impl Drop for Packer {
     }
 }
 
-struct Work {
+struct PackerThread {
     sources: PackerSources,
     stop: Arc<AtomicBool>,
     pacer: Pacer,
     queues: BTreeMap<NodeNo, VecDeque<(u64, Packing)>>,
 }
 
-impl Work {
+impl PackerThread {
     fn run(&mut self, orders: &Receiver<(NodeNo, u64, Packing)>) {
         loop {
             let mut next = match orders.recv_timeout(LOOK_EVERY) {
@@ -234,5 +234,67 @@ impl ParcelSink for OutboxSink<'_> {
     fn put_blob(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let blobs = self.sources.blobs.as_ref().context("there is no place for large hosts")?;
         Ok(blobs.put(name, bytes)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::outboxes::Outboxes;
+    use crate::fabric::LocalTables;
+    use crate::wire::freight::{Freight, read};
+    use farol_base::CanonicalUrl;
+    use farol_cluster::Epoch;
+    use farol_partition::hold::NoteBody;
+    use farol_store::urls::{Found, Naive, UrlStore};
+    use std::time::Instant;
+
+    #[test]
+    fn what_goes_to_one_agent_keeps_its_order_and_waits_for_the_backup_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let outboxes = Outboxes::open(&dir.path().join("outbox"), NodeNo(1), 1 << 20).unwrap();
+        let desk = Arc::new(ExchangeDesk::new(outboxes));
+        let gate = Arc::new(BackupGate::new(true));
+        let (told, packed) = channel();
+        let packer = Packer::start(PackerSources {
+            desk: desk.clone(),
+            tables: Arc::new(LocalTables::open(&dir.path().join("tables")).unwrap()),
+            blobs: None,
+            gate: gate.clone(),
+            packed: Box::new(move |packed| drop(told.send(packed))),
+        })
+        .unwrap();
+        let mut store = Naive::default();
+        let url = CanonicalUrl::parse("http://h.test/1").unwrap();
+        store.found(&[Found { url: url.clone(), depth: 0, hint: None }]).unwrap();
+        let mut luggage = |backup| {
+            let parcel = ParcelId { epoch: 1, attempt: 7, from: 1 };
+            let hosts = vec![url.host()];
+            let export = store.export(&hosts).unwrap();
+            Packing::Luggage(Luggage { hosts, export, parcel, backup })
+        };
+        let notes = || {
+            let note = Note { epoch: Epoch(1), body: NoteBody::Free { address: [127, 0, 0, 1].into() } };
+            Packing::Notes { incarnation: 4, notes: vec![note] }
+        };
+        let (slow, quick) = (NodeNo(2), NodeNo(3));
+        packer.pack(slow, 1, luggage(gate.want()));
+        packer.pack(slow, 1, notes());
+        packer.pack(quick, 1, luggage(0));
+        let first = packed.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!((first.to, first.attempt, first.last), (quick, 7, Some(1)));
+        assert_eq!(desk.outboxes.lock().receivers(), [quick], "the other has to wait, and what is behind it");
+        gate.done(gate.begin());
+        let second = packed.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!((second.to, second.last, second.hosts), (slow, Some(1), vec![url.host()]));
+        let begun = Instant::now();
+        while desk.outboxes.lock().waiting() < 3 {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let batches = desk.outboxes.lock().next_batches(slow, 9, 9).unwrap();
+        let freight: Vec<Freight> =
+            batches.iter().map(|(_, bytes)| read(bytes).unwrap().1.unwrap()).collect();
+        assert!(matches!(&freight[..], [Freight::Parcel(_), Freight::Notes(_)]), "{freight:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! What this agent may ask now: the one [`Holder`] of the process, for the crawl's thread and for the threads that ask.
 //!
 //! The crawl's thread tells it everything and carries out what it wants done. Threads that ask look here right before a
-//! request is written ([`Rights::begin`]), and as long as it goes on ([`Rights::is_leased`]).
+//! request is written ([`Rights::begin`]), and as long as it goes on ([`Rights::is_leased_as`]).
 //!
 //! INVARIANT: nothing begins without a lease of the very incarnation that the holder stands for, and every visit that has
 //! begun is under way for the holder until the crawl's thread has taken in what came of it.
@@ -58,9 +58,13 @@ impl Rights {
         inner.visits.clear();
     }
 
-    /// Whether the lease is valid at this instant, whatever else hangs.
+    /// Whether the lease is valid at this instant.
     pub fn is_leased(&self) -> bool {
-        let me = self.me();
+        self.is_leased_as(self.me())
+    }
+
+    /// The same for an incarnation that somebody began under, whatever else hangs.
+    pub fn is_leased_as(&self, me: AgentId) -> bool {
         (self.lease)(me).is_some_and(|until| (self.clock)() < until)
     }
 
@@ -227,5 +231,90 @@ impl Rights {
     pub fn is_empty_handed(&self) -> bool {
         let inner = self.inner.lock();
         inner.holder.is_empty_handed() && inner.visits.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farol_cluster::route::{RouteMember, RouteStep};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const ME: AgentId = AgentId { no: NodeNo(3), incarnation: 1 };
+
+    fn record(incarnation: u64, epoch: u64) -> Arc<RouteRecord> {
+        let member = RouteMember { incarnation, share: 100 };
+        Arc::new(RouteRecord {
+            v: 1,
+            term: 1,
+            settled: true,
+            newest: RouteStep { epoch: Epoch(epoch), members: [(ME.no, member)].into(), table: None },
+            before: Vec::new(),
+            seed: 3,
+            bequests: Vec::new(),
+            why: String::new(),
+        })
+    }
+
+    /// Rights at the time 1,000, with a lease until a time that the test sets, for one incarnation at a time.
+    fn rights() -> (Rights, Arc<AtomicU64>, Arc<AtomicU64>) {
+        let (until, incarnation) = (Arc::new(AtomicU64::new(9_000)), Arc::new(AtomicU64::new(1)));
+        let (leased, present) = (until.clone(), incarnation.clone());
+        let lease = move |me: AgentId| {
+            let is_present = present.load(Ordering::SeqCst) == me.incarnation;
+            is_present.then(|| Monotonic::from_millis(leased.load(Ordering::SeqCst)))
+        };
+        let clock = || Monotonic::from_millis(1_000);
+        let rights = Rights::new(ME, HoldSettings::default(), Arc::new(lease), clock);
+        rights.tick(Some(&record(1, 1)), &|_| None);
+        (rights, until, incarnation)
+    }
+
+    fn host() -> Host {
+        Host::parse("http://a.test").unwrap()
+    }
+
+    #[test]
+    fn a_visit_begins_once_expected_and_ends_with_the_lease() {
+        let (rights, until, _) = rights();
+        let address = [127, 0, 0, 1].into();
+        assert_eq!(
+            rights.begin(5, &host(), address),
+            Err(Verdict::Wait),
+            "nobody has said that it is to begin"
+        );
+        rights.expect(5);
+        assert_eq!(rights.begin(5, &host(), address), Ok(()));
+        assert!(rights.overdue().is_empty() && !rights.is_empty_handed());
+        until.store(1_000, Ordering::SeqCst);
+        assert_eq!((rights.overdue(), rights.is_leased()), (vec![5], false));
+        rights.expect(6);
+        assert_eq!(rights.begin(6, &host(), address), Err(Verdict::Wait));
+        rights.end(5);
+        rights.end(6);
+        assert!(rights.overdue().is_empty() && rights.is_empty_handed());
+    }
+
+    #[test]
+    fn the_lease_of_another_incarnation_is_none() {
+        let (rights, _, incarnation) = rights();
+        let address = [127, 0, 0, 1].into();
+        rights.expect(1);
+        incarnation.store(2, Ordering::SeqCst);
+        assert_eq!(
+            rights.begin(1, &host(), address),
+            Err(Verdict::Wait),
+            "it was buried and is another one now"
+        );
+        let other = AgentId { incarnation: 2, ..ME };
+        rights.begin_anew(other);
+        assert!(!rights.is_leased_as(ME) && rights.is_leased_as(other));
+        assert_eq!(rights.begin(1, &host(), address), Err(Verdict::Wait), "whatever was expected before");
+        rights.expect(2);
+        rights.tick(Some(&record(1, 1)), &|_| None);
+        assert_eq!(rights.begin(2, &host(), address), Err(Verdict::Wait), "the table knows the one before");
+        rights.tick(Some(&record(2, 2)), &|_| None);
+        assert_eq!(rights.begin(2, &host(), address), Ok(()));
+        assert!(!rights.is_leaving() && rights.is_member(ME.no) && !rights.is_member(NodeNo(9)));
     }
 }

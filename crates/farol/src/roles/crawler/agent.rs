@@ -65,13 +65,13 @@ pub struct AgentWork {
     pub packer: Packer,
     pub sweep: Sweep,
     pub handing: Handing,
-    inbox: Inbox,
+    untaken: Untaken,
     turned: Instant,
 }
 
 /// Batches that were not taken in yet.
 #[derive(Default)]
-struct Inbox {
+struct Untaken {
     batches: VecDeque<Received>,
     /// Notes of the first one that were taken.
     taken: usize,
@@ -86,14 +86,14 @@ impl AgentWork {
             packer,
             sweep: Sweep::default(),
             handing: Handing::default(),
-            inbox: Inbox::default(),
+            untaken: Untaken::default(),
             turned: Instant::now(),
         }
     }
 
     /// Nothing from others waits to be taken in.
     pub fn has_read_all(&self) -> bool {
-        self.inbox.batches.is_empty() && self.sources.desk.under_way.load(Ordering::SeqCst) == 0
+        self.untaken.batches.is_empty() && self.sources.desk.under_way.load(Ordering::SeqCst) == 0
     }
 }
 
@@ -123,7 +123,11 @@ impl Core {
             sources.rights.begin_anew(me);
             agent.sweep = Sweep::default();
             agent.handing = Handing::default();
+            for lease in self.under_way.abandon() {
+                self.put_off(SystemClock.now(), lease)?;
+            }
         }
+        let Some(AgentWork { sources, .. }) = &self.agent else { return Ok(()) };
         sources.rights.tick((sources.record)().as_ref(), &*sources.files);
         self.followers.now = SystemClock.now();
         self.carry_out()?;
@@ -251,7 +255,7 @@ impl Core {
     /// A batch of another agent has come.
     pub fn received(&mut self, batch: Received) -> Result<()> {
         if let Some(agent) = &mut self.agent {
-            agent.inbox.batches.push_back(batch);
+            agent.untaken.batches.push_back(batch);
         }
         self.take_waiting()
     }
@@ -260,13 +264,13 @@ impl Core {
     fn take_waiting(&mut self) -> Result<()> {
         while let Some(agent) = self.agent.as_mut().filter(|agent| agent.sources.rights.is_leased()) {
             let AgentSources { desk, rights, .. } = &agent.sources;
-            let inbox = &mut agent.inbox;
-            let Some(batch) = inbox.batches.front() else { return Ok(()) };
+            let untaken = &mut agent.untaken;
+            let Some(batch) = untaken.batches.front() else { return Ok(()) };
             if let Some(Incoming::Notes(notes)) = &batch.freight {
                 let from = notes.from(batch.from);
-                while let Some(note) = notes.notes.get(inbox.taken) {
+                while let Some(note) = notes.notes.get(untaken.taken) {
                     if !rights.heard(from, note) {
-                        let waits = inbox.waits.get_or_insert_with(Instant::now);
+                        let waits = untaken.waits.get_or_insert_with(Instant::now);
                         if waits.elapsed() < NOTE_WAIT_MAX {
                             return self.carry_out();
                         }
@@ -276,13 +280,13 @@ impl Core {
                         );
                         desk.counters.refused.fetch_add(1, Ordering::Relaxed);
                     }
-                    inbox.waits = None;
-                    inbox.taken += 1;
+                    untaken.waits = None;
+                    untaken.taken += 1;
                 }
                 desk.counters.notes_received.fetch_add(notes.notes.len() as u64, Ordering::Relaxed);
             }
-            inbox.taken = 0;
-            let Some(batch) = inbox.batches.pop_front() else { return Ok(()) };
+            untaken.taken = 0;
+            let Some(batch) = untaken.batches.pop_front() else { return Ok(()) };
             desk.under_way.fetch_sub(1, Ordering::SeqCst);
             let arrived = self.followers.receive(batch)?;
             self.arrived(&arrived);
@@ -346,12 +350,13 @@ impl Core {
 /// process may have been asleep since the last one.
 pub struct WhileLeased<F> {
     rights: Arc<Rights>,
+    me: AgentId,
     visit: Pin<Box<F>>,
 }
 
 impl<F: Future> WhileLeased<F> {
     pub fn new(rights: Arc<Rights>, visit: F) -> WhileLeased<F> {
-        WhileLeased { rights, visit: Box::pin(visit) }
+        WhileLeased { me: rights.me(), rights, visit: Box::pin(visit) }
     }
 }
 
@@ -360,7 +365,7 @@ impl<F: Future> Future for WhileLeased<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<F::Output>> {
-        if !self.rights.is_leased() {
+        if !self.rights.is_leased_as(self.me) {
             return Poll::Ready(None);
         }
         self.visit.as_mut().poll(context).map(Some)

@@ -77,7 +77,7 @@ impl Handing {
 }
 
 /// What goes to one agent, in order.
-enum Item {
+enum ForAgent {
     Notes(Vec<Note>),
     Hosts(Vec<Host>),
 }
@@ -86,22 +86,22 @@ impl Core {
     /// Does what the holder of rights wants done.
     pub fn carry_out(&mut self) -> Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
-        let mut all: BTreeMap<NodeNo, Vec<Item>> = BTreeMap::new();
+        let mut all: BTreeMap<NodeNo, Vec<ForAgent>> = BTreeMap::new();
         for next in agent.sources.rights.moves() {
             match next {
                 Move::Tell { to, note } => {
                     let items = all.entry(to).or_default();
                     match items.last_mut() {
-                        Some(Item::Notes(notes)) if notes.len() < NOTES_MAX => notes.push(note),
-                        _ => items.push(Item::Notes(vec![note])),
+                        Some(ForAgent::Notes(notes)) if notes.len() < NOTES_MAX => notes.push(note),
+                        _ => items.push(ForAgent::Notes(vec![note])),
                     }
                 }
                 Move::Luggage { host, to } => {
                     let Ok(host) = Host::parse(&host) else { continue };
                     let items = all.entry(to).or_default();
                     match items.last_mut() {
-                        Some(Item::Hosts(hosts)) if hosts.len() < HOSTS_MAX => hosts.push(host),
-                        _ => items.push(Item::Hosts(vec![host])),
+                        Some(ForAgent::Hosts(hosts)) if hosts.len() < HOSTS_MAX => hosts.push(host),
+                        _ => items.push(ForAgent::Hosts(vec![host])),
                     }
                 }
                 Move::Resolve { host, hint } => {
@@ -114,8 +114,8 @@ impl Core {
         for (to, items) in all {
             for item in items {
                 match item {
-                    Item::Notes(notes) => self.pack_notes(to, notes),
-                    Item::Hosts(hosts) => self.pack_hosts(to, hosts)?,
+                    ForAgent::Notes(notes) => self.pack_notes(to, notes),
+                    ForAgent::Hosts(hosts) => self.pack_hosts(to, hosts)?,
                 }
             }
         }

@@ -30,7 +30,8 @@ struct Kept {
 
 pub fn run(sources: &EstateSources, stop: &AtomicBool) {
     let mut kept: Option<Kept> = None;
-    let mut begun = Instant::now();
+    // The first one is made at once.
+    let mut begun: Option<Instant> = None;
     let mut archive_bytes = 0;
     let mut failed: Option<Instant> = None;
     while !stop.load(Ordering::SeqCst) {
@@ -51,7 +52,7 @@ pub fn run(sources: &EstateSources, stop: &AtomicBool) {
         };
         let bytes = sources.crawl.snapshot().archive_bytes;
         let since = SinceBackup {
-            time: begun.elapsed(),
+            time: begun.map_or(sources.rules.every, |begun| begun.elapsed()),
             archive_bytes: bytes.saturating_sub(archive_bytes),
             batches: new_batches(&sources.desk),
             is_wanted: sources.gate.is_wanted(),
@@ -59,7 +60,7 @@ pub fn run(sources: &EstateSources, stop: &AtomicBool) {
         if !sources.rules.is_due(&since) || !sources.rights.is_leased() {
             continue;
         }
-        begun = Instant::now();
+        begun = Some(Instant::now());
         let number = sources.gate.begin();
         match back_up(sources, known, stop) {
             Ok(()) => {

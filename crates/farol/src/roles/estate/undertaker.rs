@@ -122,6 +122,10 @@ impl Burial<'_> {
         let at = sources.estates.join(bequest.no.to_string());
         remove(&at)?;
         let mut estate = Estate::open(&sources.blobs, &manifest, &at, &sources.config, &self.seeds()?)?;
+        tracing::info!("agent {} is gone: its backup {} is open", bequest.no, manifest.number);
+        if estate.replayed > 0 {
+            tracing::info!("{} answers of its archive were read beyond its store", estate.replayed);
+        }
         let rights = sources.rights.clone();
         let owner_of = |host: &Host, address| match rights.heir(host, address) {
             Destination::Here => Some(rights.me().no),
