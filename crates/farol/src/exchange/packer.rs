@@ -76,8 +76,12 @@ impl Packer {
     pub fn start(sources: PackerSources) -> Result<Packer> {
         let (sender, orders) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let mut work =
-            Work { sources, stop: stop.clone(), pacer: Pacer::new(Pace::default()), queues: BTreeMap::new() };
+        let mut work = PackerThread {
+            sources,
+            stop: stop.clone(),
+            pacer: Pacer::new(Pace::default()),
+            queues: BTreeMap::new(),
+        };
         let thread =
             std::thread::Builder::new().name("packs hosts".to_string()).spawn(move || work.run(&orders))?;
         Ok(Packer { sender: Some(sender), stop, thread: Some(thread) })
