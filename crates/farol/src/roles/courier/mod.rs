@@ -68,3 +68,6 @@ impl Courier {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
