@@ -1,5 +1,6 @@
 //! Runs the long form of the agents' test: several agents on one made-up Web, of which one is killed, one joins, one is
-//! drained, one freezes and the leader dies, and keeps what was seen.
+//! drained, one freezes, the leader dies, one dies for good, one loses its disk, and many tables follow each other; and keeps
+//! what was seen.
 //!
 //! The test itself is `crates/farol/tests/it/agents_long.rs`; this says how large, and writes the table down.
 
@@ -11,6 +12,7 @@ const USAGE: &str = "cargo xtask agents [OPTIONS]
   --hosts N     hosts of the made-up Web [default: 2000]
   --pages N     its pages [default: 60000]
   --delay MS    least time between two requests to a host [default: 500]
+  --tables N    tables that follow each other at the end [default: 20]
   --minutes N   longest time for a part of the run [default: 60]
   --write       write docs/results/agents.md
 
@@ -43,6 +45,7 @@ fn dying() -> Kind {
             ("--hosts", "FAROL_AGENTS_HOSTS", "2000".to_string()),
             ("--pages", "FAROL_AGENTS_PAGES", "60000".to_string()),
             ("--delay", "FAROL_AGENTS_DELAY_MS", "500".to_string()),
+            ("--tables", "FAROL_AGENTS_TABLES", "20".to_string()),
             ("--minutes", "FAROL_AGENTS_MINUTES", "60".to_string()),
         ],
         test: "agents_long::agents_that_die_join_leave_and_freeze",

@@ -205,6 +205,11 @@ impl Folder {
         self.path.join("rank")
     }
 
+    /// What dead agents of a cluster had, while it is brought to others.
+    pub fn estates(&self) -> PathBuf {
+        self.path.join("estates")
+    }
+
     /// What other agents of a cluster are to get.
     pub fn outbox(&self) -> PathBuf {
         self.path.join("outbox")

@@ -19,7 +19,6 @@ mod federation;
 mod folder;
 mod graph;
 mod handles;
-#[allow(dead_code, reason = "agents of a cluster call it")]
 mod handover;
 mod in_order;
 mod operator;

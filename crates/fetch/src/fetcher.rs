@@ -85,6 +85,16 @@ impl Fetcher {
         Ok(addresses[0].ip())
     }
 
+    /// Finds all addresses of a host that may be asked, in the order in which they would be; there is one at least.
+    ///
+    /// # Errors
+    ///
+    /// As [`Fetcher::resolve`].
+    pub async fn addresses(&self, host: &Host) -> Result<Vec<IpAddr>, FetchError> {
+        let addresses = self.inner.names.route(host, None).await?;
+        Ok(addresses.into_iter().map(|address| address.ip()).collect())
+    }
+
     /// Fetches a page: one hop, redirects are answers.
     ///
     /// Waits for earlier requests to the same host. Dropping the future ends the request.

@@ -20,6 +20,7 @@ use crate::disk::{OnFullDisk, until_room};
 use crate::exchange::Exchange;
 use crate::fabric::{Change, Fabric};
 use crate::handles::left::LeftParts;
+use crate::handover::import::{ParcelImporter, WholeHost};
 use crate::operator::OperatorState;
 use anyhow::Result;
 use farol_base::sync::Mutex;
@@ -48,6 +49,11 @@ pub struct Followers {
     pub exchange: Option<Exchange>,
     /// What is left to engines of other owners.
     pub left: LeftParts,
+    /// Takes hosts in that other agents hand over, and those of which everything has come.
+    pub importer: Option<ParcelImporter>,
+    pub(super) whole: Vec<WholeHost>,
+    /// Least time between two requests to a server.
+    pub(super) delay_min: Duration,
     /// Called about once a second while the disk is full; at first nobody waits for room.
     pub on_full_disk: OnFullDisk,
     /// The time, as far as judging links is concerned; set by the caller before it writes.
@@ -129,6 +135,9 @@ impl Followers {
             fabric,
             exchange: None,
             left: LeftParts::default(),
+            importer: None,
+            whole: Vec::new(),
+            delay_min: config.crawl.delay_min.get(),
             on_full_disk: Box::new(|_| false),
             now,
             only: None,
@@ -312,10 +321,9 @@ impl Followers {
             found.retain(|found| self.wants(&found.url));
         }
         if let Some(exchange) = &mut self.exchange {
-            let urls = &self.urls;
             let is_other = |found: &&Found| page.is_none_or(|page| page.host_str() != found.url.host_str());
             exchange.count_between(found.iter().filter(is_other).count());
-            found = exchange.sort(found, &|host| urls.host_counts(host).is_some())?;
+            found = exchange.sort(found)?;
         }
         Ok((in_scope, self.note(page, found)?))
     }
@@ -441,9 +449,6 @@ impl Followers {
     pub fn flush(&mut self, upto: PagePosition) -> Result<()> {
         self.urls.mark(upto)?;
         until_room("what was found", &*self.on_full_disk, || Ok(self.urls.flush()?))?;
-        if let Some(exchange) = &mut self.exchange {
-            exchange.set_position(upto);
-        }
         self.linker.upto(upto)?;
         if self.indexing {
             self.fabric.changes.send(Change::Upto(upto))?;

@@ -37,5 +37,5 @@ mod timeless;
 pub use followers::{ArchivedVisit, FollowerSet, Followers};
 pub use interpret::Interpreter;
 pub use open::{Opened, is_damage, open, open_in_cluster, open_links, open_urls};
-pub use received::Received;
+pub use received::{Incoming, Received, source};
 pub use seed_outcomes::state_of;

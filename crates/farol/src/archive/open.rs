@@ -10,6 +10,7 @@ use crate::exchange::Exchange;
 use crate::fabric::Fabric;
 use crate::folder::Folder;
 use crate::handles::crawl::{CrawlSnapshot, Totals};
+use crate::handover::import::ParcelImporter;
 use crate::progress::counted;
 use anyhow::{Context, Result};
 use farol_base::PagePosition;
@@ -102,10 +103,12 @@ pub fn open_in_cluster(
         view,
     };
     let received = followers.received();
-    followers.exchange = exchange.map(|mut exchange| {
+    if let Some(mut exchange) = exchange {
         exchange.resume(received);
-        exchange
-    });
+        followers.exchange = Some(exchange);
+        let numbers = followers.urls.numbers();
+        followers.importer = Some(ParcelImporter::open(followers.fabric.tables.clone(), &numbers)?);
+    }
     let bring_up = || -> Result<()> {
         if !rebuilt.is_empty() {
             let count = replay::rebuild(&archive.reader(), &mut followers, &interpreter, rebuilt)?;

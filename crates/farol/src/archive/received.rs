@@ -1,7 +1,8 @@
-//! What reaches an agent from others: URLs of its hosts, and what the operator told the whole crawl.
+//! What reaches an agent from others: URLs, hosts with all that is known of them, and what the operator told the whole
+//! crawl.
 //!
-//! Neither is in the archive. URLs are noted together with the number of their batch, so that each batch counts once;
-//! orders are remembered by their number in the cluster's list.
+//! None of it is in the archive. URLs and hosts are noted together with the number of their batch, so that each batch
+//! counts once; orders are remembered by their number in the cluster's list.
 
 use super::followers::Followers;
 use super::interpret::Interpreter;
@@ -9,34 +10,38 @@ use super::page_orders::{OrderReply, PageOrder};
 use crate::exchange::Exchange;
 use crate::exchange::orders::{CrawlOrder, read_host};
 use crate::fabric::Table;
+use crate::handover::import::{ParcelBatch, WholeHost};
 use crate::page_set::PageSet;
+use crate::wire::freight::NoteBatch;
 use crate::wire::urls::{UrlBody, WireHost};
 use anyhow::Result;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use farol_cluster::NodeNo;
 use farol_store::pages::ArchiveReader;
-use farol_store::urls::{Found, KnownUrl, Source};
-use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
-use std::ops::ControlFlow;
+use farol_store::urls::{Found, Source};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-/// Batches of an agent that is gone, sorted in one go.
-const ORPHANS_MAX: usize = 16;
 /// Among the marks: how many of the cluster's orders were carried out.
 const TOLD: &str = "told orders";
 
 /// A batch of another agent.
-#[derive(Debug)]
 pub struct Received {
     pub from: NodeNo,
     pub number: u64,
     /// `None` where it could not be read.
-    pub body: Option<UrlBody>,
+    pub freight: Option<Incoming>,
 }
 
-/// Batches of URLs from an agent, in the URL store.
-fn source(from: NodeNo) -> Source {
+/// What a batch brings, read and bounded.
+pub enum Incoming {
+    Urls(UrlBody),
+    Notes(NoteBatch),
+    Parcel(ParcelBatch),
+}
+
+/// Batches of an agent, in the URL store.
+pub fn source(from: NodeNo) -> Source {
     Source(u64::from(from.0))
 }
 
@@ -48,64 +53,94 @@ pub struct Told {
 }
 
 impl Followers {
-    /// Takes a batch of another agent in; durable with the next [`Followers::settle`].
-    pub fn receive(&mut self, batch: Received) -> Result<()> {
-        let Received { from, number, body } = batch;
-        self.take_body((from, number), body.unwrap_or_default())?;
+    /// Takes a batch of another agent in; durable with the next [`Followers::settle`]. Words on rights are for whoever holds
+    /// them. Answers the hosts of which something came that is more than URLs.
+    pub fn receive(&mut self, batch: Received) -> Result<Vec<Host>> {
+        let Received { from, number, freight } = batch;
+        let hosts = match freight {
+            Some(Incoming::Urls(body)) => self.take_urls(from, body).map(|()| Vec::new())?,
+            Some(Incoming::Parcel(parcel)) => self.take_parcel((source(from), number), &parcel)?,
+            Some(Incoming::Notes(_)) | None => Vec::new(),
+        };
         if let Some(exchange) = &mut self.exchange {
             exchange.took(from, number);
         }
-        Ok(())
+        Ok(hosts)
     }
 
-    fn take_body(&mut self, batch: (NodeNo, u64), body: UrlBody) -> Result<()> {
+    /// Sorts URLs that another agent has sent, or had.
+    pub fn take_urls(&mut self, from: NodeNo, body: UrlBody) -> Result<()> {
         let Some(exchange) = &mut self.exchange else { return Ok(()) };
-        let (mut found, mut known) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
         exchange.learned_from_others(&body.learned);
         for wire in body.hosts {
+            let refused = &exchange.desk().counters.refused;
             let Ok(host) = Host::parse(&wire.host) else {
-                exchange.desk().counters.refused.fetch_add(1, Ordering::Relaxed);
+                refused.fetch_add(wire.urls.len().max(1) as u64, Ordering::Relaxed);
                 continue;
             };
-            if let Some(address) = wire.address {
-                exchange.pin(&host, address);
-            }
-            let sent = wire.urls.len() + wire.visited.len();
             let urls = read_urls(&host, &wire);
-            let mut taken = urls.len();
+            refused.fetch_add((wire.urls.len() - urls.len()) as u64, Ordering::Relaxed);
             found.extend(urls.into_iter().map(|found| (found, wire.hops)));
-            for visited in &wire.visited {
-                let Some(url) = read_url(&host, &visited.path) else { continue };
-                let Some(record) = visited.read() else { continue };
-                taken += 1;
-                if !exchange.pass_visited(&host, visited, &wire)? {
-                    known.push(KnownUrl { url, record });
-                }
-            }
-            if wire.rest > 0 && !wire.visited.is_empty() {
-                self.hosts.rest_until(&host, wire.rest)?;
-            }
-            exchange.desk().counters.refused.fetch_add((sent - taken) as u64, Ordering::Relaxed);
         }
-        self.urls.import(&known)?;
         // What the sender takes to be in scope need not be so here: it may not have heard of the last order yet.
         let mut inside: Vec<Found> = found.iter().map(|(found, _)| found.clone()).collect();
         self.keep_in_scope(&mut inside);
         let mut inside = inside.into_iter().peekable();
         found.retain(|(found, _)| inside.next_if(|inside| inside.url == found.url).is_some());
-        let urls = &self.urls;
         let Some(exchange) = &mut self.exchange else { return Ok(()) };
-        let own = exchange.sort_received(batch, found, &|host| urls.host_counts(host).is_some())?;
+        let own = exchange.sort_received(from, found)?;
         self.note(None, own)?;
         Ok(())
     }
 
-    /// A host of which URLs waited was looked up.
-    pub fn located(&mut self, host: &Host, address: Option<IpAddr>) -> Result<()> {
-        let Some(exchange) = &mut self.exchange else { return Ok(()) };
-        let own = exchange.located(host, address)?;
-        self.note(None, own)?;
-        Ok(())
+    /// Merges what another agent knows of a host, which came with this number of this sender. What makes no sense is refused,
+    /// said and counted.
+    pub fn take_parcel(&mut self, from: (Source, u64), batch: &ParcelBatch) -> Result<Vec<Host>> {
+        let (Some(exchange), Some(importer)) = (&self.exchange, &mut self.importer) else {
+            return Ok(Vec::new());
+        };
+        let desk = exchange.desk();
+        let counters = &desk.counters;
+        let mut hosts = Vec::new();
+        let refuse = |why: &dyn std::fmt::Display| {
+            counters.damaged.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!("a part of a host from sender {} is left out: {why}", from.0.0);
+        };
+        let parts = match batch.parts() {
+            Ok(parts) => parts,
+            Err(error) => {
+                refuse(&error);
+                return Ok(hosts);
+            }
+        };
+        for part in parts {
+            let part = part.and_then(|part| part.host().map(|host| (host, part)));
+            let (host, part) = match part {
+                Ok(read) => read,
+                Err(error) => {
+                    refuse(&error);
+                    continue;
+                }
+            };
+            let taken = importer.take(part, from, self.now, &mut *self.urls, &mut self.hosts)?;
+            counters.refused.fetch_add(taken.left_out, Ordering::Relaxed);
+            if hosts.last() != Some(&host) {
+                hosts.push(host);
+            }
+        }
+        Ok(hosts)
+    }
+
+    /// Hosts of which everything has come, for good, since the last time.
+    pub fn whole_hosts(&mut self) -> Result<Vec<WholeHost>> {
+        let Some(importer) = &mut self.importer else { return Ok(Vec::new()) };
+        let whole = std::mem::take(&mut self.whole);
+        let hosts: Vec<Host> = whole.iter().map(|whole| whole.host.clone()).collect();
+        if !hosts.is_empty() {
+            importer.done(&hosts)?;
+        }
+        Ok(whole)
     }
 
     /// Makes durable what was found here and what is for others, and writes down how far that goes.
@@ -115,7 +150,14 @@ impl Followers {
         for (from, number) in done.iter().flatten() {
             self.urls.note(source(*from), *number)?;
         }
+        if let Some(importer) = &mut self.importer {
+            importer.write(&mut self.hosts)?;
+        }
         self.flush(upto)?;
+        if let Some(importer) = &mut self.importer {
+            self.whole.extend(importer.flushed(self.now, self.delay_min));
+            exchange_coming(&self.exchange, importer.coming());
+        }
         let received = self.received();
         match &mut self.exchange {
             Some(exchange) if done.is_some() => exchange.settled(upto, received, &*self.fabric.tables),
@@ -129,55 +171,14 @@ impl Followers {
         self.urls.numbers().into_iter().filter_map(agent).collect()
     }
 
-    /// Sends all that is known of hosts to the agents whose they are, and forgets them here. Nobody may be asking them.
-    pub fn pass_on(&mut self, hosts: &[(Host, NodeNo, Option<IpAddr>)], upto: PagePosition) -> Result<()> {
-        let names: Vec<Host> = hosts.iter().map(|(host, ..)| host.clone()).collect();
-        let rests = names.iter().map(|host| self.hosts.row(host).map_or(0, |row| row.not_before_ms));
-        let to: HashMap<&Host, (NodeNo, (Option<IpAddr>, u64))> = hosts
-            .iter()
-            .zip(rests)
-            .map(|((host, owner, address), rest)| (host, (*owner, (*address, rest))))
-            .collect();
-        let export = self.urls.export(&names)?;
-        let Some(exchange) = &mut self.exchange else { return Ok(()) };
-        let mut failed = None;
-        export.walk(&mut |host, path, record| {
-            let Some((owner, place)) = to.get(host) else { return ControlFlow::Continue(()) };
-            match exchange.pass_on(*owner, host, path, record, *place) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failed = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        // On the disk for the others before it is gone here.
-        self.settle(upto)?;
-        if self.exchange.as_ref().is_some_and(Exchange::has_unkept) {
-            return Ok(());
-        }
-        self.urls.forget(&names)?;
-        for host in &names {
+    /// Forgets hosts that other agents have with all that is known of them.
+    pub fn forget_hosts(&mut self, hosts: &[Host]) -> Result<()> {
+        self.urls.forget(hosts)?;
+        for host in hosts {
             self.revisits.forget(host);
             self.hosts.forget(host)?;
         }
         Ok(())
-    }
-
-    /// Sorts some of what agents were to get that are gone; answers whether there was anything.
-    pub fn sort_orphans(&mut self, upto: PagePosition) -> Result<bool> {
-        let Some(exchange) = &mut self.exchange else { return Ok(false) };
-        let Some((of, number, bodies)) = exchange.orphans(ORPHANS_MAX)? else { return Ok(false) };
-        let desk = exchange.desk();
-        for body in bodies {
-            self.take_body((NodeNo(0), 0), body)?;
-        }
-        self.settle(upto)?;
-        desk.outboxes.lock().taken(of, number)?;
-        Ok(true)
     }
 
     /// Whether the operator took a host out of the crawl.
@@ -252,6 +253,12 @@ impl Followers {
     }
 }
 
+fn exchange_coming(exchange: &Option<Exchange>, coming: usize) {
+    if let Some(exchange) = exchange {
+        exchange.desk().coming.store(coming as u64, Ordering::Relaxed);
+    }
+}
+
 /// The URL of a host and what follows it, in the one way there is to write it.
 fn read_url(host: &Host, path: &str) -> Option<CanonicalUrl> {
     let text = format!("{}{path}", host.as_str());
@@ -278,11 +285,8 @@ mod tests {
         let paths = ["/x", "/y?z", "x", ".evil.test/", "@b.test/", "/a/../b"];
         let wire = WireHost {
             host: "http://a.test".into(),
-            address: None,
             hops: 0,
-            rest: 0,
             urls: paths.map(|path| WireFound { path: path.into(), depth: 1, hint: None }).into(),
-            visited: Vec::new(),
         };
         let host = Host::parse(&wire.host).unwrap();
         let urls = read_urls(&host, &wire);

@@ -1,16 +1,21 @@
 //! What makes a node's crawl an agent of the cluster: whose hosts are whose, when it may ask, and what it tells of itself.
 
 use crate::exchange::ExchangeDesk;
-use crate::exchange::route::{RouteSource, Routing};
+use crate::exchange::gate::BackupGate;
+use crate::exchange::rights::Rights;
 use crate::graph::tables::TableStore;
 use crate::handles::cluster::{AgentFace, ClusterHandle, ReportBoard};
 use crate::handles::crawl::CrawlHandle;
+use crate::roles::crawler::AgentSources;
 use crate::roles::member::now;
 use farol_base::sync::Mutex;
 use farol_cluster::record::AgentReport;
 use farol_cluster::route::TableBlob;
-use farol_cluster::{Epoch, NodeNo, NodeReport, RouteRecord};
+use farol_cluster::{Epoch, NodeNo, NodeReport, Phase};
 use farol_fabric::Topic;
+use farol_fabric::blobs::Blobs;
+use farol_partition::RoutingTable;
+use farol_partition::hold::{AgentId, HoldSettings};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,64 +24,54 @@ use std::time::{Duration, Instant};
 /// Pages are counted over this time.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A table whose file is missing is looked at again after this.
-const AGAIN: Duration = Duration::from_secs(1);
-
-/// The routing table in force, as this node last heard of it.
-#[derive(Default)]
-struct KnownRouting {
-    of: Option<Arc<RouteRecord>>,
-    routing: Option<Arc<Routing>>,
-    /// A newer record whose file could not be had, and when.
-    missing: Option<(Arc<RouteRecord>, Instant)>,
+/// Who this node is, while it is a member.
+fn present(cluster: &ClusterHandle, no: NodeNo) -> Option<AgentId> {
+    let view = cluster.view();
+    let is_member = matches!(view.phase, Phase::Up | Phase::Draining);
+    is_member.then_some(AgentId { no, incarnation: view.incarnation })
 }
 
-/// The routing table in force. Where the file of a newer one cannot be had, the one before stays: to everybody else it is
-/// as if this node had not heard of the newer one yet, which is not settled without it.
-pub fn routes(
+/// What this agent may ask, as far as it knows when it begins.
+pub fn rights(cluster: Arc<ClusterHandle>, no: NodeNo, inherit_max: Duration) -> Arc<Rights> {
+    let me = AgentId { no, incarnation: cluster.view().incarnation };
+    let inherit_max_ms = u64::try_from(inherit_max.as_millis()).unwrap_or(u64::MAX);
+    let settings = HoldSettings { inherit_max_ms, ..HoldSettings::default() };
+    let lease = move |me: AgentId| {
+        let view = cluster.view();
+        view.active_until.filter(|_| view.incarnation == me.incarnation)
+    };
+    Arc::new(Rights::new(me, settings, Arc::new(lease), now))
+}
+
+/// What a crawl needs of its cluster to be an agent of it.
+pub fn sources(
     cluster: Arc<ClusterHandle>,
-    me: NodeNo,
-    files: TableStore,
-    board: Arc<ReportBoard>,
-) -> RouteSource {
-    let known: Mutex<KnownRouting> = Mutex::default();
-    Arc::new(move || {
-        let view = cluster.view();
-        let record = view.route.as_ref()?;
-        let mut known = known.lock();
-        let is_known = known.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, record));
-        let rests = known
-            .missing
-            .as_ref()
-            .is_some_and(|(missing, at)| Arc::ptr_eq(missing, record) && at.elapsed() < AGAIN);
-        if !is_known && !rests {
-            let file = |blob: &TableBlob| files.get(blob).map(|table| (*table).clone());
-            match Routing::of(me, record, &file) {
-                Some(routing) => {
-                    *known = KnownRouting {
-                        of: Some(record.clone()),
-                        routing: Some(Arc::new(routing)),
-                        missing: None,
-                    };
-                }
-                None => known.missing = Some((record.clone(), Instant::now())),
-            }
-            board.complain("table", &files.trouble());
-        }
-        known.routing.clone()
-    })
-}
-
-/// Whether the node may act for the cluster at this instant, by its own clock and whatever else hangs.
-pub fn is_member(cluster: Arc<ClusterHandle>, me: NodeNo) -> Arc<dyn Fn() -> bool + Send + Sync> {
-    Arc::new(move || {
-        let view = cluster.view();
-        let is_active = view.active_until.is_some_and(|until| now() < until);
-        let incarnation = view.nodes.get(&view.me).map(|node| node.incarnation);
-        let is_named =
-            |record: &RouteRecord| incarnation.is_some_and(|incarnation| record.newest.has(me, incarnation));
-        is_active && view.route.as_deref().is_some_and(is_named)
-    })
+    no: NodeNo,
+    desk: Arc<ExchangeDesk>,
+    rights: Arc<Rights>,
+    (blobs, gate): (Option<Arc<Blobs>>, Arc<BackupGate>),
+    (tables, board): (TableStore, Arc<ReportBoard>),
+) -> AgentSources {
+    let (record, present_of, gone) = (cluster.clone(), cluster.clone(), cluster);
+    let file = move |blob: &TableBlob| -> Option<RoutingTable> {
+        let table = tables.get(blob).map(|table| (*table).clone());
+        board.complain("table", &tables.trouble());
+        table
+    };
+    AgentSources {
+        desk,
+        rights,
+        record: Arc::new(move || record.view().route.clone()),
+        files: Arc::new(file),
+        present: Arc::new(move || present(&present_of, no)),
+        is_gone: Arc::new(move |no| {
+            let view = gone.view();
+            let mut nodes = view.nodes.values().filter(|node| node.no == Some(no));
+            nodes.all(|node| node.state.is_gone())
+        }),
+        blobs,
+        gate,
+    }
 }
 
 /// What the node tells of itself as an agent.
@@ -108,7 +103,7 @@ pub fn face(me: NodeNo, desk: Arc<ExchangeDesk>, crawl: CrawlHandle) -> AgentFac
                 urls_sent: counters.sent.load(Ordering::Relaxed),
                 urls_received: counters.received.load(Ordering::Relaxed),
                 hosts_leaving: desk.leaving.load(Ordering::Relaxed),
-                hosts_coming: 0,
+                hosts_coming: desk.coming.load(Ordering::Relaxed),
             },
             ..NodeReport::default()
         }

@@ -10,6 +10,7 @@ use crate::archive::page_orders::OrderReply;
 use crate::broker::table::ServedShard;
 use crate::broker::{BrokerSettings, RemoteIndex, ask_again};
 use crate::engine::{Listening, orders as order_taker, snapshots};
+use crate::exchange::gate::BackupGate;
 use crate::exchange::orders::CrawlOrder;
 use crate::exchange::outboxes::Outboxes;
 use crate::exchange::{Exchange, ExchangeDesk};
@@ -22,11 +23,13 @@ use crate::handles::queries::Queries;
 use crate::handles::ranks::Ranks;
 use crate::handles::ring_status::ring_status_of;
 use crate::handles::still::StillCrawl;
+use crate::handover::backup::BackupRules;
 use crate::ring::reporter::RingReporter;
 use crate::roles::control::{Control, Watched};
 use crate::roles::courier::{Courier, CourierSources, OrderReader};
-use crate::roles::crawler::{AgentWork, Crawler, Sweep};
+use crate::roles::crawler::{AgentSources, Crawler};
 use crate::roles::desk::BackupDesk;
+use crate::roles::estate::{EstateSources, Estates};
 use crate::roles::front::{LiveEngine, ResultCache, RingCache, RuleFiles};
 use crate::roles::reporter::{Reporter, ReporterSources};
 use crate::roles::sender::{ArchiveSender, SenderSources, ShardLog};
@@ -52,6 +55,7 @@ pub struct NodeWork {
     sender: Option<ArchiveSender>,
     courier: Option<Courier>,
     reporter: Option<Reporter>,
+    estates: Option<Estates>,
     reader: Option<OrderReader>,
     control: Option<Control>,
     engine: Option<Arc<LiveEngine>>,
@@ -67,10 +71,21 @@ impl NodeWork {
         let config = shared.options.config.clone();
         let local = LocalFabric::local(&shared.folder.tables())?;
         let crawls = shared.options.roles.contains(&Role::Crawl);
+        let blobs = match crawls {
+            true => blobs(shared)?,
+            false => None,
+        };
         let exchange = match crawls {
             true => Some(open_exchange(shared, no, &local)?),
             false => None,
         };
+        let agent = exchange.as_ref().map(|exchange| {
+            let gate = Arc::new(BackupGate::new(blobs.is_some()));
+            let tables = TableStore::new(blobs.clone(), Some(shared.folder.path().join(TABLES)));
+            let (desk, rights) = (exchange.desk(), exchange.rights());
+            let (stored, told) = ((blobs, gate), (tables, shared.board.clone()));
+            agents::sources(shared.cluster.clone(), no, desk, rights, stored, told)
+        });
         let desk = exchange.as_ref().map(Exchange::desk);
         let mut opened =
             crate::archive::open_in_cluster(&shared.folder, &config, local.clone(), crawls, exchange)?;
@@ -88,8 +103,8 @@ impl NodeWork {
         // Always: what the crawl has told before a ranker comes could not be told again.
         opened.followers.exports_links = true;
         let (told, known_seeds) = (opened.followers.told()?, known_seeds(shared, &opened));
-        let (crawler, still) = match desk.as_ref().filter(|_| !opened.is_behind) {
-            Some(desk) => (Some(start_crawl(shared, no, opened, desk.clone(), &known_seeds)?), None),
+        let (crawler, still) = match agent.clone().filter(|_| !opened.is_behind) {
+            Some(agent) => (Some(start_crawl(shared, no, opened, agent, &known_seeds)?), None),
             None => (None, Some(Arc::new(StillCrawl::new(opened, shared.folder.path().to_path_buf())))),
         };
         let sender = match &crawler {
@@ -110,8 +125,12 @@ impl NodeWork {
             None => None,
         };
         let crawl = crawler.as_ref().map(Crawler::handle);
-        let courier = match (&crawl, &desk) {
-            (Some(crawl), Some(desk)) => Some(start_courier(shared, no, desk.clone(), crawl.clone())?),
+        let courier = match (&crawl, &agent) {
+            (Some(crawl), Some(agent)) => Some(start_courier(shared, no, agent, crawl.clone())?),
+            _ => None,
+        };
+        let estates = match (&crawl, &agent) {
+            (Some(crawl), Some(agent)) => start_estates(shared, no, agent, crawl.clone())?,
             _ => None,
         };
         let reporter = match (&crawl, &desk) {
@@ -179,6 +198,7 @@ impl NodeWork {
             sender,
             courier,
             reporter,
+            estates,
             reader: Some(reader),
             control: Some(control),
             engine,
@@ -208,6 +228,9 @@ impl NodeWork {
         }
         if let Some(courier) = self.courier.take() {
             courier.stop();
+        }
+        if let Some(estates) = self.estates.take() {
+            estates.stop();
         }
         let crawled = self.crawler.take().map_or(Ok(()), Crawler::stop);
         let crawled = crawled.and(self.still.take().map_or(Ok(()), |still| still.close()));
@@ -253,9 +276,9 @@ fn start_reporter(
 fn open_exchange(shared: &Shared, no: NodeNo, local: &LocalFabric) -> Result<Exchange> {
     let room = shared.options.config.cluster.outbox_max.get();
     let outboxes = Outboxes::open(&shared.folder.outbox(), no, room)?;
-    let files = TableStore::new(blobs(shared)?, Some(shared.folder.path().join(TABLES)));
-    let routes = agents::routes(shared.cluster.clone(), no, files, shared.board.clone());
-    Exchange::open(routes, outboxes, &*local.tables)
+    let inherit_max = shared.options.config.cluster.inherit_max.get();
+    let rights = agents::rights(shared.cluster.clone(), no, inherit_max);
+    Exchange::open(rights, outboxes, &*local.tables)
 }
 
 /// Seeds that were named and that this node knows of already, with their hosts still in the crawl.
@@ -285,11 +308,10 @@ fn start_crawl(
     shared: &Shared,
     no: NodeNo,
     opened: Opened,
-    desk: Arc<ExchangeDesk>,
+    agent: AgentSources,
     seeds: &[CanonicalUrl],
 ) -> Result<Crawler> {
-    let is_member = agents::is_member(shared.cluster.clone(), no);
-    let agent = AgentWork { desk: desk.clone(), is_member, sweep: Sweep::default() };
+    let desk = agent.desk.clone();
     let config = shared.options.config.clone();
     let crawler = Crawler::start_agent(opened, &shared.folder, config, seeds, false, Some(agent))?;
     *shared.board.agent.lock() = Some(agents::face(no, desk.clone(), crawler.handle()));
@@ -297,21 +319,49 @@ fn start_crawl(
     Ok(crawler)
 }
 
-fn start_courier(
-    shared: &Shared,
-    no: NodeNo,
-    desk: Arc<ExchangeDesk>,
-    crawl: CrawlHandle,
-) -> Result<Courier> {
+fn start_courier(shared: &Shared, no: NodeNo, agent: &AgentSources, crawl: CrawlHandle) -> Result<Courier> {
     Courier::start(CourierSources {
         me: no,
-        desk,
+        desk: agent.desk.clone(),
+        rights: agent.rights.clone(),
+        blobs: agent.blobs.clone(),
         fabric: shared.fabric.clone(),
         cluster: shared.cluster.clone(),
         board: shared.board.clone(),
         crawl,
         ask_again: ask_again(shared.table.clone(), shared.client.blocking()),
     })
+}
+
+/// Keeps a backup of the agent, and buries others, where there is a place for backups.
+fn start_estates(
+    shared: &Shared,
+    no: NodeNo,
+    agent: &AgentSources,
+    crawl: CrawlHandle,
+) -> Result<Option<Estates>> {
+    let Some(blobs) = agent.blobs.clone() else { return Ok(None) };
+    let config = shared.options.config.clone();
+    let rules = BackupRules {
+        every: config.cluster.backup_every.get(),
+        archive_bytes: config.cluster.backup_bytes.get(),
+    };
+    Estates::start(EstateSources {
+        me: no,
+        config,
+        desk: agent.desk.clone(),
+        rights: agent.rights.clone(),
+        gate: agent.gate.clone(),
+        blobs,
+        fabric: shared.fabric.clone(),
+        cluster: shared.cluster.clone(),
+        board: shared.board.clone(),
+        crawl,
+        pages: shared.folder.pages(),
+        estates: shared.folder.estates(),
+        rules,
+    })
+    .map(Some)
 }
 
 /// Tells whether somebody in the cluster keeps the graph of links.

@@ -41,6 +41,13 @@ section! {
         outbox_max: ByteSize = ByteSize::mib(2048),
         /// Time between two snapshots of a shard.
         snapshot_every: Span = Span::secs(600),
+        /// Time between two backups of an agent that crawls: what it has found since the last one is found again by others
+        /// where it is lost for good. Needs `blobs`.
+        backup_every: Span = Span::secs(300),
+        /// Bytes that it fetches between two backups at most.
+        backup_bytes: ByteSize = ByteSize::mib(64),
+        /// How long hosts of a lost agent wait at most for what its backup holds.
+        inherit_max: Span = Span::secs(600),
     }
 }
 

@@ -4,14 +4,11 @@
 //! lately is remembered by fingerprints of 64 bits in 64 MiB: some 7 million URLs. A false hit, one in 2 × 10¹⁸, would
 //! lose a link that another page may bring as well; a miss costs a URL that its owner knows already.
 
-use crate::wire::urls::{UrlBody, WireFound, WireHost, WireVisited};
+use crate::wire::urls::{URLS_MAX, UrlBody, WireFound, WireHost};
 use farol_cluster::NodeNo;
 use farol_store::urls::{Found, SeenCache};
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 
-/// URLs of one batch.
-const URLS_MAX: usize = 1_000;
 /// Bytes of text of one batch; packed they are a third of it.
 const BYTES_MAX: usize = 256 << 10;
 /// Memory of what was sent lately.
@@ -33,17 +30,14 @@ struct Pending {
 }
 
 impl Pending {
-    fn host(&mut self, host: &str, address: Option<IpAddr>, hops: u8) -> &mut WireHost {
+    fn host(&mut self, host: &str, hops: u8) -> &mut WireHost {
         let body = &mut self.body.hosts;
         let at = *self.hosts.entry((host.to_string(), hops)).or_insert_with(|| {
             self.bytes += host.len() + 8;
-            let (urls, visited) = (Vec::new(), Vec::new());
-            body.push(WireHost { host: host.to_string(), address, hops, rest: 0, urls, visited });
+            body.push(WireHost { host: host.to_string(), hops, urls: Vec::new() });
             body.len() - 1
         });
-        let wire = &mut body[at];
-        wire.address = address.or(wire.address);
-        wire
+        &mut body[at]
     }
 }
 
@@ -54,13 +48,7 @@ impl Gatherer {
 
     /// Takes a URL for another agent. `hops` is how many agents will have passed it on. Answers whether it is sent, and
     /// a batch where that makes one.
-    pub fn push(
-        &mut self,
-        to: NodeNo,
-        found: &Found,
-        address: Option<IpAddr>,
-        hops: u8,
-    ) -> (bool, Option<UrlBody>) {
+    pub fn push(&mut self, to: NodeNo, found: &Found, hops: u8) -> (bool, Option<UrlBody>) {
         let fingerprint = self.lately.fingerprint(found.url.as_str());
         // A sitemap's date is news of a page that is known.
         if found.hint.is_none() && self.lately.contains_at(fingerprint, found.depth) {
@@ -72,29 +60,9 @@ impl Gatherer {
         pending.bytes += path.len() + 8;
         pending.urls += 1;
         let hint = found.hint.map(|hint| hint.as_millis());
-        let wire = pending.host(found.url.host_str(), address, hops);
+        let wire = pending.host(found.url.host_str(), hops);
         wire.urls.push(WireFound { path, depth: found.depth, hint });
         (true, self.cut_if_full(to))
-    }
-
-    /// Takes what is known of a URL whose host goes to another agent, and when that host may be asked again. `hops` is as
-    /// for [`Gatherer::push`].
-    pub fn push_visited(
-        &mut self,
-        to: NodeNo,
-        host: &str,
-        visited: WireVisited,
-        address: Option<IpAddr>,
-        rest: u64,
-        hops: u8,
-    ) -> Option<UrlBody> {
-        let pending = self.pending.entry(to).or_default();
-        pending.bytes += visited.path.len() + 64;
-        pending.urls += 1;
-        let wire = pending.host(host, address, hops);
-        wire.rest = rest.max(wire.rest);
-        wire.visited.push(visited);
-        self.cut_if_full(to)
     }
 
     fn cut_if_full(&mut self, to: NodeNo) -> Option<UrlBody> {
@@ -144,12 +112,12 @@ mod tests {
     fn what_was_sent_lately_is_sent_again_only_for_news() {
         let mut gatherer = Gatherer::new(0);
         let (a, b) = (NodeNo(1), NodeNo(2));
-        assert_eq!(gatherer.push(a, &found("http://h/x", 3), None, 0), (true, None));
-        assert_eq!(gatherer.push(a, &found("http://h/x", 3), None, 0), (false, None));
+        assert_eq!(gatherer.push(a, &found("http://h/x", 3), 0), (true, None));
+        assert_eq!(gatherer.push(a, &found("http://h/x", 3), 0), (false, None));
         // Nearer to a seed, or with a date.
-        assert!(gatherer.push(a, &found("http://h/x", 2), None, 0).0);
+        assert!(gatherer.push(a, &found("http://h/x", 2), 0).0);
         let dated = Found { hint: Some(Timestamp::from_secs(5)), ..found("http://h/x", 9) };
-        assert!(gatherer.push(a, &dated, None, 0).0);
+        assert!(gatherer.push(a, &dated, 0).0);
         gatherer.teach(b, 7, a);
         gatherer.teach(b, 7, a);
         let cut = gatherer.cut();
@@ -158,20 +126,19 @@ mod tests {
         assert_eq!(cut[1].1.learned, [(7, 1)]);
         assert_eq!(gatherer.cut(), []);
         gatherer.forget();
-        assert!(gatherer.push(a, &found("http://h/x", 3), None, 0).0);
+        assert!(gatherer.push(a, &found("http://h/x", 3), 0).0);
     }
 
     #[test]
     fn a_batch_is_cut_by_number_and_by_bytes() {
         let mut gatherer = Gatherer::new(0);
-        let full = (0..URLS_MAX).filter_map(|n| {
-            gatherer.push(NodeNo(1), &found(&format!("http://h{}/{n}", n % 7), 0), None, 0).1
-        });
+        let full = (0..URLS_MAX)
+            .filter_map(|n| gatherer.push(NodeNo(1), &found(&format!("http://h{}/{n}", n % 7), 0), 0).1);
         let full: Vec<UrlBody> = full.collect();
         assert_eq!((full.len(), urls(&full[0]), full[0].hosts.len()), (1, URLS_MAX, 7));
         let long = "x".repeat(1500);
         let cut = (0..URLS_MAX)
-            .find_map(|n| gatherer.push(NodeNo(1), &found(&format!("http://h/{n}/{long}"), 0), None, 0).1);
+            .find_map(|n| gatherer.push(NodeNo(1), &found(&format!("http://h/{n}/{long}"), 0), 0).1);
         assert!(cut.is_some_and(|body| urls(&body) < 200));
     }
 }

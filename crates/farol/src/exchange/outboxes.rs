@@ -3,7 +3,8 @@
 //! INVARIANT: a batch that was kept stays until its receiver has told that it has it for good. A receiver that makes no
 //! progress has what it lacks appended again, so that a log that lost its end costs time and nothing else.
 
-use crate::wire::urls::{UrlBody, UrlHead, pack_body, write};
+use crate::wire::freight::{Freight, FreightHead, is_urls, unpack_freight, write};
+use crate::wire::urls::UrlBody;
 use anyhow::{Context, Result};
 use farol_cluster::NodeNo;
 use farol_fabric::Topic;
@@ -69,21 +70,21 @@ impl Outboxes {
         self.boxes.get_mut(&to).context("an outbox was opened and is gone")
     }
 
-    /// Keeps a batch; when this returns it survives a power cut.
+    /// Keeps a batch of packed freight, and answers its number; when this returns it survives a power cut.
     ///
     /// # Errors
     /// Where there is no room for it, on the disk or in the outbox: whoever sends waits ([`crate::disk::is_full`]).
-    pub fn keep(&mut self, to: NodeNo, epoch: u64, body: &UrlBody) -> Result<()> {
+    pub fn keep(&mut self, to: NodeNo, epoch: u64, packed: &[u8]) -> Result<u64> {
         let mut bytes = postcard::to_stdvec(&epoch)?;
-        bytes.extend_from_slice(&pack_body(body)?);
+        bytes.extend_from_slice(packed);
         let slot = self.slot(to)?;
-        let Some(outbox) = &mut slot.outbox else { return Ok(()) };
+        let outbox = slot.outbox.as_mut().context("an outbox was opened and is gone")?;
         match outbox.put(&bytes) {
             Ok(number) => {
                 if slot.taken.saturating_add(1) == number {
                     slot.progress = Instant::now();
                 }
-                Ok(())
+                Ok(number)
             }
             Err(OutboxError::Full) => Err(std::io::Error::new(
                 std::io::ErrorKind::StorageFull,
@@ -110,7 +111,7 @@ impl Outboxes {
         let batches = outbox.batches(slot.next, max)?;
         let dressed = batches.into_iter().map(|(number, bytes)| {
             let (epoch, packed) = postcard::take_from_bytes::<u64>(&bytes)?;
-            Ok((number, write(&UrlHead { from, incarnation, number, kept, epoch }, packed)?))
+            Ok((number, write(&FreightHead { from, incarnation, number, kept, epoch }, packed)?))
         });
         dressed.collect()
     }
@@ -166,16 +167,30 @@ impl Outboxes {
         self.boxes.get(&to).is_none_or(|slot| slot.taken >= number)
     }
 
-    /// The first batches for a receiver that is gone, with the number of the last one: for others to have.
+    /// The first URLs for a receiver that is gone, with the number of the last batch that was looked at: for others to have.
+    /// Whatever else was for it alone is void.
     pub fn orphans(&self, of: NodeNo, max: usize) -> Result<Option<(u64, Vec<UrlBody>)>> {
-        let Some(outbox) = self.boxes.get(&of).and_then(|slot| slot.outbox.as_ref()) else { return Ok(None) };
-        let batches = outbox.batches(self.boxes[&of].taken + 1, max)?;
+        let Some(slot) = self.boxes.get(&of) else { return Ok(None) };
+        let batches = self.waiting_urls(of, slot.taken + 1, max)?;
         let Some(last) = batches.last().map(|(number, _)| *number) else { return Ok(None) };
-        let read = |(_, bytes): (u64, Vec<u8>)| {
-            let (_, packed) = postcard::take_from_bytes::<u64>(&bytes).ok()?;
-            crate::wire::batch::unpack(packed).ok()
+        let read = |(_, packed): (u64, Vec<u8>)| match unpack_freight(&packed) {
+            Ok(Freight::Urls(body)) => Some(body),
+            _ => None,
         };
         Ok(Some((last, batches.into_iter().filter_map(read).collect())))
+    }
+
+    /// Batches for a receiver from a number on that it has not told to have, as they are packed; those without URLs are
+    /// empty.
+    pub fn waiting_urls(&self, to: NodeNo, from: u64, max: usize) -> Result<Vec<(u64, Vec<u8>)>> {
+        let Some(slot) = self.boxes.get(&to) else { return Ok(Vec::new()) };
+        let Some(outbox) = &slot.outbox else { return Ok(Vec::new()) };
+        let batches = outbox.batches(from.max(slot.taken + 1), max)?;
+        let packed = batches.into_iter().map(|(number, bytes)| {
+            let (_, packed) = postcard::take_from_bytes::<u64>(&bytes)?;
+            Ok((number, if is_urls(packed) { packed.to_vec() } else { Vec::new() }))
+        });
+        packed.collect()
     }
 
     /// Whom there is something for.
@@ -201,7 +216,7 @@ impl Outboxes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::urls::read;
+    use crate::wire::freight::{pack_notes, pack_urls, read};
 
     #[test]
     fn what_was_kept_is_appended_until_it_is_taken_over_restarts() {
@@ -210,7 +225,7 @@ mod tests {
         let (to, body) = (NodeNo(2), |n| UrlBody { learned: vec![(n, 1)], ..UrlBody::default() });
         let mut boxes = open();
         for n in 1..=3 {
-            boxes.keep(to, 7, &body(n)).unwrap();
+            assert_eq!(boxes.keep(to, 7, &pack_urls(&body(n)).unwrap()).unwrap(), n);
         }
         let numbers = |boxes: &mut Outboxes| -> Vec<u64> {
             boxes.next_batches(to, 5, 9).unwrap().iter().map(|(number, _)| *number).collect()
@@ -218,8 +233,8 @@ mod tests {
         assert_eq!((numbers(&mut boxes), boxes.waiting()), (vec![1, 2, 3], 3));
         let (_, bytes) = boxes.next_batches(to, 5, 1).unwrap().remove(0);
         let (head, read) = read(&bytes).unwrap();
-        assert_eq!(head, UrlHead { from: 1, incarnation: 5, number: 1, kept: 1, epoch: 7 });
-        assert_eq!(read, Ok(body(1)));
+        assert_eq!(head, FreightHead { from: 1, incarnation: 5, number: 1, kept: 1, epoch: 7 });
+        assert_eq!(read, Ok(Freight::Urls(body(1))));
         boxes.appended(to, 1);
         boxes.appended(to, 2);
         assert_eq!(numbers(&mut boxes), [3]);
@@ -232,15 +247,20 @@ mod tests {
         assert_eq!((numbers(&mut boxes), boxes.waiting()), (vec![], 0));
         drop(boxes);
         let mut boxes = open();
-        boxes.keep(to, 8, &body(4)).unwrap();
+        boxes.keep(to, 8, &pack_urls(&body(4)).unwrap()).unwrap();
         assert_eq!(numbers(&mut boxes), [4]);
+        // Of what was for one that is gone, others get the URLs.
+        boxes.keep(to, 8, &pack_notes(1, &[]).unwrap()).unwrap();
+        assert_eq!(boxes.orphans(to, 9).unwrap(), Some((5, vec![body(4)])));
+        boxes.taken(to, 5).unwrap();
+        assert_eq!(boxes.orphans(to, 9).unwrap(), None);
     }
 
     #[test]
     fn a_full_outbox_says_that_room_would_help() {
         let dir = tempfile::tempdir().unwrap();
         let mut boxes = Outboxes::open(dir.path(), NodeNo(1), 10).unwrap();
-        let error = boxes.keep(NodeNo(2), 1, &UrlBody::default()).unwrap_err();
+        let error = boxes.keep(NodeNo(2), 1, &pack_urls(&UrlBody::default()).unwrap()).unwrap_err();
         assert!(crate::disk::is_full(&error), "{error:#}");
     }
 }

@@ -4,7 +4,6 @@
 use super::{FOLDER, REPORT_BYTES_MAX, atlas, report_of, tables::TableStore};
 use crate::archive::places::Places;
 use crate::config::{Config, Partition};
-use crate::exchange::route::Routing;
 use crate::wire::batch::unpack;
 use crate::wire::graph::WireGraphReport;
 use anyhow::Result;
@@ -13,6 +12,7 @@ use farol_cluster::planned::{GainRecord, PlanRecord};
 use farol_cluster::{NodeNo, NodeRecord, NodeState, RouteRecord};
 use farol_fabric::blobs::Blobs;
 use farol_partition::geo::{GeoTable, countries};
+use farol_partition::hold::{EpochOwners, NamedOwners};
 use farol_partition::replan::{Gain, InForce, LastPlan, Receipt, Replanner, Rule, Settings, Triggers};
 use farol_partition::{Agent, Position, RoutingTable};
 use std::collections::BTreeMap;
@@ -94,19 +94,22 @@ pub fn rules<'a>(wanted: &[Rule], nodes: impl Iterator<Item = &'a NodeRecord>) -
 
 /// The table in force, and how agents share what it does not name; `None` where its file cannot be had.
 pub fn in_force(route: &RouteRecord, files: &TableStore) -> Option<InForce> {
-    let newest = RouteRecord { before: Vec::new(), settled: true, bequests: Vec::new(), ..route.clone() };
-    let file = |blob: &farol_cluster::route::TableBlob| files.get(blob).map(|table| (*table).clone());
-    let routing = Routing::of(NodeNo(u16::MAX), &newest, &file)?;
+    let file = match &route.newest.table {
+        Some(blob) => Some(files.get(blob)?),
+        None => None,
+    };
+    let named = file.as_deref().map(|table| Arc::new(NamedOwners::new(table)));
+    let everyone = EpochOwners::new(&route.newest, route.seed, named);
     let owners: Vec<NodeNo> = route.owners().collect();
     let names: Vec<String> = owners.iter().map(NodeNo::to_string).collect();
-    let table = match &route.newest.table {
-        Some(blob) => (*files.get(blob)?).clone(),
+    let table = match file {
+        Some(table) => (*table).clone(),
         None => RoutingTable { destinations: names.clone(), ..RoutingTable::default() },
     };
     let table = RoutingTable { version: route.epoch().0, ..table };
-    let owner = move |host: &str, address| {
-        let owner = routing.owner(host, Some(address))?;
-        owners.iter().position(|known| *known == owner).map(|at| at as u32)
+    let owner = move |_: &str, address| {
+        let owner = everyone.of_address(address)?;
+        owners.iter().position(|known| *known == owner.no).map(|at| at as u32)
     };
     Some(InForce::shared(table, names, Arc::new(owner)))
 }

@@ -24,6 +24,8 @@ use std::time::Instant;
 pub struct ClusterView {
     pub me: NodeId,
     pub no: Option<NodeNo>,
+    /// Which start of this node the cluster knows, or was to know last.
+    pub incarnation: u64,
     pub phase: Phase,
     pub cluster: Option<ClusterRecord>,
     pub leader: Option<LeaderRecord>,
@@ -51,6 +53,7 @@ impl ClusterView {
         ClusterView {
             me,
             no: None,
+            incarnation: 0,
             phase: Phase::Starting,
             cluster: None,
             leader: None,

@@ -1,11 +1,12 @@
 //! What a running crawl can be told and asked.
 
-use crate::archive::Received;
 use crate::archive::explain::PageFacts;
 use crate::archive::hosts::HostRow;
 use crate::archive::page_orders::{OrderReply, PageOrder};
 use crate::archive::take_in::{Arrived, TakenIn};
+use crate::archive::{Incoming, Received};
 use crate::exchange::orders::CrawlOrder;
+use crate::handover::backup::Moment;
 use crate::page_set::PageSet;
 use farol_base::status::{Freshness, RecentVisit};
 use farol_base::{CanonicalUrl, Host};
@@ -22,10 +23,16 @@ pub enum Order {
     /// Something to be done with single pages; what came of it is told on the channel.
     Pages(PageOrder, SyncSender<OrderReply>),
     Inspect(Inspect),
-    /// URLs from another agent.
+    /// What another agent has sent.
     Received(Received),
     /// Pages of another engine, to be archived and applied; answered once they would survive a power cut.
     TakeIn(Box<Arrived>, SyncSender<TakenIn>),
+    /// What an agent had that is gone, for this one to take or to pass on.
+    Orphaned(Incoming),
+    /// Make everything durable that was taken in so far, and say so on the channel.
+    Settle(SyncSender<()>),
+    /// Name what a backup of this moment consists of, on the channel.
+    BackUp(SyncSender<Result<Moment, String>>),
     /// The order of this number of those that concern the whole crawl; what came of it is told on the channel.
     Told(u64, CrawlOrder, SyncSender<OrderReply>),
 }

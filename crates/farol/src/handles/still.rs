@@ -52,9 +52,14 @@ impl StillCrawl {
                 let _ = reply.send(taken);
                 Ok(())
             }
-            Order::Pause | Order::Resume | Order::AddSeed(_) | Order::RemoveHost(_) | Order::Received(_) => {
-                bail!("no crawler runs in this process")
-            }
+            Order::Pause
+            | Order::Resume
+            | Order::AddSeed(_)
+            | Order::RemoveHost(_)
+            | Order::Received(_)
+            | Order::Orphaned(_)
+            | Order::Settle(_)
+            | Order::BackUp(_) => bail!("no crawler runs in this process"),
         }
     }
 

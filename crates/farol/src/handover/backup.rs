@@ -2,39 +2,69 @@
 //!
 //! Three steps. On the crawl's thread, in no time: the store names its files and pins them, the archive closes its file
 //! ([`Moment::take`]). On a thread of its own, beside the crawl: what is new is uploaded ([`Moment::upload`]). Then whoever
-//! writes shared tables moves `back.<no>` to the pointer ([`BackupPointer::of`]), and what two manifests no longer name is
+//! writes shared tables moves `back.<no>` to it ([`pointer_to`]), and what two manifests no longer name is
 //! deleted ([`deletable`]).
 //!
 //! INVARIANT: the store's mark is not behind the end of what was uploaded of the archive. The store is asked first.
 //! INVARIANT: a blob is written once, under a name that holds the backup's number; nothing is deleted that the newest
 //! manifest or the one before it names.
 
+use crate::wire::freight::{Freight, unpack_freight};
+use crate::wire::urls::UrlBody;
 use anyhow::{Context, Result, bail, ensure};
 use farol_base::PagePosition;
 use farol_base::disk::Disk;
-use farol_cluster::NodeNo;
+use farol_cluster::record::RECORD_VERSION;
+use farol_cluster::route::BackupRecord;
+use farol_cluster::{ArchivePosition, NodeNo};
+use farol_fabric::Topic;
 use farol_fabric::blobs::Blobs;
 use farol_store::pages::{Archive, file_name};
-use farol_store::urls::{Source, StoreFile, StoreFiles, UrlStore};
+use farol_store::urls::{StoreFile, StoreFiles, UrlStore};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-/// A backup is due after this time, or this much of the archive.
-pub const EVERY: Duration = Duration::from_secs(300);
-pub const ARCHIVE_BYTES: u64 = 64 << 20;
 /// Uploaded at a time.
 const PIECE_BYTES: u64 = 8 << 20;
 /// A file in more pieces than this is uploaded whole again, so that manifests stay small.
 const PIECES_MAX: usize = 64;
 const VERSION: u16 = 1;
 
-/// Whether a backup is due, `since` the last one began, which had so much of the archive.
-pub fn is_due(since: Duration, archive_bytes: u64, backed_up_bytes: u64) -> bool {
-    let new = archive_bytes.saturating_sub(backed_up_bytes);
-    new >= ARCHIVE_BYTES || (since >= EVERY && new > 0)
+/// Batches that wait in the agent's log for a backup; at half of what a log holds senders would soon have to wait.
+const BATCHES_MAX: u64 = 1_024;
+/// Backups that somebody waits for are this part of the usual time apart.
+const WANTED_PART: u32 = 20;
+
+/// When backups are made.
+#[derive(Clone, Copy, Debug)]
+pub struct BackupRules {
+    pub every: Duration,
+    /// Or after so much of the archive.
+    pub archive_bytes: u64,
+}
+
+/// What there is since the last backup began.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SinceBackup {
+    pub time: Duration,
+    pub archive_bytes: u64,
+    /// Batches of other agents that were taken in.
+    pub batches: u64,
+    /// Somebody waits for one.
+    pub is_wanted: bool,
+}
+
+impl BackupRules {
+    pub fn is_due(&self, since: &SinceBackup) -> bool {
+        let has_news = since.archive_bytes > 0 || since.batches > 0;
+        let is_much = since.archive_bytes >= self.archive_bytes || since.batches >= BATCHES_MAX;
+        is_much
+            || (has_news && since.time >= self.every)
+            || (since.is_wanted && since.time >= self.every / WANTED_PART)
+    }
 }
 
 /// A stretch of a file, in a blob.
@@ -93,37 +123,27 @@ pub struct AgentManifest {
     pub numbers: Vec<(u64, u64)>,
     pub urls: Vec<BackedUpFile>,
     pub pages: Vec<BackedUpFile>,
+    /// URLs that other agents had not told to have: packed batches, each behind its length.
+    #[serde(default)]
+    pub outbox: Vec<Piece>,
 }
 
-/// Which backup of an agent is the newest: the value of `back.<no>`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BackupPointer {
-    pub v: u16,
-    pub number: u64,
-    /// Name of the manifest's blob.
-    pub manifest: String,
-    /// The manifest before it, which somebody may be reading.
-    pub before: Option<String>,
-    /// The agent's log may be trimmed up to these numbers of its senders.
-    pub numbers: Vec<(u64, u64)>,
-    pub end: ArchivePlace,
-}
-
-impl BackupPointer {
-    /// The pointer to a manifest, unless there is a newer one already.
-    pub fn of(manifest: &AgentManifest, present: Option<&BackupPointer>) -> Option<BackupPointer> {
-        if present.is_some_and(|present| present.number >= manifest.number) {
-            return None;
-        }
-        Some(BackupPointer {
-            v: VERSION,
-            number: manifest.number,
-            manifest: manifest.name(),
-            before: present.map(|present| present.manifest.clone()),
-            numbers: manifest.numbers.clone(),
-            end: manifest.end,
-        })
+/// The pointer to a manifest, unless there is a newer one already. Logs of the agent may be trimmed up to its numbers.
+pub fn pointer_to(manifest: &AgentManifest, present: Option<&BackupRecord>) -> Option<BackupRecord> {
+    if present.is_some_and(|present| present.number >= manifest.number) {
+        return None;
     }
+    let sender = |(from, number): &(u64, u64)| Some((NodeNo(u16::try_from(*from).ok()?), number + 1));
+    let expects = manifest.numbers.iter().filter_map(sender).collect();
+    Some(BackupRecord {
+        v: RECORD_VERSION,
+        no: manifest.agent,
+        number: manifest.number,
+        manifest: manifest.name(),
+        before: present.map(|present| present.manifest.clone()),
+        archive: ArchivePosition { file: u64::from(manifest.end.file), offset: manifest.end.offset },
+        expects: [(Topic::Urls(manifest.agent.0).to_string(), expects)].into(),
+    })
 }
 
 impl AgentManifest {
@@ -142,13 +162,34 @@ impl AgentManifest {
         Ok(manifest)
     }
 
-    pub fn numbers(&self) -> BTreeMap<Source, u64> {
-        self.numbers.iter().map(|(source, number)| (Source(*source), *number)).collect()
-    }
-
     fn blobs(&self) -> impl Iterator<Item = &str> {
         let pieces = self.urls.iter().chain(&self.pages).flat_map(|file| &file.pieces);
-        pieces.map(|piece| piece.blob.as_str())
+        pieces.chain(&self.outbox).map(|piece| piece.blob.as_str())
+    }
+
+    /// Hands over the URLs that other agents had not told to have, batch by batch.
+    ///
+    /// # Errors
+    /// Where a blob is not what was uploaded, or cannot be reached; a batch that cannot be read is left out.
+    pub fn waiting_urls(&self, blobs: &Blobs, take: &mut dyn FnMut(UrlBody) -> Result<()>) -> Result<()> {
+        for piece in &self.outbox {
+            let bytes = blobs.get(&piece.blob)?;
+            let found = format!("{:08x}", crc32fast::hash(&bytes));
+            ensure!(found == piece.digest, "blob {} is not what was uploaded", piece.blob);
+            let mut rest = &bytes[..];
+            while let Some((len, behind)) = rest.split_first_chunk::<4>() {
+                let (packed, behind) = behind
+                    .split_at_checked(u32::from_le_bytes(*len) as usize)
+                    .with_context(|| format!("blob {} ends in the middle of a batch", piece.blob))?;
+                rest = behind;
+                match unpack_freight(packed) {
+                    Ok(Freight::Urls(body)) => take(body)?,
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!(%error, "URLs in {} are left out", piece.blob),
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -183,13 +224,15 @@ impl Moment {
         Ok(Moment { files, archive, end })
     }
 
-    /// Uploads what the last backup lacks, then the manifest, and answers it. May take minutes; done twice it does no harm.
+    /// Uploads what the last backup lacks, then the manifest, and answers it. `waiting` are packed URLs for other agents.
+    /// May take minutes; done twice it does no harm.
     pub fn upload(
         &self,
         agent: NodeNo,
         blobs: &Blobs,
         pages: &Path,
         last: Option<&AgentManifest>,
+        waiting: &mut dyn Iterator<Item = Result<Vec<u8>>>,
     ) -> Result<AgentManifest> {
         let number = last.map_or(0, |last| last.number) + 1;
         let mut manifest = AgentManifest {
@@ -201,6 +244,7 @@ impl Moment {
             numbers: self.files.numbers().iter().map(|(source, number)| (source.0, *number)).collect(),
             urls: Vec::new(),
             pages: Vec::new(),
+            outbox: Vec::new(),
         };
         // The archive first: the store may not be ahead of it, even where this is broken off and begun again.
         // Files that are here no more stay where they were uploaded to.
@@ -215,6 +259,7 @@ impl Moment {
             let before = last.and_then(|last| known(&last.urls, &file.name));
             manifest.urls.push(self.upload_urls(agent, number, file, before, blobs)?);
         }
+        manifest.outbox = upload_outbox(agent, number, waiting, blobs)?;
         blobs.put(&manifest.name(), &serde_json::to_vec_pretty(&manifest)?)?;
         Ok(manifest)
     }
@@ -269,6 +314,37 @@ impl Moment {
         }
         Ok(BackedUpFile { name: file.name.clone(), pieces })
     }
+}
+
+/// Batches of the outbox, in pieces.
+fn upload_outbox(
+    agent: NodeNo,
+    number: u64,
+    waiting: &mut dyn Iterator<Item = Result<Vec<u8>>>,
+    blobs: &Blobs,
+) -> Result<Vec<Piece>> {
+    let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
+    let mut upload = |bytes: &mut Vec<u8>| -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let blob = format!("urls/{agent}/{number:010}-outbox-{}", pieces.len());
+        blobs.put(&blob, bytes)?;
+        let digest = format!("{:08x}", crc32fast::hash(bytes));
+        pieces.push(Piece { blob, bytes: bytes.len() as u64, digest });
+        bytes.clear();
+        Ok(())
+    };
+    for packed in waiting {
+        let packed = packed?;
+        bytes.extend_from_slice(&(packed.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&packed);
+        if bytes.len() as u64 >= PIECE_BYTES {
+            upload(&mut bytes)?;
+        }
+    }
+    upload(&mut bytes)?;
+    Ok(pieces)
 }
 
 fn known<'a>(files: &'a [BackedUpFile], name: &str) -> Option<&'a BackedUpFile> {

@@ -11,6 +11,7 @@ use crate::handover::export::tests::{Agent, Log, blobs, exported, unpaced};
 use crate::handover::undertake::{Estate, ParcelSinks};
 use crate::wire::parcel::ParcelId;
 use farol_base::{Host, Seeded};
+use farol_store::urls::Source;
 
 const AGENT: NodeNo = NodeNo(4);
 
@@ -47,16 +48,18 @@ fn an_agent_that_is_gone_is_handed_out_from_its_backup_and_the_tail_of_its_archi
     // The crawl goes on while the backup is uploaded.
     (3..6).for_each(|number| fetch(&mut agent, number));
     agent.followers.urls.compact_all().unwrap();
-    let first = moment.upload(AGENT, &blobs, &folder.pages(), None).unwrap();
+    let first = moment.upload(AGENT, &blobs, &folder.pages(), None, &mut std::iter::empty()).unwrap();
     drop(moment);
     assert_eq!((first.mark, first.end.file, &first.numbers[..]), (first.end, 0, &[(9, 77)][..]));
-    let pointer = BackupPointer::of(&first, None).unwrap();
+    let pointer = pointer_to(&first, None).unwrap();
+    assert_eq!(pointer.expects["urls-4"], [(NodeNo(9), 78)].into());
     assert_eq!(AgentManifest::read(&blobs, &pointer.manifest).unwrap(), first);
 
     // A backup whose store is older than its archive: as where the upload of a store fails and that of pages goes on.
     let before = first.mark;
     let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
-    let second = moment.upload(AGENT, &blobs, &folder.pages(), Some(&first)).unwrap();
+    let second =
+        moment.upload(AGENT, &blobs, &folder.pages(), Some(&first), &mut std::iter::empty()).unwrap();
     let all = exported(&mut *agent.followers.urls, &hosts());
     drop((moment, agent));
     std::fs::remove_dir_all(folder.path()).unwrap();
@@ -67,7 +70,7 @@ fn an_agent_that_is_gone_is_handed_out_from_its_backup_and_the_tail_of_its_archi
         assert_eq!(estate.replayed, replayed);
         let (mut taker, mut log) = (Agent::new(), Log::default());
         let parcel = ParcelId { epoch: 3, attempt: 1, from: 2 };
-        let sent = estate.hand_out(parcel, &|_| Some(NodeNo(1)), &mut unpaced(), &mut log).unwrap();
+        let sent = estate.hand_out(parcel, &|_, _| Some(NodeNo(1)), &mut unpaced(), &mut log).unwrap();
         assert_eq!((sent.hosts, sent.urls), (2, all.len() as u64));
         log.batches.iter().enumerate().for_each(|(at, batch)| taker.take(at as u64 + 1, batch, &blobs));
         let whole = taker.flush();
@@ -88,8 +91,12 @@ fn an_agent_that_is_gone_is_handed_out_from_its_backup_and_the_tail_of_its_archi
 }
 
 impl ParcelSinks for Log<'_> {
-    fn to(&mut self, _: NodeNo) -> Result<&mut dyn ParcelSink> {
-        Ok(self)
+    fn send(&mut self, _: NodeNo, batch: Vec<u8>) -> Result<()> {
+        ParcelSink::send(self, batch)
+    }
+
+    fn put_blob(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        ParcelSink::put_blob(self, name, bytes)
     }
 }
 
@@ -100,7 +107,7 @@ fn a_backup_uploads_what_is_new_and_deletes_what_two_manifests_no_longer_name() 
     let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
     crawled(&folder);
     let mut agent = opened(&folder);
-    let (mut last, mut pointer): (Option<AgentManifest>, Option<BackupPointer>) = (None, None);
+    let (mut last, mut pointer): (Option<AgentManifest>, Option<BackupRecord>) = (None, None);
     let names = || {
         let mut names = blobs.list("urls/4/").unwrap();
         names.extend(blobs.list("pages/4/").unwrap());
@@ -113,9 +120,10 @@ fn a_backup_uploads_what_is_new_and_deletes_what_two_manifests_no_longer_name() 
             agent.followers.urls.compact_all().unwrap();
         }
         let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
-        let manifest = moment.upload(AGENT, &blobs, &folder.pages(), last.as_ref()).unwrap();
-        let next = BackupPointer::of(&manifest, pointer.as_ref()).unwrap();
-        assert_eq!(BackupPointer::of(&manifest, Some(&next)), None, "a pointer does not go back");
+        let manifest =
+            moment.upload(AGENT, &blobs, &folder.pages(), last.as_ref(), &mut std::iter::empty()).unwrap();
+        let next = pointer_to(&manifest, pointer.as_ref()).unwrap();
+        assert_eq!(pointer_to(&manifest, Some(&next)), None, "a pointer does not go back");
         for blob in deletable(&names(), &manifest, last.as_ref()) {
             blobs.delete(&blob).unwrap();
         }
@@ -138,7 +146,8 @@ fn a_backup_uploads_what_is_new_and_deletes_what_two_manifests_no_longer_name() 
     std::fs::remove_file(folder.pages().join(file_name(0))).unwrap();
     fetch(&mut agent, 9);
     let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
-    let manifest = moment.upload(AGENT, &blobs, &folder.pages(), Some(&newest)).unwrap();
+    let manifest =
+        moment.upload(AGENT, &blobs, &folder.pages(), Some(&newest), &mut std::iter::empty()).unwrap();
     assert_eq!(manifest.pages[0], newest.pages[0]);
 }
 
@@ -151,7 +160,7 @@ fn a_blob_that_is_not_what_was_uploaded_is_named() {
     let mut agent = opened(&folder);
     fetch(&mut agent, 0);
     let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
-    let manifest = moment.upload(AGENT, &blobs, &folder.pages(), None).unwrap();
+    let manifest = moment.upload(AGENT, &blobs, &folder.pages(), None, &mut std::iter::empty()).unwrap();
     let names: Vec<String> = manifest.blobs().map(str::to_string).collect();
     for (number, name) in names.iter().enumerate() {
         let good = blobs.get(name).unwrap();
@@ -170,7 +179,46 @@ fn a_blob_that_is_not_what_was_uploaded_is_named() {
 #[test]
 fn a_backup_is_due_by_time_or_by_size_and_not_without_news() {
     let (second, mib) = (Duration::from_secs(1), 1 << 20);
-    assert!(!is_due(EVERY * 9, 7 * mib, 7 * mib));
-    assert!(!is_due(EVERY - second, 8 * mib, 7 * mib) && is_due(EVERY, 8 * mib, 7 * mib));
-    assert!(is_due(second, 71 * mib, 7 * mib) && !is_due(second, 70 * mib, 7 * mib));
+    let rules = BackupRules { every: 300 * second, archive_bytes: 64 * mib };
+    let due = |seconds, archive_bytes, batches, is_wanted| {
+        rules.is_due(&SinceBackup { time: seconds * second, archive_bytes, batches, is_wanted })
+    };
+    assert!(!due(3000, 0, 0, false));
+    assert!(!due(299, mib, 5, false) && due(300, 1, 0, false) && due(300, 0, 1, false));
+    assert!(due(1, 64 * mib, 0, false) && !due(1, 63 * mib, 0, false));
+    assert!(due(1, 0, BATCHES_MAX, false));
+    // Somebody who waits gets one soon, and not one after the other.
+    assert!(due(15, 0, 0, true) && !due(14, mib, 0, true));
+}
+
+#[test]
+fn urls_that_waited_for_other_agents_are_in_the_backup() {
+    use crate::wire::freight::{pack_notes, pack_urls};
+    use crate::wire::urls::{UrlBody, WireFound, WireHost};
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = blobs(&dir);
+    let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+    crawled(&folder);
+    let mut agent = opened(&folder);
+    let body = |page: usize| {
+        let found = WireFound { path: format!("/{page}"), depth: 1, hint: None };
+        let host = WireHost { host: "http://c.test".to_string(), hops: 0, urls: vec![found] };
+        UrlBody { hosts: vec![host], learned: Vec::new() }
+    };
+    let mut waiting: Vec<_> = (0..5).map(|page| pack_urls(&body(page))).collect();
+    waiting.insert(2, pack_notes(1, &[]));
+    let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
+    let manifest = moment.upload(AGENT, &blobs, &folder.pages(), None, &mut waiting.into_iter()).unwrap();
+    assert_eq!(manifest.outbox.len(), 1);
+    let mut read = Vec::new();
+    manifest
+        .waiting_urls(&blobs, &mut |body| {
+            read.push(body);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(read, (0..5).map(body).collect::<Vec<_>>());
+    blobs.put(&manifest.outbox[0].blob, b"else").unwrap();
+    let error = manifest.waiting_urls(&blobs, &mut |_| Ok(())).unwrap_err().to_string();
+    assert!(error.contains(&manifest.outbox[0].blob), "{error}");
 }

@@ -27,6 +27,9 @@ pub trait ParcelSink {
     /// Takes a batch for the taker's log.
     fn send(&mut self, batch: Vec<u8>) -> Result<()>;
 
+    /// Whether there is a place for blobs; without one large hosts go part by part.
+    fn takes_blobs(&self) -> bool;
+
     /// Writes a blob, before the batch that names it is sent.
     fn put_blob(&mut self, name: &str, bytes: &[u8]) -> Result<()>;
 }
@@ -212,13 +215,15 @@ impl OpenParcel {
 
     /// Sends what is held, where that is all or is much.
     fn send_held(&mut self, out: &mut Outgoing<'_>, is_last: bool) -> Result<()> {
-        self.in_blobs |= self.held_bytes > HELD_BYTES_MAX;
+        let is_much = self.held_bytes > HELD_BYTES_MAX;
+        self.in_blobs |= is_much && out.sink.takes_blobs();
         if !self.in_blobs {
-            if is_last {
+            if is_last || is_much {
                 for part in std::mem::take(&mut self.held) {
                     out.pay(part.len());
                     out.sink.send(part)?;
                 }
+                self.held_bytes = 0;
             }
             return Ok(());
         }

@@ -16,7 +16,7 @@ use super::luggage::read_row;
 use crate::archive::hosts::Hosts;
 use crate::fabric::{Table, Tables};
 use crate::wire::WireError;
-use crate::wire::parcel::{Envelope, PARTS_MAX, ParcelId, ParcelPart, PartsInBlob, unpack};
+use crate::wire::parcel::{Envelope, PARTS_MAX, ParcelId, ParcelPart, PartsInBlob};
 use anyhow::Result;
 use farol_base::{Host, Timestamp};
 use farol_fabric::blobs::{BlobError, Blobs};
@@ -40,6 +40,10 @@ pub enum RefusedParcel {
     Wire(#[from] WireError),
     #[error("a part of a parcel is not there: {0}")]
     Blob(#[from] BlobError),
+    #[error(
+        "a part of a parcel lies in a blob, and this node knows no place for blobs: set blobs under [cluster]"
+    )]
+    NoPlace,
 }
 
 impl RefusedParcel {
@@ -56,15 +60,16 @@ pub enum ParcelBatch {
 }
 
 impl ParcelBatch {
-    /// Reads a batch, and fetches its blob where it has one.
-    pub fn read(bytes: &[u8], blobs: &Blobs) -> Result<ParcelBatch, RefusedParcel> {
-        match unpack(bytes)? {
+    /// Checks what came, and fetches the blob that it names.
+    pub fn open(envelope: Envelope, blobs: Option<&Blobs>) -> Result<ParcelBatch, RefusedParcel> {
+        match envelope {
             Envelope::Part(part) => {
                 part.host()?;
                 Ok(ParcelBatch::Part(Box::new(part)))
             }
             Envelope::Blob(announced) => {
-                let bytes = blobs.get(&announced.name()?)?;
+                let name = announced.name()?;
+                let bytes = blobs.ok_or(RefusedParcel::NoPlace)?.get(&name)?;
                 Ok(ParcelBatch::Blob(announced, bytes))
             }
         }
@@ -259,7 +264,13 @@ impl ParcelImporter {
         std::mem::take(&mut self.unflushed).into_iter().filter_map(whole).collect()
     }
 
+    /// Hosts of which something came, and not all.
+    pub fn coming(&self) -> usize {
+        self.coming.values().filter(|coming| !coming.is_whole()).count()
+    }
+
     /// Whether something of a host came, and not all.
+    #[cfg(test)]
     pub fn is_coming(&self, host: &Host) -> bool {
         self.coming.get(host).is_some_and(|coming| !coming.is_whole())
     }

@@ -27,18 +27,3 @@ pub mod import;
 mod luggage;
 pub mod pace;
 pub mod undertake;
-
-use farol_cluster::NodeNo;
-use farol_fabric::Topic;
-use farol_store::urls::Source;
-
-/// What a URL store calls a sender: the log and the node, since numbers count per log.
-pub fn source_of(topic: &Topic, from: NodeNo) -> Source {
-    let log = match topic {
-        Topic::Urls(_) => 0,
-        Topic::Parcels(_) => 1,
-        Topic::Docs(_) => 2,
-        Topic::Links => 3,
-    };
-    Source(log << 16 | u64::from(from.0))
-}

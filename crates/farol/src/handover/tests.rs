@@ -5,13 +5,10 @@ use crate::archive::hosts::Hosts;
 use crate::fabric::{LocalTables, Table};
 use crate::handover::import::{ParcelBatch, ParcelImporter, WholeHost};
 use crate::handover::pace::Pace;
-use crate::handover::source_of;
 use crate::wire::parcel::unpack;
 use farol_base::disk::Mem;
 use farol_base::random::mix;
 use farol_base::{CanonicalUrl, ContentHash, PagePosition, Random, Seeded, Timestamp};
-use farol_cluster::NodeNo;
-use farol_fabric::Topic;
 use farol_fabric::blobs::Blobs;
 use farol_parse::robots::Robots;
 use farol_store::urls::{Found, KnownUrl, Naive, Source, UrlStore, Veuni, VeuniOptions, Visit, VisitOutcome};
@@ -63,8 +60,8 @@ impl Agent {
 
     /// Takes a batch, as far as before the flush.
     pub fn take(&mut self, number: u64, batch: &[u8], blobs: &Blobs) {
-        let source = source_of(&Topic::Parcels(2), NodeNo(1));
-        let batch = ParcelBatch::read(batch, blobs).unwrap();
+        let source = Source(1);
+        let batch = ParcelBatch::open(unpack(batch).unwrap(), Some(blobs)).unwrap();
         for part in batch.parts().unwrap() {
             let taken =
                 self.importer.take(part.unwrap(), (source, number), NOW, &mut self.urls, &mut self.hosts);
@@ -92,6 +89,10 @@ impl ParcelSink for Log<'_> {
         assert!(batch.len() <= PART_BYTES_MAX);
         self.batches.push(batch);
         Ok(())
+    }
+
+    fn takes_blobs(&self) -> bool {
+        self.blobs.is_some()
     }
 
     fn put_blob(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
@@ -271,7 +272,11 @@ fn a_large_host_goes_through_blobs_and_parts_may_come_in_any_order_and_twice() {
     assert!(taker.importer.is_coming(&hosts[0]) && !taker.importer.is_coming(&hosts[1]));
     // The blob may be gone as well: that is said, and nothing else happens.
     blobs.delete(&sent.blobs[0]).unwrap();
-    let error = log.batches.iter().find_map(|batch| ParcelBatch::read(batch, &blobs).err()).unwrap();
+    let error = log
+        .batches
+        .iter()
+        .find_map(|batch| ParcelBatch::open(unpack(batch).unwrap(), Some(&blobs)).err())
+        .unwrap();
     assert!(!error.is_away() && error.to_string().contains("there is no blob"), "{error}");
 }
 
@@ -315,11 +320,4 @@ fn a_robots_txt_that_fits_into_no_part_is_asked_for_again() {
     assert_eq!(taker.flush().len(), 2);
     assert_eq!(taker.hosts.row(&host(0)).unwrap().robots_fetched_ms, 0);
     assert_eq!(taker.hosts.robots_text(&host(1)).unwrap(), Some(plain));
-}
-
-#[test]
-fn numbers_of_different_logs_are_not_mixed_up() {
-    let from = NodeNo(3);
-    assert_ne!(source_of(&Topic::Urls(1), from), source_of(&Topic::Parcels(1), from));
-    assert_eq!(source_of(&Topic::Urls(1), from), Source(3));
 }

@@ -25,6 +25,7 @@ use farol_fabric::blobs::Blobs;
 use farol_parse::Wants;
 use farol_store::pages::{ArchiveReader, file_number};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,8 +34,31 @@ const HOSTS_AT_A_TIME: usize = 1_000;
 
 /// The ways to all agents.
 pub trait ParcelSinks {
-    /// The way to the log of an agent.
-    fn to(&mut self, owner: NodeNo) -> Result<&mut dyn ParcelSink>;
+    /// Takes a batch for the log of an agent.
+    fn send(&mut self, to: NodeNo, batch: Vec<u8>) -> Result<()>;
+
+    /// Writes a blob, before the batch that names it is sent.
+    fn put_blob(&mut self, name: &str, bytes: &[u8]) -> Result<()>;
+}
+
+/// The way to one of them.
+struct ToHeir<'a> {
+    heir: NodeNo,
+    sinks: &'a mut dyn ParcelSinks,
+}
+
+impl ParcelSink for ToHeir<'_> {
+    fn send(&mut self, batch: Vec<u8>) -> Result<()> {
+        self.sinks.send(self.heir, batch)
+    }
+
+    fn takes_blobs(&self) -> bool {
+        true
+    }
+
+    fn put_blob(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.sinks.put_blob(name, bytes)
+    }
 }
 
 /// What an agent left behind.
@@ -80,11 +104,12 @@ impl Estate {
         Ok(Estate { followers, replayed })
     }
 
-    /// Hands all hosts out to their owners; hosts without one stay.
+    /// Hands all hosts out to their owners, who depend on where a host was asked last, as far as that is known; hosts without
+    /// an owner stay.
     pub fn hand_out(
         &mut self,
         parcel: ParcelId,
-        owner_of: &dyn Fn(&Host) -> Option<NodeNo>,
+        owner_of: &dyn Fn(&Host, Option<IpAddr>) -> Option<NodeNo>,
         pacer: &mut Pacer,
         sinks: &mut dyn ParcelSinks,
     ) -> Result<Sent> {
@@ -99,13 +124,15 @@ impl Estate {
             }
             let mut by_owner: BTreeMap<NodeNo, Vec<Host>> = BTreeMap::new();
             for (host, _) in known {
-                if let Some(owner) = owner_of(&host) {
+                let address = self.followers.hosts.row(&host).and_then(|row| row.address);
+                if let Some(owner) = owner_of(&host, address) {
                     by_owner.entry(owner).or_default().push(host);
                 }
             }
             for (owner, hosts) in by_owner {
                 let export = self.followers.urls.export(&hosts)?;
-                let sent = hand_out(export, &hosts, &heads, parcel, pacer, sinks.to(owner)?)?;
+                let mut sink = ToHeir { heir: owner, sinks };
+                let sent = hand_out(export, &hosts, &heads, parcel, pacer, &mut sink)?;
                 all.hosts += sent.hosts;
                 all.urls += sent.urls;
                 all.bytes += sent.bytes;

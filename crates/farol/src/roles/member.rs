@@ -250,6 +250,7 @@ impl MemberLoop {
     fn publish(&mut self) {
         let (member, view) = (&self.member, &mut self.view);
         view.no = member.no();
+        view.incarnation = member.incarnation();
         view.phase = member.phase().clone();
         view.is_active = member.is_active(now());
         view.active_until = member.active_until();

@@ -9,6 +9,7 @@ pub mod control;
 pub mod courier;
 pub mod crawler;
 pub mod desk;
+pub mod estate;
 pub mod federation;
 pub mod front;
 pub mod indexer;
@@ -23,13 +24,14 @@ pub mod sender;
 mod tests {
     use std::path::{Path, PathBuf};
 
-    const ROLES: [&str; 15] = [
+    const ROLES: [&str; 16] = [
         "cacheleader",
         "cachenode",
         "control",
         "courier",
         "crawler",
         "desk",
+        "estate",
         "federation",
         "front",
         "indexer",

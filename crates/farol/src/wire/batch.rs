@@ -98,17 +98,24 @@ pub fn pack(batch: &impl Serialize) -> anyhow::Result<Vec<u8>> {
 
 /// Reads what [`pack`] wrote.
 pub fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
+    unpack_within(bytes, UNPACKED_BYTES_MAX)
+}
+
+/// The same where it may not unpack to more than this.
+pub fn unpack_within<T: DeserializeOwned>(bytes: &[u8], max: usize) -> Result<T, WireError> {
     let damaged = |error: &dyn std::fmt::Display| WireError::Damaged(error.to_string());
     let (version, packed) = bytes.split_first().ok_or_else(|| damaged(&"it is empty"))?;
     if *version != VERSION {
         return Err(WireError::Version { found: *version, known: VERSION });
     }
     let mut plain = Vec::new();
-    let reader = zstd::stream::read::Decoder::new(packed).map_err(|error| damaged(&error))?;
-    let mut reader = std::io::Read::take(reader, UNPACKED_BYTES_MAX as u64 + 1);
+    let mut reader = zstd::stream::read::Decoder::new(packed).map_err(|error| damaged(&error))?;
+    // A frame says itself how much memory it wants.
+    reader.window_log_max(max.ilog2()).map_err(|error| damaged(&error))?;
+    let mut reader = std::io::Read::take(reader, max as u64 + 1);
     std::io::Read::read_to_end(&mut reader, &mut plain).map_err(|error| damaged(&error))?;
-    if plain.len() > UNPACKED_BYTES_MAX {
-        return Err(WireError::TooLarge { max: UNPACKED_BYTES_MAX });
+    if plain.len() > max {
+        return Err(WireError::TooLarge { max });
     }
     postcard::from_bytes(&plain).map_err(|error| damaged(&error))
 }

@@ -5,8 +5,8 @@
 //! ([`WIRE`]), which two nodes agree on before they speak (`farol_cluster::version`).
 
 pub mod batch;
+pub mod freight;
 pub mod graph;
-#[allow(dead_code, reason = "for `handover`, which agents of a cluster call")]
 pub mod parcel;
 pub mod urls;
 pub mod v1;

@@ -1,5 +1,6 @@
-//! Agents that come, go, die and freeze while they crawl one Web together: minutes of real processes. Run by
-//! `cargo xtask agents`, which keeps the table that this writes.
+//! Agents that come, go, die, freeze and lose their disks while they crawl one Web together, on which DNS tells each of them
+//! something else of some hosts: minutes of real processes. Run by `cargo xtask agents`, which keeps the table that this
+//! writes.
 
 use crate::cluster_fixture::Cluster;
 use crate::fixture::{Web, binary, request};
@@ -18,7 +19,12 @@ struct Size {
     pages: u64,
     delay_ms: u64,
     minutes: u64,
+    /// Times that an agent is ended and begun again, which makes a new table each.
+    tables: u64,
 }
+
+/// Hosts that are somewhere else for each agent.
+const MOOT: u32 = 10;
 
 impl Size {
     fn told() -> Size {
@@ -30,6 +36,7 @@ impl Size {
             pages: number("FAROL_AGENTS_PAGES", 6000),
             delay_ms: number("FAROL_AGENTS_DELAY_MS", 500),
             minutes: number("FAROL_AGENTS_MINUTES", 12),
+            tables: number("FAROL_AGENTS_TABLES", 20),
         }
     }
 }
@@ -49,7 +56,11 @@ impl Lab {
         let delay = format!("{}ms", size.delay_ms);
         let words =
             ["--nodes", "2", "--crawlers", "0", "--shards", "2", "--replicas", "1", "--delay", &delay];
-        let cluster = Cluster::up(&[words.map(String::from).to_vec(), web.flags()].concat());
+        let dir = tempfile::tempdir().unwrap();
+        let settings = "[index]\ncommit_every = '300ms'\nrank_every = '1s'\n[serve]\nrate_per_minute = 1000000\n\
+                        [cluster]\nbackup_every = '5s'\n";
+        std::fs::write(dir.path().join("farol.toml"), settings).unwrap();
+        let cluster = Cluster::up_in(dir, &[words.map(String::from).to_vec(), web.flags()].concat());
         Lab { cluster, web, size, agents: BTreeMap::new(), begun: Instant::now(), rows: Vec::new() }
     }
 
@@ -62,10 +73,53 @@ impl Lab {
         let log = { log }.create(true).append(true).open(dir.join(format!("{name}.log"))).unwrap();
         let mut command = binary();
         command.args(["node", "--roles", "crawl", "--name", name, "--listen-rpc", "127.0.0.1:0"]);
-        command.args(["--join", join["join"].as_str().unwrap(), "--config"]).arg(dir.join("node.toml"));
+        command.args(["--join", join["join"].as_str().unwrap(), "--config"]).arg(self.settings(name));
         command.arg("--data").arg(self.cluster.node(name));
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         self.agents.insert(name.to_string(), child);
+    }
+
+    /// The settings of an agent, for which some hosts are where they are for no other.
+    fn settings(&self, name: &str) -> std::path::PathBuf {
+        let dir = self.cluster.dir.path();
+        let text = std::fs::read_to_string(dir.join("node.toml")).unwrap();
+        let nth: u8 = name.rsplit('-').next().and_then(|nth| nth.parse().ok()).unwrap();
+        let (world, port) = (self.web.server.world(), self.web.server.address().port());
+        let moot =
+            (1..=MOOT).map(|host| format!("\"{}=127.77.{nth}.{host}:{port}\", ", world.host_name(host)));
+        let moot: String = moot.collect();
+        let with_moot = text.replacen("resolve = [", &format!("resolve = [{moot}"), 1);
+        assert_ne!(text, with_moot, "{text}");
+        let path = dir.join(format!("{name}.toml"));
+        std::fs::write(&path, with_moot).unwrap();
+        path
+    }
+
+    /// kill -9.
+    fn kill(&mut self, name: &str) {
+        self.signal(name, Signal::KILL);
+        let _ = self.agents.get_mut(name).unwrap().wait();
+    }
+
+    /// Waits until an agent's log says something; seconds.
+    fn told(&mut self, what: &str, most: u64) -> f64 {
+        let begun = Instant::now();
+        loop {
+            let logs = self.agents.keys().map(|name| self.cluster.dir.path().join(format!("{name}.log")));
+            if logs.filter_map(|log| std::fs::read_to_string(log).ok()).any(|log| log.contains(what)) {
+                return begun.elapsed().as_secs_f64();
+            }
+            assert!(begun.elapsed().as_secs() < most, "nobody says: {what}");
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    }
+
+    /// The number of an agent.
+    fn number(&self, name: &str) -> u64 {
+        let status = self.cluster.status();
+        let nodes = status["nodes"].as_array().cloned().unwrap_or_default();
+        let node = nodes.iter().find(|node| node["name"] == name && node["state"] == "up");
+        node.and_then(|node| node["no"].as_u64()).unwrap_or_else(|| panic!("no {name}: {status:#}"))
     }
 
     fn signal(&self, name: &str, signal: Signal) {
@@ -146,9 +200,8 @@ fn agents_that_die_join_leave_and_freeze() {
 
     lab.wait_until_asked(0.1);
     let epoch = lab.epoch();
-    lab.signal("agent-1", Signal::KILL);
+    lab.kill("agent-1");
     std::thread::sleep(Duration::from_secs(2));
-    let _ = lab.agents.get_mut("agent-1").unwrap().wait();
     lab.agent("agent-1");
     let took = lab.settled("the killed agent to be back", 4, epoch);
     lab.note("kill -9, back after 2 s: new table settled", format!("{took:.1} s"));
@@ -190,6 +243,34 @@ fn agents_that_die_join_leave_and_freeze() {
     let took = lab.wait("another leader", 120, |status| status["leader"]["term"].as_u64() > term);
     let went_on = lab.asked() - before;
     lab.note("the leader is killed: another leads", format!("{took:.1} s; {went_on} requests meanwhile"));
+
+    lab.wait_until_asked(0.75);
+    let (dead, epoch) = (lab.number("agent-2"), lab.epoch());
+    lab.kill("agent-2");
+    let took = lab.settled("the dead agent to be buried", 3, epoch);
+    lab.note("kill -9 for good: buried and its table settled", format!("{took:.1} s"));
+    let took = lab.told(&format!("what agent {dead} had is with its heirs"), 180);
+    lab.note("what it had is with its heirs, after that", format!("{took:.1} s"));
+
+    lab.wait_until_asked(0.8);
+    let (dead, epoch) = (lab.number("agent-5"), lab.epoch());
+    lab.kill("agent-5");
+    std::fs::remove_dir_all(lab.cluster.node("agent-5")).unwrap();
+    lab.agent("agent-5");
+    let took = lab.settled("the wiped agent to be another one", 3, epoch);
+    lab.note("disk wiped, begun again: new table settled", format!("{took:.1} s"));
+    let took = lab.told(&format!("what agent {dead} had is with its heirs"), 180);
+    lab.note("what was on its disk is with its heirs, after that", format!("{took:.1} s"));
+
+    let (begun, first) = (Instant::now(), lab.epoch());
+    for _ in 0..lab.size.tables {
+        let epoch = lab.epoch();
+        lab.kill("agent-1");
+        lab.agent("agent-1");
+        lab.settled("an agent to be back", 3, epoch);
+    }
+    let (tables, took) = (lab.epoch() - first, begun.elapsed().as_secs());
+    lab.note("one after the other, each settled", format!("{tables} tables in {took} s"));
 
     // All that can be found: nothing new for longer than the first pause of a host that failed.
     let (mut last, mut since) = (lab.asked(), Instant::now());

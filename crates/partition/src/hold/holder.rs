@@ -285,7 +285,8 @@ impl Holder {
         match &note.body {
             NoteBody::Free { address } => {
                 let thing = Thing::Address(*address);
-                if is_of_now && is_member && owner(newest, &thing) == Some(self.me) {
+                let was_theirs = self.lineage.gave(from, &thing) || !self.rules.right_awaited;
+                if is_of_now && is_member && was_theirs && owner(newest, &thing) == Some(self.me) {
                     self.lineage.gain(thing);
                 }
             }

@@ -66,6 +66,12 @@ impl Lineage {
         from.is_some_and(|from| self.steps[from..].iter().all(gives) && !self.steps.is_empty())
     }
 
+    /// Whether a table that counts gave something to an agent before the newest.
+    pub fn gave(&self, from: AgentId, thing: &Thing) -> bool {
+        let before = self.steps.len().saturating_sub(1);
+        self.steps[..before].iter().any(|step| owner(step, thing).is_some_and(|owner| owner.no == from.no))
+    }
+
     /// Whether all tables that count from an epoch on say so; false where the epoch came before them and none is settled.
     pub fn holds_since(&self, since: Epoch, says: impl Fn(&EpochOwners) -> bool) -> bool {
         let is_known = self.has_base || self.epoch() == since;

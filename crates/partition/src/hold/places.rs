@@ -131,6 +131,11 @@ impl Holder {
         self.places.get(host)
     }
 
+    /// Hosts whose homes were asked who is to have what is known of them, or are to be.
+    pub fn asked(&self) -> usize {
+        self.places.hosts.values().filter(|place| matches!(place, Place::Asked { .. })).count()
+    }
+
     /// The address at which a host is to be asked, where its home has named one.
     pub fn pinned(&self, host: &str) -> Option<IpAddr> {
         match self.places.get(host) {
@@ -145,6 +150,17 @@ impl Holder {
         if is_home && matches!(self.places.get(host), None | Some(Place::Open { .. })) {
             self.places.put(host, Place::Open { address: Some(address) });
             self.settle_places();
+        }
+    }
+
+    /// Nobody knows where a host is. Its home keeps what is known of it, and whoever has asked for it sends the rest there;
+    /// nobody asks it before there is an address.
+    pub fn keep(&mut self, host: &str) {
+        let is_home = self.lineage.newest().is_some_and(|newest| newest.home(host) == Some(self.me));
+        let has_right = self.lineage.has_right(self.me, &Thing::Host(host.to_string()), &self.rules);
+        if is_home && has_right && matches!(self.places.get(host), Some(Place::Open { address: None })) {
+            self.places.remove(host);
+            self.answer_askers(host, self.me.no);
         }
     }
 
@@ -318,9 +334,14 @@ impl Holder {
             self.tell(to.no, NoteBody::Grant { host: host.to_string(), address, grant, is_last });
             self.make(Move::Luggage { host: host.to_string(), to: to.no });
         }
+        self.answer_askers(host, to.no);
+    }
+
+    /// Whoever waits for a word on where a host went gets it; whom it went to has the grant.
+    fn answer_askers(&mut self, host: &str, to: NodeNo) {
         for asker in self.places.askers.remove(host).unwrap_or_default() {
-            if asker != to.no || to == self.me {
-                self.tell(asker, NoteBody::Placed { host: host.to_string(), by: to.no });
+            if asker != to {
+                self.tell(asker, NoteBody::Placed { host: host.to_string(), by: to });
             }
         }
     }

@@ -300,3 +300,42 @@ fn who_leaves_is_empty_handed_once_homes_have_answered() {
     assert_eq!(agents.luggage, [(home, HOST.to_string(), NodeNo(other))]);
     assert_eq!(agents.may(near), [other], "both rights came along");
 }
+
+#[test]
+fn a_host_that_nobody_finds_stays_with_its_home_and_is_not_asked() {
+    let (mut agents, first, home, other) = two();
+    // The other has something of it, and asks its home who is to have that.
+    agents.sweep(other, address(&[(&first, other)]));
+    agents.deliver();
+    assert_eq!((agents.resolve.len(), agents.of(other).asked()), (1, 1));
+    agents.of(home).keep(HOST);
+    agents.collect(home);
+    agents.deliver();
+    assert_eq!(agents.luggage, [(other, HOST.to_string(), NodeNo(home))]);
+    assert_eq!((agents.of(other).asked(), agents.of(home).standing(HOST)), (0, None));
+    // Once there is an address, everything is as ever.
+    assert_eq!(agents.of(home).may(HOST, address(&[(&first, other)]), at(0)), Verdict::Place);
+}
+
+#[test]
+fn words_on_what_was_never_the_speakers_give_nothing() {
+    let (mut agents, first, home, _) = two();
+    let second = step(2, &[(1, 1), (2, 1), (3, 1), (4, 1)]);
+    agents.start(3, 1);
+    agents.start(4, 1);
+    let moved = address(&[(&first, home), (&second, 3)]);
+    agents.hear(&record(&[first, second]));
+    let liar = agents.of(4).me();
+    let say = |body| Note { epoch: Epoch(2), body };
+    // An address that another still asks at, and a host whose home it is not.
+    assert!(agents.of(3).heard(liar, &say(NoteBody::Free { address: moved }), at(0)));
+    let grant = NoteBody::Grant { host: HOST.to_string(), address: moved, grant: 1, is_last: true };
+    assert!(agents.of(3).heard(liar, &say(grant), at(0)));
+    assert_eq!(agents.of(3).pinned(HOST), None);
+    assert_ne!(agents.of(3).may(HOST, moved, at(0)), Verdict::Yes);
+    // From whoever had both it is another matter.
+    agents.sweep(home, moved);
+    agents.place(home, moved);
+    agents.deliver();
+    assert_eq!(agents.may(moved), [3]);
+}

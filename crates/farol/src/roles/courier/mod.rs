@@ -14,12 +14,14 @@ mod send;
 pub use orders::OrderReader;
 
 use crate::exchange::ExchangeDesk;
+use crate::exchange::rights::Rights;
 use crate::handles::cluster::{ClusterHandle, ReportBoard};
 use crate::handles::crawl::CrawlHandle;
 use crate::handles::replicas::AskAgain;
 use anyhow::Result;
 use farol_cluster::NodeNo;
 use farol_fabric::Fabric;
+use farol_fabric::blobs::Blobs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -29,6 +31,9 @@ use std::thread::JoinHandle;
 pub struct CourierSources {
     pub me: NodeNo,
     pub desk: Arc<ExchangeDesk>,
+    pub rights: Arc<Rights>,
+    /// Where large hosts lie that come from others.
+    pub blobs: Option<Arc<Blobs>>,
     pub fabric: Arc<dyn Fabric>,
     pub cluster: Arc<ClusterHandle>,
     pub board: Arc<ReportBoard>,
@@ -63,3 +68,6 @@ impl Courier {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,9 +6,11 @@
 
 use super::CourierSources;
 use super::inbox::{Inbox, Turn};
-use crate::archive::Received;
+use crate::archive::{Incoming, Received};
 use crate::handles::order::Order;
-use crate::wire::urls::read;
+use crate::handover::import::ParcelBatch;
+use crate::wire::WireError;
+use crate::wire::freight::{Freight, read};
 use farol_base::PagePosition;
 use farol_cluster::NodeNo;
 use farol_fabric::{Seq, StreamId, Topic};
@@ -23,6 +25,8 @@ const READ_WAIT: Duration = Duration::from_secs(1);
 const UNDER_WAY_MAX: u64 = 32;
 /// Rest where the log is out of reach, or the crawl busy.
 const REST: Duration = Duration::from_millis(50);
+/// Rest where a blob is out of reach.
+const BLOB_REST: Duration = Duration::from_secs(2);
 /// A sender is asked again no sooner.
 const ASK_EVERY: Duration = Duration::from_secs(3);
 const TRIM_EVERY: Duration = Duration::from_secs(30);
@@ -48,6 +52,11 @@ pub fn run(sources: &CourierSources, stop: &AtomicBool) {
     };
     let mut trimmed = Instant::now();
     while !stop.load(Ordering::SeqCst) {
+        // Who is no member, or has decided to leave, must not take anything any more.
+        if !sources.rights.is_leased() {
+            std::thread::sleep(REST);
+            continue;
+        }
         match sources.fabric.read(&topic, reading.after, READ_MAX, READ_WAIT) {
             Ok(read) => {
                 let is_another = reading.stream.is_some_and(|known| known != read.stream);
@@ -123,9 +132,9 @@ fn take(
             }
         }
     }
-    let body = body.inspect_err(|error| {
+    let freight = unpack(sources, body, stop)?.map_err(|error| {
         counters.damaged.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(%error, from = from.0, number = head.number, "a batch of URLs cannot be read and is left out");
+        tracing::warn!(error, from = from.0, number = head.number, "a batch cannot be read and is left out");
     });
     while sources.desk.under_way.load(Ordering::SeqCst) >= UNDER_WAY_MAX {
         if stop.load(Ordering::SeqCst) {
@@ -135,13 +144,41 @@ fn take(
     }
     sources.desk.under_way.fetch_add(1, Ordering::SeqCst);
     reading.open.push_back((seq, from, head.number));
-    let batch = Received { from, number: head.number, body: body.ok() };
+    let batch = Received { from, number: head.number, freight: freight.ok() };
     sources.crawl.order(Order::Received(batch)).map_err(|_| CrawlEnded)
+}
+
+/// What a batch brings, with the blob that it names; waits where that is out of reach.
+fn unpack(
+    sources: &CourierSources,
+    freight: Result<Freight, WireError>,
+    stop: &AtomicBool,
+) -> Result<Result<Incoming, String>, CrawlEnded> {
+    let envelope = match freight {
+        Ok(Freight::Urls(body)) => return Ok(Ok(Incoming::Urls(body))),
+        Ok(Freight::Notes(notes)) => return Ok(Ok(Incoming::Notes(notes))),
+        Ok(Freight::Parcel(envelope)) => envelope,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    loop {
+        match ParcelBatch::open(envelope.clone(), sources.blobs.as_deref()) {
+            Err(error) if error.is_away() && !stop.load(Ordering::SeqCst) => {
+                tracing::info!(%error, "hosts from another agent wait for a blob");
+                std::thread::sleep(BLOB_REST);
+            }
+            Err(error) if error.is_away() => return Err(CrawlEnded),
+            read => return Ok(read.map(Incoming::Parcel).map_err(|error| error.to_string())),
+        }
+    }
 }
 
 /// Lets the log forget what is taken in for good.
 fn trim(sources: &CourierSources, reading: &mut Reading, topic: &Topic) {
-    let done = sources.desk.received.lock().clone();
+    // What no backup holds is still needed by whoever might have to bury this agent.
+    let done = match &sources.blobs {
+        Some(_) => sources.desk.backed_up.lock().clone(),
+        None => sources.desk.received.lock().clone(),
+    };
     let mut upto = None;
     while let Some((seq, from, number)) = reading.open.front() {
         if done.get(from).is_none_or(|done| number > done) {

@@ -1,123 +1,189 @@
-//! A crawl that is one of several agents: it asks only servers that are its own, and lets others have theirs.
+//! A crawl that is one of several agents: it asks only what is its own, and lets others have theirs.
 //!
-//! The life of an epoch here: a new table comes, and from that instant nothing is asked that it takes away, nor what it gives
-//! anew. Requests under way end. The URL store's hosts are gone through once, and those that are another's go to it with
-//! all that is known of them ([`Core::sweep`]). When the others have told that they have them, the epoch is *released*;
-//! when all agents have, it is settled, and what it gives anew may be asked.
+//! Who may ask what is decided by [`farol_partition::hold`]; this is its wiring to the crawl. On the crawl's thread it is
+//! told the lease, the table, words of others and answers of DNS, and what it wants done is carried out ([`super::luggage`]).
+//! On the threads that ask it is looked at right before each request, and while that goes on. After a new table, and once
+//! that is settled, all hosts of the URL store are gone through ([`super::sweep`]).
 //!
-//! INVARIANT: no request is made to a host, nor at an address, that [`Routing::may_ask`] does not allow right before it is
-//! made, and none while this agent cannot prove that it is a member. A host that is another's leaves with everything
-//! that is known of it before anybody else asks it.
-//!
-//! [`Routing::may_ask`]: crate::exchange::route::Routing::may_ask
+//! INVARIANT: no request is written that [`Rights::begin`] does not allow at that moment, and none goes on without a lease.
 
 use super::core::{Core, Event};
+use super::luggage::Handing;
+use super::sweep::Sweep;
 use crate::archive::page_orders::OrderReply;
+use crate::archive::{Incoming, Received, source};
+use crate::exchange::ExchangeDesk;
+use crate::exchange::gate::BackupGate;
 use crate::exchange::orders::CrawlOrder;
-use crate::exchange::route::Routing;
-use crate::exchange::{Exchange, ExchangeDesk};
+use crate::exchange::packer::Packer;
+use crate::exchange::rights::Rights;
 use anyhow::Result;
 use farol_base::{Clock, Host, SystemClock, Timestamp};
-use farol_cluster::NodeNo;
+use farol_cluster::route::TableBlob;
+use farol_cluster::{NodeNo, RouteRecord};
+use farol_fabric::blobs::Blobs;
+use farol_fetch::FetchError;
 use farol_frontier::{Disposition, Lease, Outcome, Task};
-use std::collections::{BTreeMap, HashSet};
+use farol_partition::RoutingTable;
+use farol_partition::hold::{AgentId, Verdict};
+use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
-/// Hosts of the URL store that are looked at in one turn.
-const SWEPT: usize = 200;
+/// How often rights, words and luggage are looked at.
+const TURN_EVERY: Duration = Duration::from_millis(100);
 /// A host that may not be asked yet comes up again after this.
-const PUT_OFF: Duration = Duration::from_secs(2);
+pub const PUT_OFF: Duration = Duration::from_secs(2);
+/// A word that names a table which nobody publishes is left out after this.
+const NOTE_WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// What an agent's crawl needs of its cluster.
+#[derive(Clone)]
+pub struct AgentSources {
+    pub desk: Arc<ExchangeDesk>,
+    pub rights: Arc<Rights>,
+    /// The newest record of who crawls what.
+    pub record: Arc<dyn Fn() -> Option<Arc<RouteRecord>> + Send + Sync>,
+    /// Files that it names.
+    pub files: Arc<dyn Fn(&TableBlob) -> Option<RoutingTable> + Send + Sync>,
+    /// Who this node is now, where it is a member.
+    pub present: Arc<dyn Fn() -> Option<AgentId> + Send + Sync>,
+    /// Whether an agent is gone for good, or until it comes back as another incarnation.
+    pub is_gone: Arc<dyn Fn(NodeNo) -> bool + Send + Sync>,
+    pub blobs: Option<Arc<Blobs>>,
+    pub gate: Arc<BackupGate>,
+}
 
 /// What makes a crawl an agent.
 pub struct AgentWork {
-    pub desk: Arc<ExchangeDesk>,
-    /// Whether it may act for the cluster at this instant.
-    pub is_member: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub sources: AgentSources,
+    pub packer: Packer,
     pub sweep: Sweep,
+    pub handing: Handing,
+    untaken: Untaken,
+    turned: Instant,
 }
 
-/// The walk through the URL store after a new table.
-#[derive(Debug, Default)]
-pub struct Sweep {
-    epoch: u64,
-    /// The next host, in the order of the URL store.
-    at: usize,
-    /// Hosts that had to go in this pass, or could not yet.
-    found: usize,
-    is_done: bool,
-    /// Batches that others must have before the epoch is released.
-    awaited: BTreeMap<NodeNo, u64>,
+/// Batches that were not taken in yet.
+#[derive(Default)]
+struct Untaken {
+    batches: VecDeque<Received>,
+    /// Notes of the first one that were taken.
+    taken: usize,
+    /// Since when its next note waits for a table.
+    waits: Option<Instant>,
 }
 
-/// Where a lease leads.
-enum Asks {
-    Yes,
-    NotYet,
-    /// It is another agent's.
-    Other(NodeNo),
+impl AgentWork {
+    pub fn new(sources: AgentSources, packer: Packer) -> AgentWork {
+        AgentWork {
+            sources,
+            packer,
+            sweep: Sweep::default(),
+            handing: Handing::default(),
+            untaken: Untaken::default(),
+            turned: Instant::now(),
+        }
+    }
+
+    /// Nothing from others waits to be taken in.
+    pub fn has_read_all(&self) -> bool {
+        self.untaken.batches.is_empty() && self.sources.desk.under_way.load(Ordering::SeqCst) == 0
+    }
 }
 
 impl Core {
+    pub fn rights(&self) -> Option<Arc<Rights>> {
+        self.agent.as_ref().map(|agent| agent.sources.rights.clone())
+    }
+
     /// Whether servers may be asked at all.
-    pub fn may_ask(&mut self) -> bool {
-        let Some(agent) = &self.agent else { return true };
-        let is_free = (agent.is_member)() && !agent.desk.is_full.load(Ordering::SeqCst);
-        is_free && self.routing().is_some()
+    pub fn may_ask(&self) -> bool {
+        self.agent.as_ref().is_none_or(|agent| {
+            let AgentSources { desk, rights, .. } = &agent.sources;
+            rights.is_leased() && !desk.is_full.load(Ordering::SeqCst)
+        })
     }
 
-    fn routing(&mut self) -> Option<Arc<Routing>> {
-        self.followers.exchange.as_mut()?.routing()
+    /// Everything that an agent does beside fetching.
+    pub fn agent_turn(&mut self) -> Result<()> {
+        self.break_off_overdue()?;
+        let Some(agent) = self.agent.as_mut().filter(|agent| agent.turned.elapsed() >= TURN_EVERY) else {
+            return Ok(());
+        };
+        agent.turned = Instant::now();
+        let sources = &agent.sources;
+        if let Some(me) = (sources.present)().filter(|me| *me != sources.rights.me()) {
+            tracing::info!("a member again, as {me:?}: rights begin anew");
+            sources.rights.begin_anew(me);
+            agent.sweep = Sweep::default();
+            agent.handing = Handing::default();
+            for lease in self.under_way.abandon() {
+                self.put_off(SystemClock.now(), lease)?;
+            }
+        }
+        let Some(AgentWork { sources, .. }) = &self.agent else { return Ok(()) };
+        sources.rights.tick((sources.record)().as_ref(), &*sources.files);
+        self.followers.now = SystemClock.now();
+        self.carry_out()?;
+        self.take_waiting()?;
+        self.take_whole_hosts()?;
+        self.forget_handed()?;
+        self.sweep()
     }
 
-    /// Looks up hosts of which URLs wait to learn whose they are.
-    pub fn locate(&mut self) {
-        let Some(exchange) = &mut self.followers.exchange else { return };
-        while let Some(host) = exchange.next_to_locate() {
-            let (sender, visitor) = (self.sender.clone(), self.visitor.clone());
-            self.runtime.spawn(async move {
-                let answer = visitor.fetcher.resolve(&host).await;
-                // The core has ended when nobody listens; then the URLs come again from where they came.
-                let _ = sender.send(Event::Located { host, answer });
-            });
+    /// Whether a host may be asked at an address, and at which; `None` where another agent is to ask it, which has been seen
+    /// to.
+    pub fn rightful(
+        &mut self,
+        host: &Host,
+        answer: Result<Vec<IpAddr>, FetchError>,
+    ) -> Result<Option<Result<IpAddr, FetchError>>> {
+        let Some(rights) = self.rights() else {
+            return Ok(Some(answer.map(|addresses| addresses[0])));
+        };
+        if rights.pinned(host).is_some() {
+            if let Ok(addresses) = &answer {
+                rights.resolved(host, addresses);
+                self.carry_out()?;
+            }
+            return match rights.pinned(host) {
+                Some(pinned) => Ok(Some(Ok(pinned))),
+                None => self.send_off(host).map(|()| None),
+            };
+        }
+        // The same one for all who ask, in whatever order DNS names them.
+        let address = match answer.map(|addresses| addresses.into_iter().min()) {
+            Ok(Some(address)) => address,
+            Ok(None) => return self.send_off(host).map(|()| None),
+            Err(error) => return Ok(Some(Err(error))),
+        };
+        match rights.may(host, address) {
+            Verdict::Yes | Verdict::Wait => Ok(Some(Ok(address))),
+            Verdict::At(pinned) => Ok(Some(Ok(pinned))),
+            Verdict::Place => {
+                rights.place(host, address);
+                self.carry_out()?;
+                self.send_off(host).map(|()| None)
+            }
+            Verdict::Elsewhere => {
+                self.find_its_agent(host, Some(address))?;
+                self.send_off(host).map(|()| None)
+            }
         }
     }
 
-    /// Where a host is by another agent's word.
-    pub fn pinned_address(&self, host: &Host) -> Option<IpAddr> {
-        self.followers.exchange.as_ref()?.pinned_address(host)
-    }
-
-    fn asks(&mut self, host: &Host, address: IpAddr) -> Asks {
-        let Some(routing) = self.routing() else { return Asks::NotYet };
-        match routing.owner(host.as_str(), Some(address)) {
-            Some(owner) if owner != routing.me => Asks::Other(owner),
-            Some(_) if routing.may_ask(host.as_str(), address) => Asks::Yes,
-            _ => Asks::NotYet,
-        }
-    }
-
-    /// A host was found at an address where it is another agent's: it goes there, and leaves here.
-    pub fn is_anothers(&mut self, host: &Host, address: IpAddr) -> Result<bool> {
-        if self.agent.is_none() {
-            return Ok(false);
-        }
-        let Asks::Other(owner) = self.asks(host, address) else { return Ok(false) };
-        self.hand_over(&[(host.clone(), owner, Some(address))])?;
-        Ok(true)
-    }
-
-    /// The lease, where its host may be asked by this agent; otherwise the host waits, or goes to its owner.
+    /// The lease, where its host may be asked by this agent; otherwise the host waits, or goes to whoever is to ask it.
     pub fn own(&mut self, now: Timestamp, lease: Lease) -> Result<Option<Lease>> {
-        if self.agent.is_none() {
-            return Ok(Some(lease));
-        }
+        let Some(rights) = self.rights() else { return Ok(Some(lease)) };
         let (host, address) = (lease.host().clone(), lease.address());
-        let asks = self.asks(&host, address);
-        if matches!(asks, Asks::Yes) {
+        let verdict = rights.may(&host, address);
+        if verdict == Verdict::Yes {
             return Ok(Some(lease));
         }
         if matches!(lease.task(), Task::MovedRobots(_)) {
@@ -126,8 +192,13 @@ impl Core {
             return Ok(None);
         }
         self.put_off(now, lease)?;
-        if let Asks::Other(owner) = asks {
-            self.hand_over(&[(host, owner, Some(address))])?;
+        match verdict {
+            Verdict::Place => {
+                rights.place(&host, address);
+                self.carry_out()?;
+            }
+            Verdict::Elsewhere => self.find_its_agent(&host, Some(address))?,
+            Verdict::Yes | Verdict::Wait | Verdict::At(_) => {}
         }
         Ok(None)
     }
@@ -153,107 +224,107 @@ impl Core {
         Ok(())
     }
 
-    /// Sends all that is known of hosts to their owners.
-    fn hand_over(&mut self, hosts: &[(Host, NodeNo, Option<IpAddr>)]) -> Result<()> {
-        for (host, ..) in hosts {
-            if let Some(view) = self.frontier.host(host) {
-                self.followers.hosts.remember(host, &view.memory);
-            }
-            let pages = self.frontier.remove_host(host);
-            self.give_back(pages)?;
+    /// Takes a host out of the frontier for a while, without a lease.
+    pub fn send_off(&mut self, host: &Host) -> Result<()> {
+        if let Some(view) = self.frontier.host(host) {
+            self.followers.hosts.remember(host, &view.memory);
         }
-        self.followers.pass_on(hosts, self.archive.end())
+        let pages = self.frontier.remove_host(host);
+        self.give_back(pages)?;
+        self.followers.hosts.leave(host);
+        self.followers.urls.release_host_until(host, SystemClock.now() + PUT_OFF);
+        Ok(())
     }
 
-    /// Goes through the hosts that are known here, some at a time, after a new table: those that are another's go to it. When
-    /// that is done and the others have them, the epoch is released.
-    pub fn sweep(&mut self) -> Result<()> {
-        let Some(routing) = self.routing() else { return Ok(()) };
-        let Some(agent) = &mut self.agent else { return Ok(()) };
-        if agent.sweep.epoch != routing.epoch {
-            agent.sweep = Sweep { epoch: routing.epoch, ..Sweep::default() };
+    /// Breaks off visits whose right has run out.
+    pub fn break_off_overdue(&mut self) -> Result<()> {
+        let Some(rights) = self.rights() else { return Ok(()) };
+        let overdue = rights.overdue();
+        if !overdue.is_empty() {
+            tracing::warn!("{} requests are broken off: this agent may not go on with them", overdue.len());
         }
-        let (at, is_done) = (agent.sweep.at, agent.sweep.is_done);
-        let is_gone = !routing.has(routing.me);
-        if is_done {
-            let orphans = self.followers.sort_orphans(self.archive.end())?;
-            let is_open = self.followers.exchange.as_ref().is_some_and(Exchange::is_open);
-            let Some(agent) = &mut self.agent else { return Ok(()) };
-            let boxes = agent.desk.outboxes.lock();
-            // Who leaves takes nothing along that is another's.
-            let keeps = orphans || is_open || boxes.waiting() > 0;
-            agent.desk.is_busy.store(is_gone && keeps, Ordering::SeqCst);
-            let is_taken =
-                |(to, number): (&NodeNo, &u64)| !routing.is_member(*to) || boxes.has_taken(*to, *number);
-            if !orphans && agent.sweep.awaited.iter().all(is_taken) {
-                agent.desk.released.store(routing.epoch, Ordering::SeqCst);
-                agent.desk.leaving.store(0, Ordering::Relaxed);
+        for visit in overdue {
+            if let Some(lease) = self.under_way.abandon_one(visit) {
+                self.put_off(SystemClock.now(), lease)?;
             }
-            return Ok(());
-        }
-        agent.desk.is_busy.store(is_gone, Ordering::SeqCst);
-        if is_gone && at == 0 {
-            // Hosts that were met a moment ago are not listed yet; elsewhere they go when they come up.
-            self.followers.urls.compact_all()?;
-        }
-        let busy: HashSet<Host> = self.under_way.hosts().cloned().collect();
-        let hosts = self.followers.urls.hosts(at, SWEPT, "");
-        let (count, mut waits, mut leaving) = (hosts.len(), 0, Vec::new());
-        for (host, _) in hosts {
-            let known = self.frontier.host(&host).and_then(|view| view.address);
-            let address = known.or_else(|| self.followers.hosts.row(&host)?.address);
-            match routing.owner(host.as_str(), address).filter(|owner| *owner != routing.me) {
-                Some(_) if busy.contains(&host) => waits += 1,
-                Some(owner) => leaving.push((host, owner, address)),
-                None => {}
-            }
-        }
-        if !leaving.is_empty() {
-            self.hand_over(&leaving)?;
-        }
-        let Some(agent) = &mut self.agent else { return Ok(()) };
-        agent.desk.leaving.fetch_add(leaving.len() as u64, Ordering::Relaxed);
-        let sweep = &mut agent.sweep;
-        sweep.found += waits + leaving.len();
-        // Hosts that went have left their places to those behind them.
-        sweep.at = if leaving.is_empty() { at + count } else { at };
-        if count > 0 {
-            return Ok(());
-        }
-        // Requests to others' hosts must have ended, also of hosts that were met for the first time meanwhile.
-        let is_foreign =
-            |lease: &Lease| routing.owner(lease.host().as_str(), Some(lease.address())) != Some(routing.me);
-        let ends = sweep.found == 0 && !self.under_way.leases().any(is_foreign);
-        (sweep.at, sweep.found) = (0, 0);
-        if ends {
-            self.followers.settle(self.archive.end())?;
-            let Some(agent) = &mut self.agent else { return Ok(()) };
-            if !agent.desk.is_full.load(Ordering::SeqCst) {
-                agent.sweep.awaited = agent.desk.outboxes.lock().kept();
-                agent.sweep.is_done = true;
-            }
+            rights.end(visit);
         }
         Ok(())
     }
 
-    /// Ends the visits under way where this agent cannot prove any more that it is a member.
-    pub fn stop_if_no_member(&mut self) -> Result<()> {
-        let is_member = self.agent.as_ref().is_none_or(|agent| (agent.is_member)());
-        if is_member || self.under_way.is_empty() {
-            return Ok(());
+    /// A batch of another agent has come.
+    pub fn received(&mut self, batch: Received) -> Result<()> {
+        if let Some(agent) = &mut self.agent {
+            agent.untaken.batches.push_back(batch);
         }
-        tracing::warn!("no longer sure to be a member of the cluster: requests under way are dropped");
-        for lease in self.under_way.abandon() {
-            self.put_off(SystemClock.now(), lease)?;
+        self.take_waiting()
+    }
+
+    /// Takes batches in, in order, as far as no note waits for a table.
+    fn take_waiting(&mut self) -> Result<()> {
+        while let Some(agent) = self.agent.as_mut().filter(|agent| agent.sources.rights.is_leased()) {
+            let AgentSources { desk, rights, .. } = &agent.sources;
+            let untaken = &mut agent.untaken;
+            let Some(batch) = untaken.batches.front() else { return Ok(()) };
+            if let Some(Incoming::Notes(notes)) = &batch.freight {
+                let from = notes.from(batch.from);
+                while let Some(note) = notes.notes.get(untaken.taken) {
+                    if !rights.heard(from, note) {
+                        let waits = untaken.waits.get_or_insert_with(Instant::now);
+                        if waits.elapsed() < NOTE_WAIT_MAX {
+                            return self.carry_out();
+                        }
+                        tracing::warn!(
+                            "agent {from:?} speaks of epoch {}, which nobody has published; its word is left out",
+                            note.epoch
+                        );
+                        desk.counters.refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                    untaken.waits = None;
+                    untaken.taken += 1;
+                }
+                desk.counters.notes_received.fetch_add(notes.notes.len() as u64, Ordering::Relaxed);
+            }
+            untaken.taken = 0;
+            let Some(batch) = untaken.batches.pop_front() else { return Ok(()) };
+            desk.under_way.fetch_sub(1, Ordering::SeqCst);
+            let arrived = self.followers.receive(batch)?;
+            self.arrived(&arrived);
+            self.carry_out()?;
         }
         Ok(())
     }
 
-    /// A batch was taken: the next may come.
-    pub fn received(&mut self) {
-        if let Some(agent) = &self.agent {
-            agent.desk.under_way.fetch_sub(1, Ordering::SeqCst);
+    /// Takes in, or passes on, what an agent had that is gone. Its words are void.
+    pub fn orphaned(&mut self, freight: Incoming) -> Result<()> {
+        let nobody = NodeNo(0);
+        match freight {
+            Incoming::Urls(body) => self.followers.take_urls(nobody, body),
+            Incoming::Parcel(parcel) => {
+                let arrived = self.followers.take_parcel((source(nobody), 0), &parcel)?;
+                self.arrived(&arrived);
+                Ok(())
+            }
+            Incoming::Notes(_) => Ok(()),
         }
+    }
+
+    /// Something of hosts has come back: they do not leave.
+    pub fn arrived(&mut self, hosts: &[Host]) {
+        let Some(agent) = &mut self.agent else { return };
+        for host in hosts {
+            agent.handing.cancel(host);
+        }
+    }
+
+    /// Looks up a host for whoever answers for it.
+    pub fn locate(&mut self, host: Host, hint: Option<IpAddr>) {
+        let (sender, visitor) = (self.sender.clone(), self.visitor.clone());
+        self.runtime.spawn(async move {
+            let answer = visitor.fetcher.addresses(&host).await;
+            // The core has ended when nobody listens; then the next one asks again.
+            let _ = sender.send(Event::Located { host, hint, answer });
+        });
     }
 
     /// Carries an order of the whole crawl out.
@@ -272,5 +343,31 @@ impl Core {
         // Whoever ordered may have gone meanwhile.
         let _ = reply.send(done);
         Ok(())
+    }
+}
+
+/// A visit that ends as soon as the agent may not act any more. Looked at on the thread that asks, before each step: this
+/// process may have been asleep since the last one.
+pub struct WhileLeased<F> {
+    rights: Arc<Rights>,
+    me: AgentId,
+    visit: Pin<Box<F>>,
+}
+
+impl<F: Future> WhileLeased<F> {
+    pub fn new(rights: Arc<Rights>, visit: F) -> WhileLeased<F> {
+        WhileLeased { me: rights.me(), rights, visit: Box::pin(visit) }
+    }
+}
+
+impl<F: Future> Future for WhileLeased<F> {
+    /// `None` where it was broken off.
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        if !self.rights.is_leased_as(self.me) {
+            return Poll::Ready(None);
+        }
+        self.visit.as_mut().poll(context).map(Some)
     }
 }

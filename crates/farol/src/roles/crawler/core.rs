@@ -6,7 +6,7 @@
 //!
 //! INVARIANT: nothing follows from an answer before that answer is in the archive.
 
-use super::agent::AgentWork;
+use super::agent::{AgentWork, WhileLeased};
 use super::under_way::UnderWay;
 use super::visit::{NoAnswer, VisitPlan, Visited, Visitor};
 use crate::archive::Followers;
@@ -15,8 +15,10 @@ use crate::archive::page_orders::PageOrder;
 use crate::archive::take_in::{Arrived, TakenIn, take_in};
 use crate::config::Config;
 use crate::disk::{is_full, until_room};
+use crate::exchange::packer::Packed;
 use crate::handles::crawl::{CrawlSnapshot, Totals, set_full, set_open};
 use crate::handles::order::Order;
+use crate::handover::backup::Moment;
 use anyhow::Result;
 use farol_base::status::{EngineState, SeedSummary};
 use farol_base::sync::Mutex;
@@ -25,6 +27,7 @@ use farol_fetch::FetchError;
 use farol_frontier::{Disposition, Frontier, HostState, Lease, Outcome, ROBOTS_VALID, Step, Task};
 use farol_store::pages::{Archive, Encoded};
 use farol_store::urls::State;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -64,13 +67,16 @@ pub enum Event {
     Visited(Visited),
     Resolved {
         host: Host,
-        answer: Result<std::net::IpAddr, FetchError>,
+        answer: Result<Vec<IpAddr>, FetchError>,
     },
-    /// A host of which URLs wait to learn whose they are.
+    /// A host was looked up to find its agent.
     Located {
         host: Host,
-        answer: Result<std::net::IpAddr, FetchError>,
+        hint: Option<IpAddr>,
+        answer: Result<Vec<IpAddr>, FetchError>,
     },
+    /// Hosts for another agent are in the outbox.
+    Packed(Packed),
     Order(Order),
     /// Come to an end: wait a little for what is under way, write, return.
     Stop,
@@ -168,7 +174,8 @@ impl Core {
             match event {
                 Event::Visited(visited) => batch.push(visited),
                 Event::Resolved { host, answer } => self.resolved(&host, answer)?,
-                Event::Located { host, answer } => self.followers.located(&host, answer.ok())?,
+                Event::Located { host, hint, answer } => self.located(&host, hint, answer)?,
+                Event::Packed(packed) => self.packed(packed)?,
                 Event::Order(order) => self.apply_order(order)?,
                 Event::Stop => state.stopping = state.stopping.or(Some(Instant::now())),
             }
@@ -210,7 +217,6 @@ impl Core {
         if state.stopping.is_some() || self.followers.operator().paused() || state.paused_by_disk.is_some() {
             return Ok(NAP_MAX);
         }
-        self.locate();
         if !self.may_ask() {
             return Ok(NAP_MAX);
         }
@@ -314,13 +320,19 @@ impl Core {
         }
         tracing::debug!("asking {} at {} for {:?}", lease.host(), lease.address(), lease.task());
         let (visitor, plan) = (self.visitor.clone(), VisitPlan::of(&lease));
-        let is_member = self.agent.as_ref().map(|agent| agent.is_member.clone());
+        let Some(rights) = self.rights() else {
+            self.under_way.start(lease, async move { visitor.visit(&plan, previous).await });
+            return Ok(());
+        };
+        let (id, host, address) = (self.under_way.next_id(), lease.host().clone(), lease.address());
+        rights.expect(id);
         self.under_way.start(lease, async move {
-            // Looked at on the thread that asks: this process may have been asleep since.
-            if is_member.is_some_and(|is_member| !is_member()) {
-                return Err(NoAnswer::NoMember);
+            // Looked at on the thread that asks: much may have happened since.
+            if rights.begin(id, &host, address).is_err() {
+                return Err(NoAnswer::NoRight);
             }
-            visitor.visit(&plan, previous).await
+            let visit = async move { visitor.visit(&plan, previous).await };
+            WhileLeased::new(rights, visit).await.unwrap_or(Err(NoAnswer::NoRight))
         });
         Ok(())
     }
@@ -351,9 +363,18 @@ impl Core {
                 let _ = reply.send(done);
                 Ok(())
             }
-            Order::Received(batch) => {
-                self.followers.receive(batch)?;
-                self.received();
+            Order::Received(batch) => self.received(batch),
+            Order::Orphaned(freight) => self.orphaned(freight),
+            Order::Settle(reply) => {
+                self.followers.settle(self.archive.end())?;
+                // Whoever waits may have ended meanwhile.
+                let _ = reply.send(());
+                Ok(())
+            }
+            Order::BackUp(reply) => {
+                self.followers.settle(self.archive.end())?;
+                let moment = Moment::take(&mut *self.followers.urls, &mut self.archive);
+                let _ = reply.send(moment.map_err(|error| format!("{error:#}")));
                 Ok(())
             }
             Order::TakeIn(arrived, reply) => {
@@ -410,10 +431,7 @@ impl Core {
             self.followers.revisits.keep_balance(waiting);
             self.publish(state);
         }
-        if self.agent.is_some() {
-            self.stop_if_no_member()?;
-            self.sweep()?;
-        }
+        self.agent_turn()?;
         if self.agent.is_some() && state.settled.elapsed() >= SETTLE_EVERY {
             state.settled = Instant::now();
             let end = self.archive.end();

@@ -17,7 +17,22 @@ impl Core {
     pub fn take_in(&mut self, visited: Visited, position: Option<PagePosition>) -> Result<()> {
         let Visited { id, brought, took } = visited;
         let Some(lease) = self.under_way.end(id) else { return Ok(()) };
-        if matches!(brought, Err(NoAnswer::NoMember)) {
+        let taken = self.take_in_answer(lease, brought, took, position);
+        // Only now: whoever gets the host next is to get what came of this visit as well.
+        if let Some(rights) = self.rights() {
+            rights.end(id);
+        }
+        taken
+    }
+
+    fn take_in_answer(
+        &mut self,
+        lease: Lease,
+        brought: Brought,
+        took: Duration,
+        position: Option<PagePosition>,
+    ) -> Result<()> {
+        if matches!(brought, Err(NoAnswer::NoRight)) {
             return self.put_off(SystemClock.now(), lease);
         }
         if let Ok(answer) = &brought

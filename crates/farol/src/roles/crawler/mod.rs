@@ -7,17 +7,21 @@
 mod agent;
 mod core;
 mod intake;
+mod luggage;
 mod seed_trouble;
 mod supply;
+mod sweep;
 mod under_way;
 mod visit;
 
 use crate::archive::Opened;
 use crate::config::{Config, DelayRuleKind};
 use crate::disk::{OnFullDisk, is_full};
+use crate::exchange::packer::{Packer, PackerSources};
 use crate::folder::Folder;
 use crate::handles::crawl::{CrawlHandle, CrawlSnapshot, Totals, is_open, set_full, set_open};
-pub use agent::{AgentWork, Sweep};
+pub use agent::AgentSources;
+use agent::AgentWork;
 use anyhow::{Context, Result};
 use core::{Core, Event};
 use farol_base::status::EngineState;
@@ -63,7 +67,7 @@ impl Crawler {
         config: Arc<Config>,
         seeds: &[CanonicalUrl],
         ends_when_done: bool,
-        agent: Option<AgentWork>,
+        agent: Option<AgentSources>,
     ) -> Result<Crawler> {
         let Opened { archive, mut followers, interpreter, .. } = opened;
         let is_recalled = match followers.recall(SystemClock.now()) {
@@ -106,6 +110,21 @@ impl Crawler {
         };
         followers.on_full_disk = wait_for_room();
         followers.linker.on_full_disk(wait_for_room());
+        let agent = match agent {
+            Some(sources) => {
+                let told = sender.clone();
+                let packer = Packer::start(PackerSources {
+                    desk: sources.desk.clone(),
+                    tables: followers.fabric.tables.clone(),
+                    blobs: sources.blobs.clone(),
+                    gate: sources.gate.clone(),
+                    // The core has ended when nobody listens; the next one packs anew.
+                    packed: Box::new(move |packed| drop(told.send(Event::Packed(packed)))),
+                })?;
+                Some(AgentWork::new(sources, packer))
+            }
+            None => None,
+        };
         let mut core = Core {
             frontier: Frontier::new(delay_rule(&config), limits(&config)),
             archive,

@@ -11,7 +11,7 @@ pub fn state_of(error: &NoAnswer) -> Option<(SeedState, String)> {
     let error = match error {
         NoAnswer::Fetch(error) => error,
         // That is this agent's trouble.
-        NoAnswer::NoMember => return None,
+        NoAnswer::NoRight => return None,
         NoAnswer::BrokeDown => return Some((SeedState::Unreachable, error.to_string())),
     };
     Some(match error {

@@ -84,25 +84,16 @@ impl Core {
 
     pub fn resolve(&mut self, host: Host) {
         let (sender, visitor) = (self.sender.clone(), self.visitor.clone());
-        if let Some(address) = self.pinned_address(&host) {
-            // The core has ended when nobody listens; then nobody needs the answer.
-            let _ = sender.send(Event::Resolved { host, answer: Ok(address) });
-            return;
-        }
         self.runtime.spawn(async move {
-            let answer = visitor.fetcher.resolve(&host).await;
+            let answer = visitor.fetcher.addresses(&host).await;
             // The core has ended when nobody listens; then nobody needs the answer.
             let _ = sender.send(Event::Resolved { host, answer });
         });
     }
 
-    pub fn resolved(&mut self, host: &Host, answer: Result<IpAddr, FetchError>) -> Result<()> {
+    pub fn resolved(&mut self, host: &Host, answer: Result<Vec<IpAddr>, FetchError>) -> Result<()> {
         let now = SystemClock.now();
-        if let Ok(address) = &answer
-            && self.is_anothers(host, *address)?
-        {
-            return Ok(());
-        }
+        let Some(answer) = self.rightful(host, answer)? else { return Ok(()) };
         let resolution = match answer {
             Ok(address) => {
                 tracing::debug!("{host} is at {address}");

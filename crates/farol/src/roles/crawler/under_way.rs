@@ -5,7 +5,6 @@
 
 use super::core::Event;
 use super::visit::{Answer, NoAnswer, Visited};
-use farol_base::Host;
 use farol_frontier::Lease;
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
@@ -36,6 +35,11 @@ impl UnderWay {
         self.visits.is_empty()
     }
 
+    /// The number of the visit that is started next.
+    pub fn next_id(&self) -> u64 {
+        self.next_id + 1
+    }
+
     /// Starts the visit that the lease allows; it ends with an [`Event::Visited`].
     pub fn start(&mut self, lease: Lease, visit: impl Future<Output = Brought> + Send + 'static) {
         self.next_id += 1;
@@ -48,19 +52,16 @@ impl UnderWay {
         self.visits.insert(id, (lease, task.abort_handle()));
     }
 
-    /// What visits are under way for.
-    pub fn leases(&self) -> impl Iterator<Item = &Lease> {
-        self.visits.values().map(|(lease, _)| lease)
-    }
-
-    /// Hosts that are being asked.
-    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
-        self.leases().map(Lease::host)
-    }
-
     /// The lease of a visit that has ended; `None` where it was abandoned.
     pub fn end(&mut self, id: u64) -> Option<Lease> {
         self.visits.remove(&id).map(|(lease, _)| lease)
+    }
+
+    /// Ends one visit where it is, and gives its lease back; `None` where it has ended already.
+    pub fn abandon_one(&mut self, id: u64) -> Option<Lease> {
+        let (lease, task) = self.visits.remove(&id)?;
+        task.abort();
+        Some(lease)
     }
 
     /// Ends all visits where they are, and gives their leases back.

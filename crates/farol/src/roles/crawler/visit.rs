@@ -63,15 +63,15 @@ pub enum NoAnswer {
     Fetch(FetchError),
     /// It panicked.
     BrokeDown,
-    /// The agent was not sure any more that it may ask.
-    NoMember,
+    /// The agent may not ask, or not any more.
+    NoRight,
 }
 
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoAnswer::Fetch(error) => error.fmt(f),
-            NoAnswer::NoMember => f.write_str("not asked: this agent may not be a member any more"),
+            NoAnswer::NoRight => f.write_str("not asked: it is not this agent's to ask now"),
             NoAnswer::BrokeDown => {
                 f.write_str("reading it broke down, which is a fault of Farol: please report it")
             }
@@ -85,7 +85,7 @@ impl NoAnswer {
         match self {
             NoAnswer::Fetch(error) => error.kind(),
             NoAnswer::BrokeDown => "broke_down",
-            NoAnswer::NoMember => "no_member",
+            NoAnswer::NoRight => "no_right",
         }
     }
 
@@ -94,7 +94,7 @@ impl NoAnswer {
         match self {
             NoAnswer::Fetch(error) => error.is_transient(),
             NoAnswer::BrokeDown => false,
-            NoAnswer::NoMember => true,
+            NoAnswer::NoRight => true,
         }
     }
 }
