@@ -18,14 +18,14 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Looks at the counters.
-    pub fn look(&mut self, desk: &ExchangeDesk) {
+    /// Looks at the counters under the epoch in force.
+    pub fn look(&mut self, desk: &ExchangeDesk, epoch: u64) {
         let counters = &desk.counters;
         let now = Exchanged {
             links: counters.between.load(Ordering::Relaxed),
             forwarded: counters.foreign.load(Ordering::Relaxed),
         };
-        self.note(desk.epoch.load(Ordering::Relaxed), now);
+        self.note(epoch, now);
     }
 
     fn note(&mut self, epoch: u64, now: Exchanged) {

@@ -114,7 +114,8 @@ impl ReporterWorker {
         let mut due = Instant::now() + self.sources.every;
         while !self.stop.load(Ordering::SeqCst) {
             std::thread::sleep(TICK);
-            self.counted.look(&self.sources.desk);
+            let epoch = self.sources.cluster.view().route.as_ref().map_or(0, |route| route.epoch().0);
+            self.counted.look(&self.sources.desk, epoch);
             if Instant::now() < due {
                 continue;
             }
