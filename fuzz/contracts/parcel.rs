@@ -1,8 +1,13 @@
-//! Any bytes as a part of a parcel between agents: as they are, and packed as the product does.
+//! Any bytes as what travels between agents, a part of a parcel above all: as they are, and packed as the product does.
 //!
-//! Contract: a part is refused, or read; what was read is written as something that reads the same; of what was read only
-//! URLs of its own host are taken, none of them visited in the future; and a blob is its announced parts or is refused.
+//! Contract: a batch is refused, or read with no more URLs and notes than it may have; a part is refused, or read; what was
+//! read is written as something that reads the same; of what was read only URLs of its own host are taken, none of them
+//! visited in the future; and a blob is its announced parts or is refused.
 
+use super::wire::protocol::freight::{
+    Freight, NOTES_MAX, pack_notes, pack_urls, read, unpack_freight,
+};
+use super::wire::protocol::urls::URLS_MAX;
 use super::wire::protocol::parcel::{Envelope, PARTS_MAX, ParcelPart, PartsInBlob, pack, put_in_blob, unpack};
 use farol_base::Timestamp;
 
@@ -12,7 +17,11 @@ const DAY: u64 = 24 * 3600;
 pub fn check(bytes: &[u8]) {
     let mut packed = vec![1];
     zstd::stream::copy_encode(bytes, &mut packed, 1).expect("memory takes everything");
+    for kind in 0..4 {
+        batch(&[&[kind], &packed[..]].concat());
+    }
     for bytes in [bytes, &packed] {
+        let _ = read(bytes);
         let Ok(envelope) = unpack(bytes) else { continue };
         let written = pack(&envelope).expect("what was read can be written");
         assert_eq!(unpack(&written).expect("what was written can be read"), envelope);
@@ -20,6 +29,22 @@ pub fn check(bytes: &[u8]) {
             Envelope::Part(read) => part(read, &written),
             Envelope::Blob(announced) => blob(&announced, bytes),
         }
+    }
+}
+
+fn batch(bytes: &[u8]) {
+    match unpack_freight(bytes) {
+        Ok(Freight::Urls(body)) => {
+            assert!(body.hosts.iter().map(|host| host.urls.len()).sum::<usize>() <= URLS_MAX);
+            let written = pack_urls(&body).expect("what was read can be written");
+            assert_eq!(unpack_freight(&written).expect("what was written can be read"), Freight::Urls(body));
+        }
+        Ok(Freight::Notes(notes)) => {
+            assert!(notes.notes.len() <= NOTES_MAX);
+            let written = pack_notes(notes.incarnation, &notes.notes).expect("what was read can be written");
+            assert_eq!(unpack_freight(&written).expect("what was written can be read"), Freight::Notes(notes));
+        }
+        Ok(Freight::Parcel(_)) | Err(_) => {}
     }
 }
 

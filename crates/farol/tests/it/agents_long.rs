@@ -58,7 +58,7 @@ impl Lab {
             ["--nodes", "2", "--crawlers", "0", "--shards", "2", "--replicas", "1", "--delay", &delay];
         let dir = tempfile::tempdir().unwrap();
         let settings = "[index]\ncommit_every = '300ms'\nrank_every = '1s'\n[serve]\nrate_per_minute = 1000000\n\
-                        [cluster]\nbackup_every = '5s'\n";
+                        [cluster]\nbackup_every = '5s'\n[crawl]\nallow_private = true\n";
         std::fs::write(dir.path().join("farol.toml"), settings).unwrap();
         let cluster = Cluster::up_in(dir, &[words.map(String::from).to_vec(), web.flags()].concat());
         Lab { cluster, web, size, agents: BTreeMap::new(), begun: Instant::now(), rows: Vec::new() }

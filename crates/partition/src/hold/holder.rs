@@ -285,7 +285,10 @@ impl Holder {
         match &note.body {
             NoteBody::Free { address } => {
                 let thing = Thing::Address(*address);
-                let was_theirs = self.lineage.gave(from, &thing) || !self.rules.right_awaited;
+                // Whoever never had it has nothing to free; where that is not known the epoch's settling gives it.
+                let was_theirs = self.lineage.gave(from, &thing)
+                    || !self.rules.right_awaited
+                    || !self.rules.right_of_epoch;
                 if is_of_now && is_member && was_theirs && owner(newest, &thing) == Some(self.me) {
                     self.lineage.gain(thing);
                 }

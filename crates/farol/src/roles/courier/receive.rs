@@ -128,7 +128,11 @@ fn take(
         Turn::Take { lost } => {
             counters.lost.fetch_add(lost, Ordering::Relaxed);
             if lost > 0 {
-                tracing::warn!(from = from.0, lost, "batches of URLs are lost: nobody has them any more");
+                tracing::warn!(
+                    from = from.0,
+                    lost,
+                    "batches never came: their sender gave them to others while this agent was gone, or has lost them"
+                );
             }
         }
     }

@@ -42,6 +42,9 @@ pub const PUT_OFF: Duration = Duration::from_secs(2);
 /// A word that names a table which nobody publishes is left out after this.
 const NOTE_WAIT_MAX: Duration = Duration::from_secs(120);
 
+/// Files of routing tables; `None` where one cannot be had.
+pub type FileSource = Arc<dyn Fn(&TableBlob) -> Option<RoutingTable> + Send + Sync>;
+
 /// What an agent's crawl needs of its cluster.
 #[derive(Clone)]
 pub struct AgentSources {
@@ -50,7 +53,7 @@ pub struct AgentSources {
     /// The newest record of who crawls what.
     pub record: Arc<dyn Fn() -> Option<Arc<RouteRecord>> + Send + Sync>,
     /// Files that it names.
-    pub files: Arc<dyn Fn(&TableBlob) -> Option<RoutingTable> + Send + Sync>,
+    pub files: FileSource,
     /// Who this node is now, where it is a member.
     pub present: Arc<dyn Fn() -> Option<AgentId> + Send + Sync>,
     /// Whether an agent is gone for good, or until it comes back as another incarnation.

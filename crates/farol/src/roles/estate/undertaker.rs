@@ -82,7 +82,7 @@ fn look(sources: &EstateSources, stop: &AtomicBool) -> Result<()> {
         let hosts = burial.bury(bequest)?;
         burial.wait()?;
         say_done(sources, &key, named, revision)?;
-        tracing::info!(
+        tracing::warn!(
             "what agent {} had is with its heirs: {hosts} hosts in {} s",
             bequest.no,
             begun.elapsed().as_secs()
@@ -122,7 +122,7 @@ impl Burial<'_> {
         let at = sources.estates.join(bequest.no.to_string());
         remove(&at)?;
         let mut estate = Estate::open(&sources.blobs, &manifest, &at, &sources.config, &self.seeds()?)?;
-        tracing::info!("agent {} is gone: its backup {} is open", bequest.no, manifest.number);
+        tracing::warn!("agent {} is gone: its backup {} is open", bequest.no, manifest.number);
         if estate.replayed > 0 {
             tracing::info!("{} answers of its archive were read beyond its store", estate.replayed);
         }
