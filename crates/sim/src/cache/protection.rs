@@ -4,7 +4,7 @@
 //! the same parts of the run: 15 and 16 %, 60 and 65 %.
 
 use super::CacheArgs;
-use super::report::{CacheReport, head, percent, row};
+use super::report::{CacheReport, head, row};
 use super::service::{Costs, WORK};
 use super::strategy::{StrategyKind, Tuning};
 use super::stream::StreamConfig;
