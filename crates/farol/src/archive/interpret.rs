@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// A sitemap unpacks to this size at most, as its protocol says.
 const SITEMAP_BYTES_MAX: u64 = 50 << 20;
 
+/// That of the first Web page.
+const FIRST_YEAR: i64 = 1990;
+
 /// What came of asking for a page.
 #[derive(Debug)]
 pub enum PageOutcome {
@@ -216,7 +219,9 @@ fn page_of(
         let declared = header.and_then(|value| Language::parse(&value));
         declared.or_else(|| farol_parse::language::of_address(&exchange.url))
     });
-    let dated = parsed.dated.or(modified).filter(|at| *at <= exchange.fetched);
+    // Files without a date of their own are served as of 1970.
+    let dated = parsed.dated.or(modified.filter(|at| at.date().0 >= FIRST_YEAR));
+    let dated = dated.filter(|at| *at <= exchange.fetched);
     let content_type = exchange.header("content-type");
     let told = VisitFacts {
         url: &exchange.url,
@@ -388,6 +393,9 @@ mod tests {
         let document = page.document.unwrap();
         assert_eq!(document.title, "Hi");
         assert_eq!(document.dated, Timestamp::parse("1994-11-06T08:49:37Z"));
+        let head = "Content-Type: text/html\r\nLast-Modified: Thu, 01 Jan 1970 00:00:01 GMT";
+        let PageOutcome::Page(page) = read("http://h/", 200, head, body).outcome else { panic!("a page") };
+        assert_eq!(page.document.unwrap().dated, None, "there was no Web");
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Scope {
     /// Why it does not hold a page that [`Scope::verdict_at`] finds outside.
     pub fn why_outside(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> String {
         match &self.reach {
-            Reach::Around(kind) => format!("no seed stands for it (crawl.scope is {kind:?})"),
+            Reach::Around(kind) => format!("no seed stands for it (crawl.scope is {})", name_of(*kind)),
             Reach::Pages(view) => view.why_not(url, address).unwrap_or_default(),
         }
     }
@@ -211,6 +211,16 @@ fn host_name(host: &Host) -> String {
     match host.port() {
         80 | 443 => host.name().to_string(),
         port => format!("{}:{port}", host.name()),
+    }
+}
+
+/// As settings write it.
+fn name_of(kind: ScopeKind) -> &'static str {
+    match kind {
+        ScopeKind::Host => "host",
+        ScopeKind::Domain => "domain",
+        ScopeKind::Prefix => "prefix",
+        ScopeKind::Web => "web",
     }
 }
 

@@ -75,6 +75,9 @@ fn page(answer: &Value, first: u16, colours: bool) -> String {
     }
     let total = answer.get("total").and_then(Value::as_u64).unwrap_or(0);
     out.push_str(&format!("{}{} found{}\n", style.faint, counted(total, "page"), style.off));
+    if answer.get("generation").and_then(Value::as_u64) == Some(0) {
+        out.push_str("Nothing is indexed yet: `farol up` and `farol serve` index what was crawled.\n");
+    }
     if let Some(suggestion) = answer.get("suggestion").and_then(Value::as_str) {
         out.push_str(&format!("Did you mean: {}\n", clean(suggestion)));
     }
@@ -121,5 +124,7 @@ mod tests {
             " 11. A  [31mlight\n     http://h/x\n     the light\n\n1,234 pages found\nDid you mean: lighthouse\n"
         );
         assert!(page(&answer, 0, true).contains("\x1b[1mlight\x1b[0m"));
+        let empty = serde_json::json!({ "total": 0, "generation": 0, "hits": [] });
+        assert!(page(&empty, 0, false).starts_with("0 pages found\nNothing is indexed yet: `farol up`"));
     }
 }

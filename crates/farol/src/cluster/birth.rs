@@ -45,11 +45,11 @@ pub fn bear(door: &Door, birth: Birth) -> Result<(ClusterRecord, bool)> {
         replicas: u32::from(birth.replicas),
     };
     let key = Key::Cluster.to_string();
-    match door.fabric.set(&key, &write(&record), Revision::NONE) {
+    let why = match door.fabric.set(&key, &write(&record), Revision::NONE) {
         Ok(_) => return Ok((record, true)),
-        Err(Lost::Conflict) => {}
-        Err(Lost::Unknown(why)) => tracing::debug!(why, "whether the cluster was made is looked at"),
-    }
+        Err(Lost::Conflict) => "NATS took nothing".to_string(),
+        Err(Lost::Unknown(why)) => why.to_string(),
+    };
     // Somebody made it a moment ago, maybe this process.
     match door.fabric.get(&key)? {
         Some((value, _)) => {
@@ -57,6 +57,6 @@ pub fn bear(door: &Door, birth: Birth) -> Result<(ClusterRecord, bool)> {
             let is_ours = known == record;
             Ok((known, is_ours))
         }
-        None => bail!("the cluster could not be made: NATS took nothing; try again"),
+        None => bail!("the cluster could not be made: {why}; try again"),
     }
 }

@@ -61,7 +61,7 @@ pub(crate) async fn list(
 fn table(rows: &[BrokenPage], visitor: &Visitor) -> Markup {
     let (texts, locale) = (visitor.texts(), visitor.locale);
     html! {
-        div.scroll tabindex="0" role="region" aria-label=(texts.broken_links) {
+        div.scroll.cards tabindex="0" role="region" aria-label=(texts.broken_links) {
             table {
                 thead {
                     tr {
@@ -74,15 +74,15 @@ fn table(rows: &[BrokenPage], visitor: &Visitor) -> Markup {
                 tbody {
                     @for row in rows.iter().take(PAGE) {
                         tr {
-                            td.number {
+                            td.number data-label=(texts.status) {
                                 @match row.status {
                                     Some(status) => span class={ "code " (class_of(status)) } { (status) },
                                     None => (texts.no_answer),
                                 }
                             }
-                            td.long { (about(&row.url, visitor)) }
-                            td.long { (links(row, visitor)) }
-                            td { (format::moment(row.last_visit, locale)) }
+                            td.long data-label=(texts.page) { (about(&row.url, visitor)) }
+                            td.long data-label=(texts.linked_from) { div { (links(row, visitor)) } }
+                            td data-label=(texts.last_visit) { (format::moment(row.last_visit, locale)) }
                         }
                     }
                 }

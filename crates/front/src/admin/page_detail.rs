@@ -203,14 +203,14 @@ fn linked_from(links: &LinkedFrom, visitor: &Visitor) -> Markup {
         h2 { (texts.linked_from) }
         @if links.links.is_empty() { p.quiet { (texts.nobody_links) } } @else {
             p.summary { (fill(if links.pages == 1 { texts.linked_page } else { texts.linked_pages }, &[("count", &count)])) }
-            div.scroll tabindex="0" role="region" aria-label=(texts.linked_from) {
+            div.scroll.cards tabindex="0" role="region" aria-label=(texts.linked_from) {
                 table {
                     thead { tr { th scope="col" { (texts.page) } th scope="col" { (texts.link_text) } } }
                     tbody {
                         @for link in links.links.iter().take(ROWS_MAX) {
                             tr {
-                                td.long { (about(&link.url, visitor)) }
-                                td.long dir="auto" { (link.text) @if link.nofollow { " " span.quiet { "nofollow" } } }
+                                td.long data-label=(texts.page) { (about(&link.url, visitor)) }
+                                td.long dir="auto" data-label=(texts.link_text) { (link.text) @if link.nofollow { " " span.quiet { "nofollow" } } }
                             }
                         }
                     }
@@ -224,7 +224,7 @@ fn log(visits: &[PageVisit], visitor: &Visitor) -> Markup {
     let (texts, locale) = (visitor.texts(), visitor.locale);
     html! {
         h2 { (texts.last_visits) }
-        div.scroll tabindex="0" role="region" aria-label=(texts.last_visits) {
+        div.scroll.cards tabindex="0" role="region" aria-label=(texts.last_visits) {
             table {
                 thead {
                     tr {
@@ -237,12 +237,12 @@ fn log(visits: &[PageVisit], visitor: &Visitor) -> Markup {
                 tbody {
                     @for visit in visits.iter().take(ROWS_MAX) {
                         tr {
-                            td { (format::instant(visit.at, locale)) }
-                            td.number {
+                            td data-label=(texts.when) { (format::instant(visit.at, locale)) }
+                            td.number data-label=(texts.status) {
                                 @if let Some(status) = visit.status { span class={ "code " (class_of(status)) } { (status) } } @else { "–" }
                             }
-                            td { (visit.outcome) }
-                            td.number { (format::bytes(visit.bytes, locale)) }
+                            td data-label=(texts.outcome) { (visit.outcome) }
+                            td.number data-label=(texts.size) { (format::bytes(visit.bytes, locale)) }
                         }
                     }
                 }

@@ -99,7 +99,10 @@ pub fn add_replica(args: &AddReplicaOrder) -> Result<ExitCode> {
 pub fn replicas(args: &ReplicasOrder) -> Result<ExitCode> {
     ensure!((1..=16).contains(&args.copies), "{} replicas are not possible: 1 to 16", args.copies);
     give(&open(&args.place)?, Order::Replicas { copies: args.copies })?;
-    say(&format!("Every shard gets {} replicas.", args.copies))
+    say(&format!(
+        "Every shard gets {} replicas, each on a node of its own: as many as there are nodes, where those are fewer.",
+        args.copies
+    ))
 }
 
 pub fn split(args: &ShardOrder) -> Result<ExitCode> {
