@@ -215,8 +215,8 @@ impl Replace for Adaptive {
             self.is_full = true;
             match self.entries.len() {
                 ..=SMALL => self.run(LRU),
-                ..=LARGE => {}
-                _ => self.run(S3_FIFO),
+                entries if entries > LARGE => self.run(S3_FIFO),
+                _ => {}
             }
         }
         self.follow();
@@ -353,7 +353,9 @@ impl Trial {
 
     fn remove(&mut self, hash: u64) {
         if Trial::has(self.halvings, hash) {
-            self.shadows.iter_mut().for_each(|shadow| drop(shadow.remove(hash, &())));
+            for shadow in &mut self.shadows {
+                shadow.remove(hash, &());
+            }
         }
     }
 

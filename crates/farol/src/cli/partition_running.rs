@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// An agent, with its pages by the table in force and by the plan.
-struct Load {
+struct AgentLoad {
     name: String,
     capacity: f64,
     now: u64,
@@ -41,7 +41,7 @@ pub struct RunningPlan {
     is_published: bool,
     why: Why,
     gain: Gain,
-    loads: Vec<Load>,
+    loads: Vec<AgentLoad>,
     /// From, to, pages.
     moves: Vec<(String, String, u64)>,
     pub table: Option<RoutingTable>,
@@ -95,7 +95,7 @@ pub fn plan(place: &Place, joining: &Joining) -> Result<RunningPlan> {
         }
     }
     moves.sort_by_key(|(.., pages)| std::cmp::Reverse(*pages));
-    let load = |(no, pages): &(String, u64)| Load {
+    let load = |(no, pages): &(String, u64)| AgentLoad {
         name: name(no),
         capacity: capacities.get(no).copied().unwrap_or(0.0),
         now: *pages,
@@ -152,7 +152,7 @@ pub fn explained(plan: &RunningPlan) -> String {
         "load"
     );
     let capacity: f64 = plan.loads.iter().map(|load| load.capacity).sum();
-    let share = |pages: u64, load: &Load, all: u64| {
+    let share = |pages: u64, load: &AgentLoad, all: u64| {
         100.0 * pages as f64 * capacity / (all.max(1) as f64 * load.capacity.max(f64::MIN_POSITIVE))
     };
     let (now, then) = plan.loads.iter().fold((0, 0), |sum, load| (sum.0 + load.now, sum.1 + load.then));

@@ -52,12 +52,15 @@ pub struct CallReply {
 
 /// Calls engines; clones share connections.
 #[derive(Clone)]
-pub struct Calls(Arc<CallsState>);
+pub struct EngineCalls(Arc<CallsState>);
+
+/// A connection, and who is at its other end.
+type OpenLine = (http2::SendRequest<Full<Bytes>>, Option<EngineId>);
 
 struct CallsState {
     identity: TlsIdentity,
     allow_private: bool,
-    lines: Mutex<HashMap<EngineAddress, (http2::SendRequest<Full<Bytes>>, Option<EngineId>)>>,
+    lines: Mutex<HashMap<EngineAddress, OpenLine>>,
 }
 
 /// What an address is made of.
@@ -85,9 +88,9 @@ pub fn read_address(text: &str) -> Result<EngineUrl> {
     Ok(EngineUrl { host, port, is_plain })
 }
 
-impl Calls {
-    pub fn new(identity: TlsIdentity, allow_private: bool) -> Calls {
-        Calls(Arc::new(CallsState { identity, allow_private, lines: Mutex::default() }))
+impl EngineCalls {
+    pub fn new(identity: TlsIdentity, allow_private: bool) -> EngineCalls {
+        EngineCalls(Arc::new(CallsState { identity, allow_private, lines: Mutex::default() }))
     }
 
     /// Asks an engine. `path` begins with `/federation/v1/`.
@@ -295,7 +298,7 @@ mod tests {
         });
         door::open(listener, Some(identities[0].server().unwrap()), answering);
         let [_, second, _] = identities;
-        let calls = Calls::new(second, true);
+        let calls = EngineCalls::new(second, true);
         let to = |engine| EngineAddress { url: url.clone(), engine, behind_proxy: false };
         let call = |to: EngineAddress, path: &'static str, body: Vec<u8>| {
             let calls = calls.clone();
@@ -314,7 +317,7 @@ mod tests {
         let elsewhere = call(to(None), "/x", Vec::new()).await.unwrap();
         assert_eq!(elsewhere.status, StatusCode::NOT_FOUND);
         // A card that leads into our own network leads nowhere.
-        let guarded = Calls::new(TlsIdentity::of(&keys[2]).unwrap(), false);
+        let guarded = EngineCalls::new(TlsIdentity::of(&keys[2]).unwrap(), false);
         let refused = guarded.call(&to(None), Method::GET, "/federation/v1/card", &[], Bytes::new()).await;
         assert!(format!("{:#}", refused.err().unwrap()).contains("loopback"));
     }

@@ -4,7 +4,7 @@
 
 use super::key::{EngineKey, verify};
 use anyhow::{Context, Result, bail};
-use farol_federation::packet::{Body, Codec, Draft, Error, Header, HeaderStart, ReadBody, Sealed};
+use farol_federation::packet::{Body, Codec, Draft, Header, HeaderStart, PacketError, ReadBody, Sealed};
 use std::io::Read;
 
 /// Beyond this level packing a page takes longer than reading it did.
@@ -25,22 +25,22 @@ pub fn seal(key: &EngineKey, start: HeaderStart, body: &Body) -> Result<Vec<u8>>
 }
 
 /// Opens a packet that its sender signed. Whose it is, for whom, and whether it is the next one is for the caller to say,
-/// who looks at [`Opened::header`] before [`Opened::unpack`].
-pub fn open(packet: &[u8]) -> Result<Opened<'_>> {
+/// who looks at [`OpenedPacket::header`] before [`OpenedPacket::unpack`].
+pub fn open(packet: &[u8]) -> Result<OpenedPacket<'_>> {
     let sealed = Sealed::read(packet)?;
     if !verify(sealed.header.start.sender, &sealed.to_sign(), sealed.signature()) {
         bail!("the packet's signature is not that of its sender: it was changed on its way, or is forged");
     }
-    Ok(Opened { sealed })
+    Ok(OpenedPacket { sealed })
 }
 
 /// A packet that is its sender's.
 #[derive(Debug)]
-pub struct Opened<'a> {
+pub struct OpenedPacket<'a> {
     sealed: Sealed<'a>,
 }
 
-impl Opened<'_> {
+impl OpenedPacket<'_> {
     /// What it says of itself.
     pub fn header(&self) -> &Header {
         &self.sealed.header
@@ -68,7 +68,7 @@ fn unpacked(sent: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
     let unpacker = zstd::stream::read::Decoder::with_buffer(sent).context(damaged)?;
     unpacker.take(bytes_max as u64 + 1).read_to_end(&mut plain).context(damaged)?;
     if plain.len() != bytes_max {
-        bail!(Error::Count { what: "bytes", said: bytes_max, there: plain.len() });
+        bail!(PacketError::Count { what: "bytes", said: bytes_max, there: plain.len() });
     }
     Ok(plain)
 }

@@ -56,7 +56,7 @@ impl Sender {
                 let mut entry = body.pages.into_iter().next()?;
                 match (grade, self.grade) {
                     (Grade::Words, Grade::Text) => return None,
-                    (Grade::Text, Grade::Words) => self.to_words(&mut entry),
+                    (Grade::Text, Grade::Words) => self.reduce_to_words(&mut entry),
                     _ => {}
                 }
                 if entry.via.len() >= VIA_MAX || entry.via.contains(&self.me) {
@@ -118,13 +118,13 @@ impl Sender {
             url: document.url,
         };
         if self.grade == Grade::Words {
-            self.to_words(&mut entry);
+            self.reduce_to_words(&mut entry);
         }
         Some(Sendable::Page(Box::new(entry), Vec::new()))
     }
 
     /// Leaves a page's texts away for their words.
-    fn to_words(&mut self, entry: &mut PageEntry) {
+    fn reduce_to_words(&mut self, entry: &mut PageEntry) {
         let texts = &entry.texts;
         let opening = [&texts.description, &texts.body, &texts.headings];
         let opening = opening.into_iter().find(|text| !text.trim().is_empty()).map_or("", |text| text.trim());

@@ -1,7 +1,7 @@
 //! The outside of a packet: header, signature, body as sent.
 
 use super::{
-    BODY_BYTES_MAX, Codec, ENTRIES_MAX, Error, PACKET_BYTES_MAX, PacketKind, RATIO_MAX, grade_number,
+    BODY_BYTES_MAX, Codec, ENTRIES_MAX, PACKET_BYTES_MAX, PacketError, PacketKind, RATIO_MAX, grade_number,
     grade_of,
 };
 use crate::agreement::{AgreementId, EngineId, Grade};
@@ -101,14 +101,14 @@ impl Header {
         out
     }
 
-    fn read(bytes: &[u8]) -> Result<Header, Error> {
+    fn read(bytes: &[u8]) -> Result<Header, PacketError> {
         let mut from = Decoder::of(bytes);
         let header = Header::read_fields(&mut from)?;
         if !from.is_empty() {
-            return Err(Error::Header("it is longer than its fields"));
+            return Err(PacketError::Header("it is longer than its fields"));
         }
         if header.start.sequence == 0 {
-            return Err(Error::Header("its sequence number is 0"));
+            return Err(PacketError::Header("its sequence number is 0"));
         }
         let entries = header.pages.saturating_add(header.gone).saturating_add(header.outside);
         let limits = [
@@ -118,17 +118,17 @@ impl Header {
         ];
         for (what, is, max) in limits {
             if is > max {
-                return Err(Error::TooLarge { what, is: is as u64, max: max as u64 });
+                return Err(PacketError::TooLarge { what, is: is as u64, max: max as u64 });
             }
         }
         if header.codec == Codec::Plain && header.unpacked != header.sent {
-            return Err(Error::Header("a plain body has another length than it says"));
+            return Err(PacketError::Header("a plain body has another length than it says"));
         }
         Ok(header)
     }
 
-    fn read_fields(from: &mut Decoder<'_>) -> Result<Header, Error> {
-        let damaged = Error::Header;
+    fn read_fields(from: &mut Decoder<'_>) -> Result<Header, PacketError> {
+        let damaged = PacketError::Header;
         Ok(Header {
             start: HeaderStart {
                 sender: EngineId(from.fixed().map_err(damaged)?),
@@ -150,7 +150,7 @@ impl Header {
             codec: match from.byte().map_err(damaged)? {
                 0 => Codec::Plain,
                 1 => Codec::Zstd,
-                _ => return Err(Error::Header("its body is packed in an unknown way")),
+                _ => return Err(PacketError::Header("its body is packed in an unknown way")),
             },
             pages: 0,
             gone: 0,
@@ -164,7 +164,7 @@ impl Header {
                 0 => PacketKind::Changes,
                 1 => PacketKind::Snapshot,
                 2 => PacketKind::SnapshotEnd,
-                _ => return Err(Error::Header("it is of an unknown kind")),
+                _ => return Err(PacketError::Header("it is of an unknown kind")),
             };
             let numbers = [
                 &mut header.pages,
@@ -238,27 +238,27 @@ impl<'a> Sealed<'a> {
     ///
     /// # Errors
     /// Where anything is not as the header says, down to the last byte.
-    pub fn read(bytes: &'a [u8]) -> Result<Sealed<'a>, Error> {
+    pub fn read(bytes: &'a [u8]) -> Result<Sealed<'a>, PacketError> {
         let too_large =
-            |what, is: usize, max: usize| Error::TooLarge { what, is: is as u64, max: max as u64 };
+            |what, is: usize, max: usize| PacketError::TooLarge { what, is: is as u64, max: max as u64 };
         if !bytes.starts_with(MAGIC) {
-            return Err(Error::NotAPacket);
+            return Err(PacketError::NotAPacket);
         }
         if bytes.len() > PACKET_BYTES_MAX {
             return Err(too_large("bytes", bytes.len(), PACKET_BYTES_MAX));
         }
         let mut from = Decoder::of(&bytes[MAGIC.len()..]);
-        let cut = |_| Error::Length { said: START_BYTES as u64, there: bytes.len() as u64 };
+        let cut = |_| PacketError::Length { said: START_BYTES as u64, there: bytes.len() as u64 };
         let format = from.u32().map_err(cut)?;
         if format != FORMAT {
-            return Err(Error::Format(format));
+            return Err(PacketError::Format(format));
         }
         let header_bytes = from.u32().map_err(cut)? as usize;
         if header_bytes > HEADER_BYTES_MAX {
             return Err(too_large("bytes of header", header_bytes, HEADER_BYTES_MAX));
         }
         let least = START_BYTES + header_bytes + SIGNATURE_BYTES;
-        let length = |said: usize| Error::Length { said: said as u64, there: bytes.len() as u64 };
+        let length = |said: usize| PacketError::Length { said: said as u64, there: bytes.len() as u64 };
         let fields = from.take(header_bytes).map_err(|_| length(least))?;
         let signature = from.fixed().map_err(|_| length(least))?;
         let header = Header::read(fields)?;
@@ -267,7 +267,7 @@ impl<'a> Sealed<'a> {
         }
         let body = &bytes[least..];
         if <[u8; 32]>::from(Sha256::digest(body)) != header.body_digest {
-            return Err(Error::Digest);
+            return Err(PacketError::Digest);
         }
         Ok(Sealed { header, head: &bytes[..START_BYTES + header_bytes], signature, body })
     }

@@ -2,8 +2,8 @@
 
 use super::words::{ReadWords, WordList};
 use super::{
-    Body, ENTRIES_MAX, Error, Flags, Gone, GoneReason, Header, LEAD_BYTES_MAX, LINKS_MAX, Outside, PageEntry,
-    ReadBody, Texts, VIA_MAX, grade_number, grade_of,
+    Body, ENTRIES_MAX, Flags, Gone, GoneReason, Header, LEAD_BYTES_MAX, LINKS_MAX, Outside, PacketError,
+    PageEntry, ReadBody, Texts, VIA_MAX, grade_number, grade_of,
 };
 use crate::agreement::{EngineId, Grade};
 use farol_base::codec::{DecodeError, Decoder, put_bytes, put_varint};
@@ -119,20 +119,20 @@ impl Body {
     ///
     /// # Errors
     /// Where anything but the spelling of an address is not as it is written.
-    pub fn decode(bytes: &[u8], header: &Header) -> Result<ReadBody, Error> {
+    pub fn decode(bytes: &[u8], header: &Header) -> Result<ReadBody, PacketError> {
         if bytes.len() != header.unpacked {
-            return Err(Error::Count { what: "bytes", said: header.unpacked, there: bytes.len() });
+            return Err(PacketError::Count { what: "bytes", said: header.unpacked, there: bytes.len() });
         }
-        let (read, counts) = read(bytes, header.start.grade).map_err(Error::Body)?;
+        let (read, counts) = read(bytes, header.start.grade).map_err(PacketError::Body)?;
         let said = [("pages", header.pages), ("gone pages", header.gone), ("addresses", header.outside)];
         for ((what, said), there) in said.into_iter().zip(counts) {
             if said != there {
-                return Err(Error::Count { what, said, there });
+                return Err(PacketError::Count { what, said, there });
             }
         }
         match read.body.engines.first() {
             Some((sender, _)) if *sender != header.start.sender => {
-                Err(Error::Body("its first engine is not its sender"))
+                Err(PacketError::Body("its first engine is not its sender"))
             }
             _ => Ok(read),
         }
@@ -154,17 +154,17 @@ pub fn write_record(body: &Body, grade: Grade, analysis: u32) -> Vec<u8> {
 ///
 /// # Errors
 /// Where the bytes are no such thing.
-pub fn read_record(bytes: &[u8]) -> Result<(Body, Grade, u32), Error> {
+pub fn read_record(bytes: &[u8]) -> Result<(Body, Grade, u32), PacketError> {
     let mut from = Decoder::of(bytes);
-    if from.byte().map_err(Error::Body)? != RECORD {
-        return Err(Error::Body("an archived page of a later layout"));
+    if from.byte().map_err(PacketError::Body)? != RECORD {
+        return Err(PacketError::Body("an archived page of a later layout"));
     }
-    let grade = grade_of(from.byte().map_err(Error::Body)?)?;
-    let analysis = from.u32().map_err(Error::Body)?;
-    let (read, counts) = read(&bytes[bytes.len() - from.len()..], grade).map_err(Error::Body)?;
+    let grade = grade_of(from.byte().map_err(PacketError::Body)?)?;
+    let analysis = from.u32().map_err(PacketError::Body)?;
+    let (read, counts) = read(&bytes[bytes.len() - from.len()..], grade).map_err(PacketError::Body)?;
     match (counts, read.unreadable) {
         ([1, 0, 0] | [0, 1, 0], 0) => Ok((read.body, grade, analysis)),
-        _ => Err(Error::Body("an archived page that is not one page")),
+        _ => Err(PacketError::Body("an archived page that is not one page")),
     }
 }
 

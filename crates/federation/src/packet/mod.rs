@@ -9,7 +9,7 @@
 //! A page travels in one of two grades: its texts, or its [`words`] in order as numbers into the packet's own list.
 //! The form that the thesis published, `radix-1`, is in [`xml`]; it is for strangers, and carries less.
 //!
-//! INVARIANT: no bytes make reading fail otherwise than by an [`Error`], or take memory beyond a fixed multiple of what
+//! INVARIANT: no bytes make reading fail otherwise than by a [`PacketError`], or take memory beyond a fixed multiple of what
 //! is read. This module compresses and signs nothing; drawn byte by byte in `docs/formats/packet.md`.
 
 mod binary;
@@ -253,7 +253,7 @@ impl GoneReason {
 /// Why bytes are no packet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum PacketError {
     /// They do not begin as one.
     #[error("this is no index packet: it does not begin with FAROLIDX")]
     NotAPacket,
@@ -308,10 +308,10 @@ pub(crate) fn grade_number(grade: Grade) -> u8 {
     }
 }
 
-pub(crate) fn grade_of(number: u8) -> Result<Grade, Error> {
+pub(crate) fn grade_of(number: u8) -> Result<Grade, PacketError> {
     match number {
         1 => Ok(Grade::Text),
         2 => Ok(Grade::Words),
-        _ => Err(Error::Header("its grade is neither text nor words")),
+        _ => Err(PacketError::Header("its grade is neither text nor words")),
     }
 }

@@ -1,3 +1,5 @@
+//! Packets as bytes: the vector of the format, round trips, and what is refused.
+
 use super::*;
 use crate::View;
 use crate::agreement::AgreementId;
@@ -135,20 +137,20 @@ fn headers_that_promise_too_much_are_refused() {
     };
     assert!(matches!(
         refused([9_000, 900, 101], 1000, Codec::Plain),
-        Error::TooLarge { what: "entries", .. }
+        PacketError::TooLarge { what: "entries", .. }
     ));
-    assert!(matches!(refused([0; 3], (64 << 20) + 1, Codec::Zstd), Error::TooLarge { .. }));
-    assert!(matches!(refused([0; 3], 200_001, Codec::Zstd), Error::TooLarge { .. }), "a bomb");
-    assert!(matches!(refused([0; 3], 1001, Codec::Plain), Error::Header(_)));
+    assert!(matches!(refused([0; 3], (64 << 20) + 1, Codec::Zstd), PacketError::TooLarge { .. }));
+    assert!(matches!(refused([0; 3], 200_001, Codec::Zstd), PacketError::TooLarge { .. }), "a bomb");
+    assert!(matches!(refused([0; 3], 1001, Codec::Plain), PacketError::Header(_)));
     let large = vec![b'x'; PACKET_BYTES_MAX];
     assert!(matches!(
         Sealed::read(&[&sealed(start(), &example())[..], &large].concat()),
-        Err(Error::TooLarge { .. })
+        Err(PacketError::TooLarge { .. })
     ));
-    assert_eq!(Sealed::read(b"PK").unwrap_err(), Error::NotAPacket);
+    assert_eq!(Sealed::read(b"PK").unwrap_err(), PacketError::NotAPacket);
     let mut later = sealed(start(), &example());
     later[8] = 2;
-    assert_eq!(Sealed::read(&later).unwrap_err(), Error::Format(2));
+    assert_eq!(Sealed::read(&later).unwrap_err(), PacketError::Format(2));
 }
 
 #[test]
@@ -162,7 +164,7 @@ fn a_body_has_what_the_header_says() {
     let other = HeaderStart { sender: EngineId([9; 32]), ..start() };
     let packet = sealed(other, &body);
     let read = Sealed::read(&packet).unwrap();
-    assert!(matches!(Body::decode(read.body(), &read.header), Err(Error::Body(_))));
+    assert!(matches!(Body::decode(read.body(), &read.header), Err(PacketError::Body(_))));
 }
 
 #[test]
@@ -194,7 +196,7 @@ fn names_that_are_long_and_numbered_often_are_no_bomb() {
     let read = Sealed::read(&packet).unwrap();
     assert_eq!(
         Body::decode(read.body(), &read.header).unwrap_err(),
-        Error::Body("addresses that are too long together")
+        PacketError::Body("addresses that are too long together")
     );
 }
 

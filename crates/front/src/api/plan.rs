@@ -18,8 +18,8 @@ pub(super) struct PlanWire {
     pages: u64,
     links: u64,
     addresses: u64,
-    round_trips: Vec<SourceWire>,
-    refused: Vec<RefusedWire>,
+    round_trips: Vec<RttSourceWire>,
+    refused: Vec<RefusedAgentWire>,
     outcomes: Vec<OutcomeWire>,
     epochs: Vec<EpochWire>,
     places: Vec<PlaceWire>,
@@ -58,13 +58,13 @@ struct MoveWire {
 }
 
 #[derive(Serialize)]
-struct SourceWire {
+struct RttSourceWire {
     source: String,
     pairs: u64,
 }
 
 #[derive(Serialize)]
-struct RefusedWire {
+struct RefusedAgentWire {
     agent: String,
     why: String,
     count: u64,
@@ -127,14 +127,14 @@ pub(super) fn wire(plan: ClusterPlan) -> PlanWire {
         links: one.links,
         forwarded: one.forwarded,
     };
-    let refused = |(agent, why, count)| RefusedWire { agent, why, count };
+    let refused = |(agent, why, count)| RefusedAgentWire { agent, why, count };
     PlanWire {
         last: plan.last.map(last),
         hosts: plan.hosts,
         pages: plan.pages,
         links: plan.links,
         addresses: plan.addresses,
-        round_trips: plan.times.into_iter().map(|(source, pairs)| SourceWire { source, pairs }).collect(),
+        round_trips: plan.times.into_iter().map(|(source, pairs)| RttSourceWire { source, pairs }).collect(),
         refused: plan.refused.into_iter().map(refused).collect(),
         outcomes: plan.outcomes.into_iter().map(outcome).collect(),
         epochs: plan

@@ -130,7 +130,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let tables = Arc::new(RingTables::default());
     let _follower = TableFollower::start(door.fabric.clone(), tables.clone())?;
-    let peers = Peers::follow(door.fabric.clone())?;
+    let peers = AskedPeers::follow(door.fabric.clone())?;
     // Under the name of the node in this folder, where the cluster has certificates.
     let tls = match config.cluster.tls_cert.is_empty() {
         true => None,
@@ -396,14 +396,14 @@ fn say(as_json: bool, line: &Value) -> Result<()> {
 }
 
 /// Where the nodes of the cluster are reached, by their records.
-struct Peers {
+struct AskedPeers {
     known: Arc<RwLock<BTreeMap<u16, Peer>>>,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Peers {
-    fn follow(fabric: Arc<dyn Fabric>) -> Result<Peers> {
+impl AskedPeers {
+    fn follow(fabric: Arc<dyn Fabric>) -> Result<AskedPeers> {
         let (known, stop) = (Arc::<RwLock<BTreeMap<u16, Peer>>>::default(), Arc::<AtomicBool>::default());
         let (writes, stops) = (known.clone(), stop.clone());
         let thread = std::thread::Builder::new().name("peers".to_string()).spawn(move || {
@@ -422,7 +422,7 @@ impl Peers {
                 }
             }
         })?;
-        Ok(Peers { known, stop, thread: Some(thread) })
+        Ok(AskedPeers { known, stop, thread: Some(thread) })
     }
 
     fn peer_of(&self) -> PeerOf {
@@ -431,7 +431,7 @@ impl Peers {
     }
 }
 
-impl Drop for Peers {
+impl Drop for AskedPeers {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {

@@ -10,7 +10,7 @@ use crate::archive::{self, Opened};
 use crate::engine::Roles;
 use crate::fabric::Fabric;
 use crate::federation::key::EngineKey;
-use crate::federation::pack::{self, Opened as OpenedPacket};
+use crate::federation::pack::{self, OpenedPacket};
 use crate::federation::pages::{Sendable, Sender};
 use crate::folder::Folder;
 use crate::progress::{counted, grouped};

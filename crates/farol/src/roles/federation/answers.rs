@@ -2,8 +2,8 @@
 //!
 //! Everybody may read the card. Everything else comes in a signed envelope, or with one in a header that names the request.
 
-use super::desk::{Desk, LETTER_HEADER, Told};
-use super::keeper::Event;
+use super::desk::{LETTER_HEADER, PartnerDesk, ToldAgreements};
+use super::keeper::PartnerEvent;
 use super::{fill, receive, serve};
 use crate::federation::door::{Asked, Reply};
 use crate::federation::letters;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Answers one request.
-pub async fn answer(desk: Arc<Desk>, asked: Asked) -> Reply {
+pub async fn answer(desk: Arc<PartnerDesk>, asked: Asked) -> Reply {
     let parts: Vec<&str> = asked.path.split('/').collect();
     match (asked.method.as_str(), parts.as_slice()) {
         ("GET", ["card"]) => Reply::text(StatusCode::OK, card(&desk)),
@@ -37,7 +37,7 @@ pub async fn answer(desk: Arc<Desk>, asked: Asked) -> Reply {
 }
 
 /// Our card, sealed; it is for everybody.
-pub fn card(desk: &Desk) -> String {
+pub fn card(desk: &PartnerDesk) -> String {
     desk.seal(desk.me(), "card", desk.card.clone().into_bytes()).to_json()
 }
 
@@ -46,7 +46,7 @@ fn unread(error: &MessageError) -> Reply {
 }
 
 /// Opens the letter that comes with a request; who wrote it, or why it is refused.
-fn open(desk: &Desk, envelope: &Envelope, end: Option<EngineId>) -> Result<(), Reply> {
+fn open(desk: &PartnerDesk, envelope: &Envelope, end: Option<EngineId>) -> Result<(), Reply> {
     letters::open(desk.me(), envelope, end, SystemClock.now(), &desk.seen).map_err(|why| {
         desk.refuse(why.code());
         let status = match why {
@@ -58,7 +58,7 @@ fn open(desk: &Desk, envelope: &Envelope, end: Option<EngineId>) -> Result<(), R
     })
 }
 
-async fn message(desk: &Arc<Desk>, asked: Asked) -> Reply {
+async fn message(desk: &Arc<PartnerDesk>, asked: Asked) -> Reply {
     let envelope = match Envelope::from_json(&asked.body) {
         Ok(envelope) => envelope,
         Err(error) => {
@@ -73,7 +73,7 @@ async fn message(desk: &Arc<Desk>, asked: Asked) -> Reply {
     let (done, told) = oneshot::channel();
     let event = match envelope.kind.as_str() {
         "hello" => match Card::from_json(&envelope.payload) {
-            Ok(card) => Event::Hello(from, card, done),
+            Ok(card) => PartnerEvent::Hello(from, card, done),
             Err(error) => return unread(&error),
         },
         _ if !desk.told().partners.contains_key(&from) => {
@@ -84,7 +84,7 @@ async fn message(desk: &Arc<Desk>, asked: Asked) -> Reply {
             );
         }
         "agreement" => match heard(&envelope.payload) {
-            Ok((id, message)) => Event::Heard(from, id, message, done),
+            Ok((id, message)) => PartnerEvent::Heard(from, id, message, done),
             Err(error) => return unread(&error),
         },
         fill::KIND => return asked_to_fill(desk, from, &envelope.payload),
@@ -103,7 +103,7 @@ async fn message(desk: &Arc<Desk>, asked: Asked) -> Reply {
     }
 }
 
-fn asked_to_fill(desk: &Arc<Desk>, from: EngineId, payload: &[u8]) -> Reply {
+fn asked_to_fill(desk: &Arc<PartnerDesk>, from: EngineId, payload: &[u8]) -> Reply {
     let Some((id, round)) = fill::FillLetter::read(payload) else {
         return Reply::text(
             StatusCode::BAD_REQUEST,
@@ -118,17 +118,17 @@ fn asked_to_fill(desk: &Arc<Desk>, from: EngineId, payload: &[u8]) -> Reply {
     if !is_theirs {
         return no_agreement(desk);
     }
-    desk.tell(Event::Alive(from));
+    desk.tell(PartnerEvent::Alive(from));
     desk.fills.lock().insert(id, round);
     Reply::text(StatusCode::OK, "{}")
 }
 
-fn no_agreement(desk: &Desk) -> Reply {
+fn no_agreement(desk: &PartnerDesk) -> Reply {
     desk.refuse("no_agreement");
     Reply::text(StatusCode::FORBIDDEN, "there is no agreement in force with you by which this could be asked")
 }
 
-async fn packets(desk: Arc<Desk>, asked: Asked, agreement: &str, sequence: Option<&str>) -> Reply {
+async fn packets(desk: Arc<PartnerDesk>, asked: Asked, agreement: &str, sequence: Option<&str>) -> Reply {
     let (Ok(id), Some(Ok(number))) =
         (agreement.parse::<AgreementId>(), sequence.map_or(Some(Ok(0)), |text| Some(text.parse::<u64>())))
     else {
@@ -138,13 +138,13 @@ async fn packets(desk: Arc<Desk>, asked: Asked, agreement: &str, sequence: Optio
         Ok(from) => from,
         Err(reply) => return reply,
     };
-    let told: Arc<Told> = desk.told();
+    let told: Arc<ToldAgreements> = desk.told();
     let Some(known) = told.agreements.get(&id).filter(|known| {
         known.terms.partner_of(desk.me()) == from && (known.side.sends() || known.side.takes())
     }) else {
         return no_agreement(&desk);
     };
-    desk.tell(Event::Alive(from));
+    desk.tell(PartnerEvent::Alive(from));
     let known = known.clone();
     let work = tokio::task::spawn_blocking(move || match (&asked.method, number, known.side.takes()) {
         (&Method::PUT, 1.., true) => receive::put(&desk, &known, number, &asked),
@@ -163,7 +163,7 @@ async fn packets(desk: Arc<Desk>, asked: Asked, agreement: &str, sequence: Optio
 }
 
 /// Who makes a request, by the letter in its header.
-fn allowed(desk: &Desk, asked: &Asked) -> Result<EngineId, Reply> {
+fn allowed(desk: &PartnerDesk, asked: &Asked) -> Result<EngineId, Reply> {
     let unsigned = || {
         desk.refuse("request_unsigned");
         Reply::text(StatusCode::UNAUTHORIZED, format!("the header {LETTER_HEADER} has no envelope in base64"))

@@ -1,12 +1,12 @@
 //! What the parts of the role share: who we are, whom we know, what was agreed on, and what was counted.
 
 use super::intake::Intake;
-use super::keeper::Event;
+use super::keeper::PartnerEvent;
 use super::partners::Partner;
 use super::ship::Shipped;
 use crate::config::Config;
 use crate::fabric::Tables;
-use crate::federation::call::Calls;
+use crate::federation::call::EngineCalls;
 use crate::federation::key::EngineKey;
 use crate::federation::letters;
 use farol_base::sync::{Mutex, RwLock};
@@ -81,7 +81,7 @@ pub struct ToldAgreement {
 
 /// What the keeper of the book last told.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct ToldAgreements {
     pub partners: BTreeMap<EngineId, Partner>,
     pub agreements: BTreeMap<AgreementId, ToldAgreement>,
 }
@@ -99,15 +99,15 @@ pub struct Flows {
 }
 
 /// What all parts of the role share.
-pub struct Desk {
+pub struct PartnerDesk {
     pub key: EngineKey,
     pub config: Arc<Config>,
     pub folder: PathBuf,
     pub tables: Arc<dyn Tables>,
-    pub calls: Calls,
+    pub calls: EngineCalls,
     pub seen: Mutex<Seen>,
-    pub events: Mutex<Sender<Event>>,
-    pub told: RwLock<Arc<Told>>,
+    pub events: Mutex<Sender<PartnerEvent>>,
+    pub told: RwLock<Arc<ToldAgreements>>,
     pub flows: Mutex<BTreeMap<AgreementId, Flows>>,
     /// Consumers that asked for all, each with the number of its question.
     pub fills: Mutex<BTreeMap<AgreementId, u64>>,
@@ -124,17 +124,17 @@ pub struct Desk {
     pub card: String,
 }
 
-impl Desk {
+impl PartnerDesk {
     pub fn me(&self) -> EngineId {
         self.key.id()
     }
 
-    pub fn told(&self) -> Arc<Told> {
+    pub fn told(&self) -> Arc<ToldAgreements> {
         self.told.read().clone()
     }
 
     /// Tells the keeper of the book; it has ended when nobody listens.
-    pub fn tell(&self, event: Event) -> bool {
+    pub fn tell(&self, event: PartnerEvent) -> bool {
         self.events.lock().send(event).is_ok()
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// What waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingPackets {
     pub packets: u64,
     pub bytes: u64,
     /// Since when the oldest does.
@@ -86,8 +86,8 @@ pub fn clear(folder: &Path, id: AgreementId) {
 }
 
 /// How much waits.
-pub fn waiting(folder: &Path, id: AgreementId) -> Result<Waiting> {
-    let mut waiting = Waiting::default();
+pub fn waiting(folder: &Path, id: AgreementId) -> Result<WaitingPackets> {
+    let mut waiting = WaitingPackets::default();
     for number in numbers(folder, id)? {
         // One that was acknowledged just now is gone.
         let Ok(file) = std::fs::metadata(path(folder, id, number)) else { continue };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub type IsOutdated = Arc<dyn Fn(&CanonicalUrl, PagePosition) -> bool + Send + Sync>;
 
 /// Reads the archive on behalf of agreements.
-pub struct Gatherer {
+pub struct PageGatherer {
     archive: ArchiveReader,
     is_outdated: IsOutdated,
     texts: Sender,
@@ -35,16 +35,16 @@ pub struct Gathered {
     pub engines: Vec<(EngineId, String)>,
 }
 
-impl Gatherer {
+impl PageGatherer {
     pub fn new(
         me: EngineId,
         archive: ArchiveReader,
         interpreter: Interpreter,
         offers_copies: bool,
         is_outdated: IsOutdated,
-    ) -> Gatherer {
+    ) -> PageGatherer {
         let sender = |grade| Sender::new(me, interpreter.clone(), offers_copies, grade);
-        Gatherer { archive, is_outdated, texts: sender(Grade::Text), words: sender(Grade::Words) }
+        PageGatherer { archive, is_outdated, texts: sender(Grade::Text), words: sender(Grade::Words) }
     }
 
     /// The archive that it reads.
@@ -103,7 +103,8 @@ fn choose(page: PageEntry, engines: Vec<(EngineId, String)>, known: &ToldAgreeme
     let via: Vec<EngineId> = page.via.iter().copied().filter(|engine| *engine != me).collect();
     let way = Provenance { origin: page.origin, via };
     let is_own = page.origin == me;
-    if !is_own && !(known.terms.forward > 0 && way.may_go_to(known.terms.consumer, known.terms.forward - 1)) {
+    let may_pass_on = known.terms.forward > 0 && way.may_go_to(known.terms.consumer, known.terms.forward - 1);
+    if !is_own && !may_pass_on {
         return;
     }
     if known.terms.view.has(&facts_of(&page, None)) == Answer::Yes {

@@ -24,7 +24,7 @@ pub struct Intake {
 
 /// What came of a packet.
 #[derive(Debug, Default)]
-pub struct Counted {
+pub struct PacketTaken {
     pub pages: u64,
     pub gone: u64,
     /// When the newest page was fetched.
@@ -42,7 +42,7 @@ impl Intake {
         start: &HeaderStart,
         read: ReadBody,
         me: EngineId,
-    ) -> Result<Counted> {
+    ) -> Result<PacketTaken> {
         let unreadable = read.unreadable as u64;
         let newest = read.body.pages.iter().map(|page| page.fetched).max().unwrap_or_default();
         let taken = match read.body.pages.is_empty() && read.body.gone.is_empty() {
@@ -69,7 +69,7 @@ impl Intake {
         if unreadable > 0 {
             dropped.insert("page_address", unreadable);
         }
-        Ok(Counted { pages: taken.pages, gone: taken.gone, newest, dropped, faults })
+        Ok(PacketTaken { pages: taken.pages, gone: taken.gone, newest, dropped, faults })
     }
 }
 

@@ -3,7 +3,7 @@
 //! INVARIANT: no letter goes out before what it follows from is safe on disk; a letter is answered for only once what follows
 //! from it is.
 
-use super::desk::{Desk, Side, Told, ToldAgreement};
+use super::desk::{PartnerDesk, Side, ToldAgreement, ToldAgreements};
 use super::orders::Ordered;
 use super::partners::{self, Partner};
 use super::{post, status};
@@ -34,7 +34,7 @@ const FILL_AGAIN: Duration = Duration::from_secs(20);
 const UNDECIDED_MAX: usize = 20;
 
 /// What reaches the keeper.
-pub enum Event {
+pub enum PartnerEvent {
     /// A message about an agreement; told when what follows is on disk.
     Heard(EngineId, AgreementId, Message, oneshot::Sender<Result<(), String>>),
     /// An engine has introduced itself.
@@ -64,7 +64,7 @@ struct LetterRow {
 
 /// The thread's own.
 pub struct Keeper {
-    pub desk: Arc<Desk>,
+    pub desk: Arc<PartnerDesk>,
     pub book: Book,
     pub partners: BTreeMap<EngineId, Partner>,
     pub outbox: Outbox,
@@ -84,7 +84,7 @@ pub struct Keeper {
 
 impl Keeper {
     /// Takes up what earlier runs have left.
-    pub fn open(desk: Arc<Desk>, mut book: Book, left: LeftParts, runtime: Handle) -> Result<Keeper> {
+    pub fn open(desk: Arc<PartnerDesk>, mut book: Book, left: LeftParts, runtime: Handle) -> Result<Keeper> {
         let partners = partners::read_all(&*desk.tables)?;
         let mut saved = BTreeMap::new();
         for (id, row) in desk.tables.scan(Table::Agreements)? {
@@ -144,11 +144,11 @@ impl Keeper {
     }
 
     /// Runs until it is told to stop.
-    pub fn run(mut self, events: Receiver<Event>) {
+    pub fn run(mut self, events: Receiver<PartnerEvent>) {
         let mut next_tick = Instant::now();
         loop {
             match events.recv_timeout(next_tick.saturating_duration_since(Instant::now())) {
-                Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(PartnerEvent::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(event) => self.happen(event),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -159,10 +159,10 @@ impl Keeper {
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: PartnerEvent) {
         let now = SystemClock.now();
         match event {
-            Event::Heard(from, id, message, done) => {
+            PartnerEvent::Heard(from, id, message, done) => {
                 self.heard(from, now);
                 let out = match &message {
                     // Searching at other engines is not built: who proposes it hears so.
@@ -175,7 +175,7 @@ impl Keeper {
                 self.waiting.push(done);
                 self.settle(out);
             }
-            Event::Hello(from, card, done) => {
+            PartnerEvent::Hello(from, card, done) => {
                 let answer = self.hello(from, card, now);
                 match answer {
                     Ok(()) => self.waiting.push(done),
@@ -183,8 +183,8 @@ impl Keeper {
                 }
                 self.settle(Vec::new());
             }
-            Event::Ordered(ordered) => self.ordered(ordered),
-            Event::Posted { to, delivered, trouble } => {
+            PartnerEvent::Ordered(ordered) => self.ordered(ordered),
+            PartnerEvent::Posted { to, delivered, trouble } => {
                 self.outbox.done(now, to, &delivered, trouble.is_some(), &mut self.random);
                 delivered.iter().for_each(|number| self.forget_letter(*number));
                 if let Some(partner) = self.partners.get_mut(&to) {
@@ -195,13 +195,13 @@ impl Keeper {
                 }
                 self.settle(Vec::new());
             }
-            Event::Alive(engine) => self.heard(engine, now),
-            Event::Filled(id) => {
+            PartnerEvent::Alive(engine) => self.heard(engine, now),
+            PartnerEvent::Filled(id) => {
                 self.book.filled(id);
                 self.fills.remove(&id);
                 self.settle(Vec::new());
             }
-            Event::Stop => {}
+            PartnerEvent::Stop => {}
         }
     }
 
@@ -389,7 +389,8 @@ impl Keeper {
             let view = taken.in_force.clone();
             (*id, ToldAgreement { terms: taken.terms.clone(), side: Side::Taken(taken.state), view })
         });
-        let told = Told { partners: self.partners.clone(), agreements: given.chain(taken).collect() };
+        let told =
+            ToldAgreements { partners: self.partners.clone(), agreements: given.chain(taken).collect() };
         *self.desk.told.write() = Arc::new(told);
         *self.desk.status.write() = Arc::new(status::of(self, SystemClock.now()));
     }

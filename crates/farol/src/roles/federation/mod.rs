@@ -30,7 +30,7 @@ mod status;
 use crate::archive::interpret::Interpreter;
 use crate::config::{Config, CrawlScope, ScopeKind};
 use crate::fabric::{Table, Tables};
-use crate::federation::call::Calls;
+use crate::federation::call::EngineCalls;
 use crate::federation::door;
 use crate::federation::key::EngineKey;
 use crate::federation::tls::TlsIdentity;
@@ -38,7 +38,7 @@ use crate::handles::federation::FederationFace;
 use crate::handles::left::LeftParts;
 use crate::handles::order::Order;
 use anyhow::{Context, Result, bail};
-use desk::Desk;
+use desk::PartnerDesk;
 use farol_base::CanonicalUrl;
 use farol_base::sync::{Mutex, RwLock};
 use farol_federation::View;
@@ -46,10 +46,10 @@ use farol_federation::agreement::{Book, Rules, Timers};
 use farol_federation::message::Card;
 use farol_front::{EngineError, FederationOrder, FederationStatus};
 use farol_store::pages::ArchiveReader;
-use gather::Gatherer;
 pub use gather::IsOutdated;
+use gather::PageGatherer;
 use intake::Intake;
-use keeper::{Event, Keeper};
+use keeper::{Keeper, PartnerEvent};
 use orders::Ordered;
 use ship::{Shipped, Shipper};
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ pub struct FederationParts {
 
 /// The role, running.
 pub struct FederationRole {
-    desk: Arc<Desk>,
+    desk: Arc<PartnerDesk>,
     keeper: Option<JoinHandle<()>>,
     shipper: Option<JoinHandle<()>>,
     runtime: Option<tokio::runtime::Runtime>,
@@ -135,8 +135,8 @@ impl FederationRole {
             view: view.to_string(),
             ..FederationStatus::default()
         };
-        let desk = Arc::new(Desk {
-            calls: Calls::new(identity, parts.config.crawl.allow_private),
+        let desk = Arc::new(PartnerDesk {
+            calls: EngineCalls::new(identity, parts.config.crawl.allow_private),
             key,
             folder: parts.folder.join("federation"),
             tables: parts.tables,
@@ -167,7 +167,8 @@ impl FederationRole {
             keeper.run(heard);
         })?;
         let offers_copies = !parts.config.identity.public_url.is_empty();
-        let gatherer = Gatherer::new(me, parts.archive, parts.interpreter, offers_copies, parts.is_outdated);
+        let gatherer =
+            PageGatherer::new(me, parts.archive, parts.interpreter, offers_copies, parts.is_outdated);
         let shipper = Shipper::new(desk.clone(), runtime.handle().clone(), gatherer);
         let shipping = std::thread::Builder::new().name("distribution".to_string()).spawn(move || {
             crate::process::be_nice();
@@ -208,7 +209,7 @@ impl FederationRole {
 
     /// Ends it; what waits for partners waits on the disk.
     pub fn stop(mut self) {
-        self.desk.tell(Event::Stop);
+        self.desk.tell(PartnerEvent::Stop);
         self.desk.ship(Shipped::Stop);
         // A thread that broke down has nothing more to write.
         let threads = [self.keeper.take(), self.shipper.take()];
@@ -219,9 +220,9 @@ impl FederationRole {
     }
 }
 
-fn give(desk: &Desk, order: FederationOrder) -> Result<String, EngineError> {
+fn give(desk: &PartnerDesk, order: FederationOrder) -> Result<String, EngineError> {
     let (reply, answer) = sync_channel(1);
-    if !desk.tell(Event::Ordered(Ordered::New(order, reply))) {
+    if !desk.tell(PartnerEvent::Ordered(Ordered::New(order, reply))) {
         return Err(EngineError::Unavailable("the engine is stopping".into()));
     }
     answer.recv_timeout(ORDER_MAX).map_err(|_| {

@@ -1,7 +1,7 @@
 //! What the operator orders: whom to know, what to agree on.
 
-use super::desk::Desk;
-use super::keeper::{Event, Keeper};
+use super::desk::PartnerDesk;
+use super::keeper::{Keeper, PartnerEvent};
 use super::partners::{self, Partner};
 use super::{purge, receive};
 use crate::config::federation::read_window;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-type Done = Result<String, EngineError>;
+type OrderAnswer = Result<String, EngineError>;
 
 /// An order on its way, and who waits for what came of it.
 pub enum Ordered {
-    New(FederationOrder, SyncSender<Done>),
+    New(FederationOrder, SyncSender<OrderAnswer>),
     /// The engine at an address has shown its card.
-    Met(EngineId, Box<Partner>, SyncSender<Done>),
+    Met(EngineId, Box<Partner>, SyncSender<OrderAnswer>),
 }
 
 /// Time between saying and doing a change.
@@ -267,10 +267,10 @@ fn missing(view: &View, of: &View) -> Option<String> {
 }
 
 /// Asks the engine at an address for its card.
-async fn meet(desk: Arc<Desk>, address: String, key: String, reply: SyncSender<Done>) {
+async fn meet(desk: Arc<PartnerDesk>, address: String, key: String, reply: SyncSender<OrderAnswer>) {
     match card_at(&desk, &address, &key).await {
         Ok((id, partner)) => {
-            desk.tell(Event::Ordered(Ordered::Met(id, Box::new(partner), reply)));
+            desk.tell(PartnerEvent::Ordered(Ordered::Met(id, Box::new(partner), reply)));
         }
         Err(error) => {
             let _ = reply.send(Err(EngineError::Invalid(format!("{error:#}"))));
@@ -278,7 +278,7 @@ async fn meet(desk: Arc<Desk>, address: String, key: String, reply: SyncSender<D
     }
 }
 
-async fn card_at(desk: &Desk, address: &str, key: &str) -> anyhow::Result<(EngineId, Partner)> {
+async fn card_at(desk: &PartnerDesk, address: &str, key: &str) -> anyhow::Result<(EngineId, Partner)> {
     let expected: Option<EngineId> = match key.trim() {
         "" => None,
         key => Some(key.parse()?),

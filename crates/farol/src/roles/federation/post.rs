@@ -1,7 +1,7 @@
 //! Carries letters: those of one engine one after the other, those of several at the same time.
 
-use super::desk::Desk;
-use super::keeper::{Event, Keeper};
+use super::desk::PartnerDesk;
+use super::keeper::{Keeper, PartnerEvent};
 use crate::federation::call::EngineAddress;
 use farol_base::{Clock, SystemClock};
 use farol_federation::agreement::EngineId;
@@ -22,11 +22,11 @@ pub fn send_what_is_due(keeper: &mut Keeper) {
     }
 }
 
-async fn drop_all(desk: Arc<Desk>, to: EngineId, delivered: Vec<u64>) {
-    desk.tell(Event::Posted { to, delivered, trouble: None });
+async fn drop_all(desk: Arc<PartnerDesk>, to: EngineId, delivered: Vec<u64>) {
+    desk.tell(PartnerEvent::Posted { to, delivered, trouble: None });
 }
 
-async fn deliver(desk: Arc<Desk>, to: EngineId, line: EngineAddress, letters: Vec<(u64, Letter)>) {
+async fn deliver(desk: Arc<PartnerDesk>, to: EngineId, line: EngineAddress, letters: Vec<(u64, Letter)>) {
     let mut delivered = Vec::new();
     let mut trouble = None;
     for (number, letter) in letters {
@@ -39,10 +39,15 @@ async fn deliver(desk: Arc<Desk>, to: EngineId, line: EngineAddress, letters: Ve
             }
         }
     }
-    desk.tell(Event::Posted { to, delivered, trouble });
+    desk.tell(PartnerEvent::Posted { to, delivered, trouble });
 }
 
-async fn deliver_one(desk: &Desk, to: EngineId, line: &EngineAddress, letter: &Letter) -> Result<(), String> {
+async fn deliver_one(
+    desk: &PartnerDesk,
+    to: EngineId,
+    line: &EngineAddress,
+    letter: &Letter,
+) -> Result<(), String> {
     let reply = post(desk, to, line, &letter.kind, letter.payload.clone()).await?;
     if reply.status == StatusCode::FORBIDDEN && letter.kind != "hello" {
         // It does not know us, or not any more: we introduce ourselves, and say it again.
@@ -73,7 +78,7 @@ impl Posted {
 
 /// Seals one letter and sends it.
 pub async fn post(
-    desk: &Desk,
+    desk: &PartnerDesk,
     to: EngineId,
     line: &EngineAddress,
     kind: &str,

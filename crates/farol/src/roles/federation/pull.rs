@@ -1,6 +1,6 @@
 //! Fetches packets from a provider, where that was agreed.
 
-use super::desk::{Desk, ToldAgreement};
+use super::desk::{PartnerDesk, ToldAgreement};
 use super::receive;
 use bytes::Bytes;
 use farol_federation::agreement::{AgreementId, Delivery, Kind};
@@ -15,7 +15,7 @@ const PACKETS_PER_TURN: usize = 64;
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Fetches for as long as the runtime lives.
-pub fn start(desk: Arc<Desk>, runtime: &Handle) {
+pub fn start(desk: Arc<PartnerDesk>, runtime: &Handle) {
     runtime.spawn(async move {
         let mut next: BTreeMap<AgreementId, (Instant, Duration)> = BTreeMap::new();
         loop {
@@ -47,7 +47,7 @@ pub fn start(desk: Arc<Desk>, runtime: &Handle) {
     });
 }
 
-async fn pull(desk: &Arc<Desk>, known: &ToldAgreement) -> Result<(), String> {
+async fn pull(desk: &Arc<PartnerDesk>, known: &ToldAgreement) -> Result<(), String> {
     let id = known.terms.id;
     let mark = receive::read_mark(desk, id).map_err(|error| format!("{error:#}"))?;
     let list = get(desk, known, &format!("packets/{id}"), &format!("?after={}", mark.sequence)).await?;
@@ -73,7 +73,7 @@ async fn pull(desk: &Arc<Desk>, known: &ToldAgreement) -> Result<(), String> {
     Ok(())
 }
 
-async fn get(desk: &Desk, known: &ToldAgreement, path: &str, query: &str) -> Result<Bytes, String> {
+async fn get(desk: &PartnerDesk, known: &ToldAgreement, path: &str, query: &str) -> Result<Bytes, String> {
     let provider = known.terms.provider;
     let told = desk.told();
     let partner = told.partners.get(&provider).ok_or("it is not known where the provider is")?;

@@ -1,7 +1,7 @@
 //! Has the pages of an agreement leave that were received under it, where that was wanted. What this engine has visited itself
 //! since stays.
 
-use super::desk::{Desk, ToldAgreement};
+use super::desk::{PartnerDesk, ToldAgreement};
 use crate::archive::replay::is_damage;
 use crate::fabric::Table;
 use anyhow::{Context, Result};
@@ -18,12 +18,12 @@ fn key(id: AgreementId) -> String {
 }
 
 /// Remembers that pages are to leave when the agreement is over.
-pub fn order(desk: &Desk, id: AgreementId) -> Result<()> {
+pub fn order(desk: &PartnerDesk, id: AgreementId) -> Result<()> {
     desk.tables.put(&[(Table::Agreements, &key(id), b"ordered")])
 }
 
 /// Has the pages leave of agreements that are over.
-pub fn carry_out(desk: &Desk, archive: &ArchiveReader) -> Result<()> {
+pub fn carry_out(desk: &PartnerDesk, archive: &ArchiveReader) -> Result<()> {
     let told = desk.told();
     let over = told.agreements.values().filter(|known| {
         matches!(known.side, super::desk::Side::Taken(TakenState::Ended | TakenState::Ending(_)))
@@ -41,7 +41,7 @@ pub fn carry_out(desk: &Desk, archive: &ArchiveReader) -> Result<()> {
     Ok(())
 }
 
-fn purge(desk: &Desk, archive: &ArchiveReader, known: &ToldAgreement) -> Result<u64> {
+fn purge(desk: &PartnerDesk, archive: &ArchiveReader, known: &ToldAgreement) -> Result<u64> {
     let id = known.terms.id.to_string();
     let (mut left, mut gone) = (0, Vec::new());
     let mut flush = |gone: &mut Vec<Gone>| -> Result<()> {

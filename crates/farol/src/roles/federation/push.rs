@@ -1,6 +1,6 @@
 //! Sends packets to a consumer, one after the other, in pieces: what was received of one need not be sent again.
 
-use super::desk::{Desk, ToldAgreement};
+use super::desk::{PartnerDesk, ToldAgreement};
 use super::files;
 use super::ship::Shipped;
 use crate::federation::call::{CallReply, EngineAddress};
@@ -20,7 +20,7 @@ pub const RECEIVED_HEADER: &str = "farol-received";
 pub const EXPECTED_HEADER: &str = "farol-expected";
 
 /// Sends all packets up to this one, in a task of its own.
-pub fn start(desk: &Arc<Desk>, runtime: &Handle, known: &ToldAgreement, upto: u64) {
+pub fn start(desk: &Arc<PartnerDesk>, runtime: &Handle, known: &ToldAgreement, upto: u64) {
     let (desk, id, to) = (desk.clone(), known.terms.id, known.terms.consumer);
     runtime.spawn(async move {
         let event = match send_all(&desk, id, to, upto).await {
@@ -43,7 +43,7 @@ fn later(why: impl Into<String>) -> Trouble {
     Trouble::Later(None, why.into())
 }
 
-async fn send_all(desk: &Arc<Desk>, id: AgreementId, to: EngineId, upto: u64) -> Result<(), Trouble> {
+async fn send_all(desk: &Arc<PartnerDesk>, id: AgreementId, to: EngineId, upto: u64) -> Result<(), Trouble> {
     let numbers = files::numbers(&desk.folder, id).map_err(|error| later(format!("{error:#}")))?;
     for sequence in numbers.into_iter().filter(|number| *number <= upto) {
         let told = desk.told();
@@ -65,7 +65,7 @@ async fn send_all(desk: &Arc<Desk>, id: AgreementId, to: EngineId, upto: u64) ->
 }
 
 async fn send(
-    desk: &Desk,
+    desk: &PartnerDesk,
     id: AgreementId,
     to: EngineId,
     line: &EngineAddress,
@@ -120,7 +120,7 @@ fn number(reply: &CallReply, name: &str) -> Option<u64> {
 
 #[allow(clippy::too_many_arguments)]
 async fn ask(
-    desk: &Desk,
+    desk: &PartnerDesk,
     id: AgreementId,
     to: EngineId,
     line: &EngineAddress,

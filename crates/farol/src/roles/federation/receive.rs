@@ -6,8 +6,8 @@
 //! INVARIANT: nothing of a packet is used before its signature, its place in the chain and its length are right; one packet is
 //! unpacked at a time.
 
-use super::desk::{Desk, ToldAgreement};
-use super::keeper::Event;
+use super::desk::{PartnerDesk, ToldAgreement};
+use super::keeper::PartnerEvent;
 use super::push::{EXPECTED_HEADER, RECEIVED_HEADER};
 use crate::fabric::Table;
 use crate::federation::door::{Asked, Reply};
@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use farol_base::{Clock, SystemClock, Timestamp};
 use farol_federation::agreement::pages::{SKEW, Used};
 use farol_federation::agreement::{AgreementId, Quota};
-use farol_federation::packet::{Error as PacketError, PACKET_BYTES_MAX, PacketKind};
+use farol_federation::packet::{PACKET_BYTES_MAX, PacketError, PacketKind};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_RANGE, HeaderName};
 use serde::{Deserialize, Serialize};
@@ -58,23 +58,23 @@ impl ReceiveMark {
 
 /// Why a packet is not taken in.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct PacketRefusal {
     pub reason: &'static str,
     pub reply: Reply,
 }
 
-fn refuse(reason: &'static str, status: StatusCode, text: impl Into<String>) -> Refusal {
-    Refusal { reason, reply: Reply::text(status, text) }
+fn refuse(reason: &'static str, status: StatusCode, text: impl Into<String>) -> PacketRefusal {
+    PacketRefusal { reason, reply: Reply::text(status, text) }
 }
 
 /// How much of a packet is here.
-pub fn head(desk: &Desk, known: &ToldAgreement, sequence: u64) -> Reply {
+pub fn head(desk: &PartnerDesk, known: &ToldAgreement, sequence: u64) -> Reply {
     let received = std::fs::metadata(part(desk, known.terms.id, sequence)).map_or(0, |file| file.len());
     Reply::text(StatusCode::OK, "").with(HeaderName::from_static(RECEIVED_HEADER), received)
 }
 
 /// Takes a piece of a packet; with the last one, the packet.
-pub fn put(desk: &Desk, known: &ToldAgreement, sequence: u64, asked: &Asked) -> Reply {
+pub fn put(desk: &PartnerDesk, known: &ToldAgreement, sequence: u64, asked: &Asked) -> Reply {
     // Of one agreement one request at a time; others wait for their turn here.
     let _turn = desk.receiving.lock();
     let id = known.terms.id;
@@ -96,26 +96,26 @@ pub fn put(desk: &Desk, known: &ToldAgreement, sequence: u64, asked: &Asked) -> 
 }
 
 /// Counts a refusal.
-fn count(desk: &Desk, id: AgreementId, reason: &'static str) {
+fn count(desk: &PartnerDesk, id: AgreementId, reason: &'static str) {
     desk.flow(id, |flow| *flow.refused.entry(reason).or_default() += 1);
 }
 
-fn part(desk: &Desk, id: AgreementId, sequence: u64) -> PathBuf {
+fn part(desk: &PartnerDesk, id: AgreementId, sequence: u64) -> PathBuf {
     desk.folder.join("in").join(format!("{id}.{sequence}.part"))
 }
 
 /// Writes a piece down; the packet, where it is whole.
 fn piece(
-    desk: &Desk,
+    desk: &PartnerDesk,
     known: &ToldAgreement,
     sequence: u64,
     asked: &Asked,
-) -> Result<Option<Vec<u8>>, Refusal> {
+) -> Result<Option<Vec<u8>>, PacketRefusal> {
     let id = known.terms.id;
     let mark = read_mark(desk, id).map_err(|error| trouble(&error))?;
     if sequence <= mark.sequence {
         // It came before; that it is acknowledged again is all that its sender needs.
-        return Err(Refusal { reason: "packet_replayed", reply: Reply::text(StatusCode::OK, "{}") });
+        return Err(PacketRefusal { reason: "packet_replayed", reply: Reply::text(StatusCode::OK, "{}") });
     }
     let range = asked.headers.get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
     let whole = (0, asked.body.len(), asked.body.len());
@@ -144,7 +144,7 @@ fn piece(
     if from != there && from != 0 {
         let reply = Reply::text(StatusCode::RANGE_NOT_SATISFIABLE, "another piece is expected")
             .with(HeaderName::from_static(RECEIVED_HEADER), there);
-        return Err(Refusal { reason: "packet_range", reply });
+        return Err(PacketRefusal { reason: "packet_range", reply });
     }
     let write = || -> std::io::Result<Option<Vec<u8>>> {
         if let Some(dir) = path.parent() {
@@ -171,7 +171,7 @@ fn read_range(text: &str) -> Option<(usize, usize, usize)> {
     (from <= last && last < total).then_some((from, last + 1, total))
 }
 
-fn trouble(error: &anyhow::Error) -> Refusal {
+fn trouble(error: &anyhow::Error) -> PacketRefusal {
     tracing::warn!("a packet cannot be taken in now: {error:#}");
     refuse(
         "not_now",
@@ -181,7 +181,7 @@ fn trouble(error: &anyhow::Error) -> Refusal {
 }
 
 /// Reads how far an agreement has come.
-pub fn read_mark(desk: &Desk, id: AgreementId) -> Result<ReceiveMark> {
+pub fn read_mark(desk: &PartnerDesk, id: AgreementId) -> Result<ReceiveMark> {
     match desk.tables.get(Table::Agreements, &key(id))? {
         Some(row) => serde_json::from_slice(&row).context("how far packets have come cannot be read"),
         None => Ok(ReceiveMark::default()),
@@ -189,14 +189,14 @@ pub fn read_mark(desk: &Desk, id: AgreementId) -> Result<ReceiveMark> {
 }
 
 /// Writes how far an agreement has come.
-pub fn write_mark(desk: &Desk, id: AgreementId, mark: &ReceiveMark) -> Result<()> {
+pub fn write_mark(desk: &PartnerDesk, id: AgreementId, mark: &ReceiveMark) -> Result<()> {
     desk.tables.put(&[(Table::Agreements, &key(id), &serde_json::to_vec(mark)?)])?;
     show(desk, id, mark);
     Ok(())
 }
 
 /// Says how it stands.
-pub fn show(desk: &Desk, id: AgreementId, mark: &ReceiveMark) {
+pub fn show(desk: &PartnerDesk, id: AgreementId, mark: &ReceiveMark) {
     desk.flow(id, |flow| {
         let received = &mut flow.received;
         (received.packets, received.pages) = (mark.packets, mark.pages);
@@ -218,7 +218,7 @@ fn key(id: AgreementId) -> String {
 }
 
 /// Takes a whole packet in.
-pub fn take(desk: &Desk, known: &ToldAgreement, packet: &[u8]) -> Result<(), Refusal> {
+pub fn take(desk: &PartnerDesk, known: &ToldAgreement, packet: &[u8]) -> Result<(), PacketRefusal> {
     let (id, terms, now) = (known.terms.id, &known.terms, SystemClock.now());
     let mut mark = read_mark(desk, id).map_err(|error| trouble(&error))?;
     if mark.is_suspended {
@@ -248,12 +248,12 @@ pub fn take(desk: &Desk, known: &ToldAgreement, packet: &[u8]) -> Result<(), Ref
     let follows = start.sequence == mark.sequence + 1
         && (mark.sequence == 0 || start.before == digest_of(&mark.digest).unwrap_or_default());
     if start.sequence <= mark.sequence {
-        return Err(Refusal { reason: "packet_replayed", reply: Reply::text(StatusCode::OK, "{}") });
+        return Err(PacketRefusal { reason: "packet_replayed", reply: Reply::text(StatusCode::OK, "{}") });
     }
     if !follows && !is_first {
         let reply = Reply::text(StatusCode::CONFLICT, format!("{{\"expected\":{}}}", mark.sequence + 1));
         let reply = reply.with(HeaderName::from_static(EXPECTED_HEADER), mark.sequence + 1);
-        return Err(Refusal { reason: "packet_gap", reply });
+        return Err(PacketRefusal { reason: "packet_gap", reply });
     }
     if start.revision == terms.revision && start.view != terms.view.digest() {
         return Err(refuse(
@@ -272,7 +272,7 @@ pub fn take(desk: &Desk, known: &ToldAgreement, packet: &[u8]) -> Result<(), Ref
     };
     used.take(now, quota, entries, packet.len() as u64).map_err(|wait| {
         let text = "the day's quota is used up";
-        Refusal { reason: "quota", reply: Reply::later(StatusCode::TOO_MANY_REQUESTS, text, wait) }
+        PacketRefusal { reason: "quota", reply: Reply::later(StatusCode::TOO_MANY_REQUESTS, text, wait) }
     })?;
     let read = {
         let _alone = desk.unpacking.lock();
@@ -296,7 +296,7 @@ pub fn take(desk: &Desk, known: &ToldAgreement, packet: &[u8]) -> Result<(), Ref
     mark.is_suspended = mark.judged >= JUDGED_FROM && mark.dropped * 100 > mark.judged;
     write_mark(desk, id, &mark).map_err(|error| trouble(&error))?;
     if start.kind == PacketKind::SnapshotEnd {
-        desk.tell(Event::Filled(id));
+        desk.tell(PartnerEvent::Filled(id));
     }
     Ok(())
 }
@@ -305,7 +305,7 @@ fn digest_of(hex: &str) -> Option<[u8; 32]> {
     data_encoding::HEXLOWER.decode(hex.as_bytes()).ok()?.try_into().ok()
 }
 
-fn unreadable(error: &anyhow::Error) -> Refusal {
+fn unreadable(error: &anyhow::Error) -> PacketRefusal {
     let (reason, status) = match error.downcast_ref::<PacketError>() {
         Some(PacketError::TooLarge { .. }) => ("packet_too_large", StatusCode::PAYLOAD_TOO_LARGE),
         Some(PacketError::Length { .. }) => ("packet_cut", StatusCode::BAD_REQUEST),

@@ -1,7 +1,7 @@
 //! Lets a consumer fetch its packets, where that was agreed: `GET packets/AGREEMENT?after=N` lists those behind N and acknowledges
 //! the others, `GET packets/AGREEMENT/SEQUENCE` gives one, or a `Range` of it.
 
-use super::desk::{Desk, ToldAgreement};
+use super::desk::{PartnerDesk, ToldAgreement};
 use super::files;
 use super::ship::Shipped;
 use crate::federation::door::Reply;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_RANGE, RANGE};
 use hyper::{HeaderMap, StatusCode};
 
-pub fn list(desk: &Desk, known: &ToldAgreement, query: &str) -> Reply {
+pub fn list(desk: &PartnerDesk, known: &ToldAgreement, query: &str) -> Reply {
     let after = query.split('&').find_map(|pair| pair.strip_prefix("after=")?.parse::<u64>().ok());
     let Some(after) = after else {
         return Reply::text(
@@ -30,7 +30,7 @@ pub fn list(desk: &Desk, known: &ToldAgreement, query: &str) -> Reply {
     }
 }
 
-pub fn get(desk: &Desk, known: &ToldAgreement, sequence: u64, headers: &HeaderMap) -> Reply {
+pub fn get(desk: &PartnerDesk, known: &ToldAgreement, sequence: u64, headers: &HeaderMap) -> Reply {
     let Ok(packet) = files::read(&desk.folder, known.terms.id, sequence) else {
         return Reply::text(StatusCode::NOT_FOUND, "this packet is not here; list them again");
     };

@@ -8,8 +8,8 @@
 //! INVARIANT: a file beyond the mark is never sent: after a crash it is made again. Nothing is dropped without a snapshot of
 //! everything coming after it.
 
-use super::desk::{Desk, ToldAgreement};
-use super::gather::{Gathered, Gatherer};
+use super::desk::{PartnerDesk, ToldAgreement};
+use super::gather::{Gathered, PageGatherer};
 use super::{files, purge, push};
 use crate::fabric::Table;
 use crate::federation::pack::seal;
@@ -94,9 +94,9 @@ struct OpenPacket {
 
 /// The thread's own.
 pub struct Shipper {
-    pub desk: Arc<Desk>,
+    pub desk: Arc<PartnerDesk>,
     pub runtime: Handle,
-    pub gatherer: Gatherer,
+    pub gatherer: PageGatherer,
     shipments: BTreeMap<AgreementId, Shipment>,
     random: Seeded,
     /// When it was last seen to pages that are to leave.
@@ -104,7 +104,7 @@ pub struct Shipper {
 }
 
 impl Shipper {
-    pub fn new(desk: Arc<Desk>, runtime: Handle, gatherer: Gatherer) -> Shipper {
+    pub fn new(desk: Arc<PartnerDesk>, runtime: Handle, gatherer: PageGatherer) -> Shipper {
         let seed = getrandom::u64().unwrap_or(1);
         Shipper {
             desk,
@@ -224,12 +224,11 @@ impl Shipper {
         if shipment.is_unreachable && heard.is_some_and(|heard| now.since(heard) < HEARD_LATELY) {
             (shipment.line, shipment.is_unreachable) = (Rest::default(), false);
         }
-        if heard.is_some_and(|heard| now.since(heard) < Duration::from_secs(60)) {
-            if shipment.mark.is_dropped {
-                // It is back, and gets everything anew.
-                shipment.mark.is_dropped = false;
-                self.write(id)?;
-            }
+        let is_heard = heard.is_some_and(|heard| now.since(heard) < Duration::from_secs(60));
+        if is_heard && shipment.mark.is_dropped {
+            // It is back, and gets everything anew.
+            shipment.mark.is_dropped = false;
+            self.write(id)?;
         }
         let Some(shipment) = self.shipments.get(&id) else { return Ok(()) };
         if shipment.mark.is_dropped {
