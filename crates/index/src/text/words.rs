@@ -9,7 +9,7 @@ use super::{Analyser, Tokens, compound_end, fold, is_hyphen};
 use std::collections::HashMap;
 
 /// Number of the analysis that cuts and folds words. Engines whose numbers differ cannot use each other's words; it grows
-/// with every change of [`super::spans`] or [`super::fold`] that changes a token.
+/// with every change of `spans` or `fold` that changes a token.
 pub const ANALYSIS: u32 = 1;
 
 /// Words that are remembered with what became of them: 50,000 × some 60 bytes = 3 MB.

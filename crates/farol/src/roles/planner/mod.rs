@@ -2,7 +2,7 @@
 //!
 //! A thread of its own, so that planning never keeps a lease waiting: it sees from a [`PlannerDesk`] whether its node
 //! leads, and leaves its proposals there. What is believed, when a plan is due and whether a table is worth its moves is
-//! decided by [`Replanner`]; this does the reading and writing.
+//! decided by [`farol_partition::replan::Replanner`]; this does the reading and writing.
 //!
 //! INVARIANT: nothing is written but under the term under which this node leads now, and what it knows is on disk before
 //! the reports that it came from are deleted.
