@@ -5,7 +5,8 @@
 use crate::error::Error;
 use crate::matching::Cursor;
 use crate::plan::Plan;
-use crate::schema::{Fields, path_prefixes};
+use crate::schema::path_prefixes;
+use crate::searcher::View;
 use crate::text::fold::folded;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Language};
@@ -34,11 +35,11 @@ struct DateRange {
 }
 
 impl<'a> SegmentFilter<'a> {
-    pub(crate) fn new(segment: &'a SegmentReader, fields: Fields, plan: &Plan) -> Result<Self, Error> {
+    pub(crate) fn new(segment: &'a SegmentReader, view: &View, plan: &Plan) -> Result<Self, Error> {
         let filters = &plan.filters;
         let mut filter =
             SegmentFilter { alive: segment.alive_bitset(), within: vec![], without: vec![], dated: None };
-        let sets = PageSets { segment, fields };
+        let sets = PageSets { segment, view };
         if !filters.sites.is_empty() {
             filter.within.push(sets.sites(&filters.sites)?);
         }
@@ -92,7 +93,7 @@ impl<'a> SegmentFilter<'a> {
 
 struct PageSets<'a> {
     segment: &'a SegmentReader,
-    fields: Fields,
+    view: &'a View,
 }
 
 impl PageSets<'_> {
@@ -100,12 +101,12 @@ impl PageSets<'_> {
         let mut set = self.empty();
         for site in sites.iter().take(VALUES_MAX) {
             let Some((host, path)) = read_site(site) else { continue };
-            let host = Term::from_field_text(self.fields.site, &host);
+            let host = Term::from_field_text(self.view.fields.site, &host);
             match path {
                 None => self.add(&host, None, &mut set)?,
                 Some(path) => {
                     let mut under = self.empty();
-                    self.add(&Term::from_field_u64(self.fields.path, path), None, &mut under)?;
+                    self.add(&Term::from_field_u64(self.view.fields.path, path), None, &mut under)?;
                     self.add(&host, Some(&under), &mut set)?;
                 }
             }
@@ -116,7 +117,12 @@ impl PageSets<'_> {
     fn languages(&self, languages: &[Language]) -> Result<BitSet, Error> {
         let mut set = self.empty();
         for language in languages.iter().take(VALUES_MAX) {
-            self.add(&Term::from_field_text(self.fields.language, language.code()), None, &mut set)?;
+            self.add(&Term::from_field_text(self.view.fields.language, language.code()), None, &mut set)?;
+        }
+        for (doc, language) in self.view.near_languages(self.segment.segment_id())? {
+            if languages.contains(language) {
+                set.insert(*doc);
+            }
         }
         Ok(set)
     }
@@ -125,7 +131,7 @@ impl PageSets<'_> {
         let mut set = self.empty();
         for file_type in file_types.iter().take(VALUES_MAX) {
             let file_type = folded(file_type.trim_start_matches('.'));
-            self.add(&Term::from_field_text(self.fields.file_type, &file_type), None, &mut set)?;
+            self.add(&Term::from_field_text(self.view.fields.file_type, &file_type), None, &mut set)?;
         }
         Ok(set)
     }

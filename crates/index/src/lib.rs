@@ -47,6 +47,7 @@ mod filter;
 mod language_counts;
 mod limits;
 mod matching;
+mod near_languages;
 mod parts;
 mod pins;
 mod plan;

@@ -10,6 +10,7 @@
 //! | `name` | hashes of what the page is called as a whole, see [`crate::rank::names`] | exact matches |
 //! | `page` | the page's id | upsert, link rank |
 //! | `host`, `site`, `path` | the host; its name and parent domains; hashes of path prefixes | deleting a host, host collapsing, `site:` |
+//! | `places` | hashes of its folders and host, nearest first, see [`crate::near_languages`] | the language of its neighbours |
 //! | `language`, `file_type`, `dated`, `fetched` | as they are | filters, newest first |
 //! | `content`, `simhash`, `address` | fingerprints; letters of the address | duplicates |
 //! | `shown_title` | the title as written | suggestions |
@@ -21,6 +22,7 @@ use crate::limits::{
     ANCHORS_BYTES_MAX, BODY_BYTES_MAX, DESCRIPTION_BYTES_MAX, HEADINGS_BYTES_MAX, REST_BYTES_MAX,
     TITLE_BYTES_MAX, cut,
 };
+use crate::near_languages::places;
 use crate::rank::names;
 use crate::stored;
 use crate::text::fold::folded;
@@ -34,7 +36,7 @@ use tantivy::tokenizer::{TextAnalyzer, TokenizerManager};
 use tantivy::{TantivyDocument, Term};
 
 /// Number of this layout and of the analysis; a shard written with another one is refused.
-pub(crate) const FORMAT: u32 = 4;
+pub(crate) const FORMAT: u32 = 5;
 
 /// Bytes of a title that are kept for suggestions.
 const SHOWN_TITLE_BYTES_MAX: usize = 200;
@@ -56,6 +58,7 @@ pub(crate) struct Fields {
     pub host: Field,
     pub site: Field,
     pub path: Field,
+    pub places: Field,
     pub language: Field,
     pub file_type: Field,
     pub dated: Field,
@@ -92,6 +95,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
         host: builder.add_text_field("host", raw().set_fast("raw")),
         site: builder.add_text_field("site", raw()),
         path: builder.add_u64_field("path", number().set_indexed()),
+        places: builder.add_u64_field("places", number().set_fast()),
         language: builder.add_text_field("language", raw()),
         file_type: builder.add_text_field("file_type", raw()),
         dated: builder.add_u64_field("dated", number().set_fast()),
@@ -158,6 +162,9 @@ impl Fields {
         }
         for prefix in path_prefixes(document.url.path()) {
             out.add_u64(self.path, hash64(prefix.as_bytes()));
+        }
+        for place in places(&document.url) {
+            out.add_u64(self.places, place);
         }
         if let Some(language) = language {
             out.add_text(self.language, language.code());

@@ -13,6 +13,7 @@ mod lookup;
 use crate::columns::SegmentColumns;
 use crate::error::Error;
 use crate::language_counts::{self, SegmentLanguages};
+use crate::near_languages::{NearLanguages, SegmentPlaces, near_languages};
 use crate::parts::ShardedSearch;
 use crate::pins::Pins;
 use crate::rank::Ranks;
@@ -29,10 +30,10 @@ use farol_base::sync::RwLock;
 use farol_base::{CanonicalUrl, Document, Host, Language, PageId, PagePosition};
 use farol_query::parts::Sizes;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tantivy::index::SegmentId;
 use tantivy::schema::{IndexRecordOption, Value};
-use tantivy::{DocAddress, DocSet, Index, IndexReader, TERMINATED, TantivyDocument};
+use tantivy::{DocAddress, DocId, DocSet, Index, IndexReader, TERMINATED, TantivyDocument};
 
 /// Pages of one host that come before those of other hosts, unless it is said otherwise.
 const HITS_PER_HOST: usize = 2;
@@ -56,6 +57,8 @@ pub(crate) struct View {
     pub documents: u64,
     pub sizes: Sizes,
     segment_languages: Vec<Arc<SegmentLanguages>>,
+    segment_places: Vec<Arc<SegmentPlaces>>,
+    near_languages: OnceLock<NearLanguages>,
     /// The hosts of each segment.
     pub hosts: Vec<Arc<SegmentHosts>>,
     /// The columns of each segment.
@@ -106,7 +109,7 @@ impl View {
         let (mut hosts, mut columns) = (Vec::new(), Vec::new());
         let mut tokens = [0; 3];
         let mut slots = 0;
-        let mut segment_languages = Vec::new();
+        let (mut segment_languages, mut segment_places) = (Vec::new(), Vec::new());
         for segment in searcher.segment_readers() {
             let known = before.and_then(|view| Some((view, view.place_of(segment.segment_id())?)));
             hosts.push(match known {
@@ -124,16 +127,42 @@ impl View {
             slots += u64::from(segment.max_doc());
             let counted = known.map(|(view, at)| view.segment_languages[at].clone());
             segment_languages.push(SegmentLanguages::count(segment, fields.language, counted)?);
+            let places = known.map(|(view, at)| view.segment_places[at].clone());
+            segment_places.push(SegmentPlaces::of(segment, places));
         }
         let languages = language_counts::sums(&segment_languages);
         let documents = searcher.num_docs();
         let sizes = Sizes { slots, documents, tokens, languages, generation };
-        Ok(View { searcher, fields, generation, documents, sizes, segment_languages, hosts, columns })
+        Ok(View {
+            searcher,
+            fields,
+            generation,
+            documents,
+            sizes,
+            segment_languages,
+            segment_places,
+            near_languages: OnceLock::new(),
+            hosts,
+            columns,
+        })
     }
 
     /// The place of a segment that this commit has too.
     fn place_of(&self, segment: SegmentId) -> Option<usize> {
         self.searcher.segment_readers().iter().position(|known| known.segment_id() == segment)
+    }
+
+    /// The pages of a segment that have a language from their neighbours alone.
+    pub(crate) fn near_languages(&self, segment: SegmentId) -> Result<&[(DocId, Language)], Error> {
+        let all = match self.near_languages.get() {
+            Some(all) => all,
+            None => {
+                let segments = self.searcher.segment_readers().iter().zip(&self.segment_places);
+                let found = near_languages(segments, self.fields)?;
+                self.near_languages.get_or_init(|| found)
+            }
+        };
+        Ok(self.place_of(segment).and_then(|at| all.get(at)).map_or(&[], Vec::as_slice))
     }
 
     /// The stored bytes of a page.

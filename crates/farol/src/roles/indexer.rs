@@ -166,7 +166,7 @@ impl IndexWorker {
         match change {
             Change::Put(mut document) => {
                 document.anchors = anchor_text(&self.sources.links.lock(), document.url.id())?;
-                self.put(*document)?;
+                self.shard()?.put(&document)?;
                 self.put_since = true;
                 self.progress.pages.fetch_add(1, Ordering::Relaxed);
             }
@@ -183,15 +183,6 @@ impl IndexWorker {
         }
         self.fresh += 1;
         Ok(())
-    }
-
-    /// Puts a page into the index; one that shows no language has that of its neighbours.
-    fn put(&mut self, mut document: Document) -> Result<()> {
-        let shard = self.shard()?;
-        if document.language.is_none() {
-            document.language = shard.searcher().language_near(&document.url)?;
-        }
-        Ok(shard.put(&document)?)
     }
 
     fn commit(&mut self) -> Result<()> {
@@ -295,7 +286,7 @@ impl IndexWorker {
             let Some(document) = searcher.find_by_id(page)? else { continue };
             let anchors = anchor_text(&self.sources.links.lock(), page)?;
             if anchors != document.anchors {
-                self.put(Document { anchors, ..document })?;
+                self.shard()?.put(&Document { anchors, ..document })?;
                 self.fresh += 1;
             }
         }

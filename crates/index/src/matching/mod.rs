@@ -138,7 +138,7 @@ fn find_strict(view: &View, plan: &Plan, most: usize) -> Result<TopK, Error> {
     let mut best = TopK::new(most);
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
         let Some(mut cursors) = ClauseScorer::open_all(segment, &plan.clauses)? else { continue };
-        let filter = SegmentFilter::new(segment, view.fields, plan)?;
+        let filter = SegmentFilter::new(segment, view, plan)?;
         let bm25 = Bm25::new(plan.fields, plan.means, segment)?;
         // The rarest required clause leads; the optional ones come last.
         cursors.sort_by_key(|scored| (!scored.required, scored.cursor.cost()));
@@ -198,7 +198,7 @@ fn find_loose(view: &View, plan: &Plan, most: usize) -> Result<Vec<Candidate>, E
         }
         // Those that lead come first, so that it is known which pages the others can add to.
         cursors.sort_by_key(|(_, follows, _)| *follows);
-        let filter = SegmentFilter::new(segment, view.fields, plan)?;
+        let filter = SegmentFilter::new(segment, view, plan)?;
         let bm25 = Bm25::new(plan.fields, plan.means, segment)?;
         let columns = &view.columns[ordinal];
         for start in (0..segment.max_doc()).step_by(WINDOW as usize) {
@@ -256,7 +256,7 @@ fn weight(clause: &Clause) -> f32 {
 fn list(view: &View, plan: &Plan, ranks: &dyn Ranks, most: usize) -> Result<TopK, Error> {
     let mut best = TopK::new(most);
     for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
-        let filter = SegmentFilter::new(segment, view.fields, plan)?;
+        let filter = SegmentFilter::new(segment, view, plan)?;
         let column =
             |name| segment.fast_fields().u64(name).map_err(Error::engine("read what it knows of pages"));
         let (dated, fetched) = (column("dated")?, column("fetched")?);

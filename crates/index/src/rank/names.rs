@@ -106,7 +106,7 @@ pub(crate) fn find(view: &View, plan: &Plan) -> Result<HashMap<DocAddress, u8>, 
             let Some(mut postings) = postings.map_err(Error::engine("look a name up"))? else { continue };
             let filter = match &mut filter {
                 Some(filter) => filter,
-                none => none.insert(SegmentFilter::new(segment, view.fields, plan)?),
+                none => none.insert(SegmentFilter::new(segment, view, plan)?),
             };
             while postings.doc() != TERMINATED && found.len() < PAGES_MAX {
                 if filter.allows(postings.doc()) {
