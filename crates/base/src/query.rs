@@ -129,7 +129,8 @@ pub struct Answer {
     pub more: bool,
     /// The question spelt as the indexed vocabulary would spell it, where that finds more.
     pub suggestion: Option<Query>,
-    /// The question that was answered instead, because no page has some of the words as they were written.
+    /// The question that was answered instead, because no page, or hardly any, has some of the words as they were
+    /// written.
     pub corrected: Option<Query>,
     /// The state of the index that answered; a later state has a greater number.
     pub generation: u64,

@@ -234,7 +234,7 @@ impl Shards for Whole<'_> {
         let Some(first) = views.first() else { return Ok(Vec::new()) };
         let plan = question.plan(first, &Summed { views: &views, sizes: &self.sizes })?;
         let mut respelt = Respelt::default();
-        if asking == Asking::Typed && plan.has_unknown() && !query.as_written {
+        if asking == Asking::Typed && spell::may_be_replaced(&plan.typed) && !query.as_written {
             respelt.corrected = self.respell(&plan.typed, spell::correct);
             if respelt.corrected.is_some() {
                 let spelling = PartSpelling::Decided(respelt);

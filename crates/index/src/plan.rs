@@ -180,11 +180,6 @@ impl Plan {
         self.words().any(|word| is_rare(word.pages, documents))
     }
 
-    /// Whether there is a word that no page has.
-    pub(crate) fn has_unknown(&self) -> bool {
-        self.words().any(|word| word.pages == 0)
-    }
-
     fn words(&self) -> impl Iterator<Item = &TypedWord> {
         self.typed.iter().filter_map(|typed| typed.word.as_ref())
     }

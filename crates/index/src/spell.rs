@@ -19,6 +19,11 @@ impl spell::Vocabulary for Vocabulary {
         self.completions.binary_search_by(|entry| (*entry.key).cmp(phrase)).is_ok()
     }
 
+    fn is_in_title(&self, form: &str) -> bool {
+        let found = self.words.binary_search_by(|word| (*word.form).cmp(form));
+        found.is_ok_and(|at| self.words[at].is_in_title)
+    }
+
     fn begins(&self, form: &str) -> bool {
         let start = self.words.partition_point(|word| *word.form < *form);
         self.words.get(start).is_some_and(|word| word.form.starts_with(form))
@@ -85,6 +90,7 @@ mod tests {
         pages.extend((0..30).map(|n| page(&format!("http://f{n}/"), "File", &format!("the format {n}"))));
         let shard = TestShard::new(&pages);
         let suggested = |words: &str| shard.ask(words).suggestion.map(|query| written(&query));
+        // The right word is likelier, but not by far.
         let answer = shard.ask("configuraton");
         assert_eq!((answer.corrected, answer.hits.len()), (None, 3));
         assert_eq!(suggested("configuraton").as_deref(), Some("configuration"));
@@ -92,6 +98,26 @@ mod tests {
         let answer = shard.ask("configurato");
         assert_eq!(answer.corrected.map(|query| written(&query)).as_deref(), Some("configuration"));
         assert_eq!(suggested("formal"), None);
+    }
+
+    #[test]
+    fn a_slip_of_three_pages_gives_way_to_a_word_of_hundreds_unless_it_is_asked_for_or_stands_in_a_title() {
+        let mut pages: Vec<_> = (0..700)
+            .map(|n| page(&format!("http://r{n}/"), "Settings", &format!("the configuration {n}")))
+            .collect();
+        pages.extend(
+            (0..3).map(|n| page(&format!("http://w{n}/"), "Notes", &format!("the configuraton {n}"))),
+        );
+        pages.push(page("http://n/", "The Configurator", "a program"));
+        let shard = TestShard::new(&pages);
+        let answer = shard.ask("configuraton");
+        assert_eq!(answer.corrected.map(|query| written(&query)).as_deref(), Some("configuration"));
+        assert_eq!(answer.total, 700);
+        let mut query = crate::testing::query("configuraton", Default::default());
+        query.as_written = true;
+        let answer = shard.ask_query(query);
+        assert_eq!((answer.corrected, answer.hits.len()), (None, 3));
+        assert_eq!(shard.ask("configurator").corrected, None);
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(crate) struct Word {
     pub pages: u32,
     /// A bit for each letter it has, see [`letters`].
     pub letters: u32,
+    /// Some title has it.
+    pub is_in_title: bool,
 }
 
 /// A word or phrase that completes what is typed.
@@ -93,6 +95,7 @@ impl Vocabulary {
                     .map_or_else(|| form.as_str().into(), |(shown, _)| shown.as_str().into()),
                 pages,
                 letters: letters(&form),
+                is_in_title: shown.0.contains_key(&form),
                 form: form.into(),
             })
             .collect();

@@ -250,7 +250,7 @@ pub enum PartSpelling {
 /// A question's terms as they should have been spelt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Respelt {
-    /// To be answered instead, because no page has some of the words.
+    /// To be answered instead, because no page has some of the words, or hardly any.
     pub corrected: Option<Vec<farol_base::query::Term>>,
     /// To be offered.
     pub suggested: Option<Vec<farol_base::query::Term>>,
@@ -351,7 +351,7 @@ pub trait Shards {
 
 /// Leads a question through its shards.
 ///
-/// Where no page has some of the words, the question is answered as it was probably meant, unless it asks for its words
+/// Where no page has some of the words, or a handful that have slipped themselves, the question is answered as it was probably meant, unless it asks for its words
 /// as written. [`Answer::took`] and [`Answer::shards`] are the caller's to fill in.
 pub fn answer<S: Shards>(shards: &S, request: &Request, hits_per_host: usize) -> Result<Answer, S::Error> {
     let query = &request.query;

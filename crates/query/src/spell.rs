@@ -2,7 +2,9 @@
 //!
 //! A word and those near it compete: each is as likely as the pages that have it are many, less what the slips between
 //! it and the typed word cost. A spelling that stands beside its neighbours in titles gains. Words that no page has are
-//! certain to be slips, and may be replaced at once; of words that few pages have, a likelier one is only suggested.
+//! certain to be slips, and may be replaced at once. So may a word of a handful of pages that no title has, where one that
+//! begins alike is far likelier: somebody else has slipped there, too. Of other words that few pages have, a likelier one is
+//! only suggested.
 //!
 //! One index has all its words at hand (a [`Vocabulary`]). Of several shards each sends those that rare words may stand
 //! for ([`Spellings`]), and the same rule decides by the sums.
@@ -38,6 +40,15 @@ const HAS_FORMS: f64 = 2.0;
 /// Likelihood of a word that no page has, where another one is suggested, and where it is put in its place unasked.
 const UNKNOWN: f64 = -7.0;
 const UNKNOWN_CERTAIN: f64 = -3.0;
+
+/// A word on more pages than this is replaced by nothing unasked.
+pub const SLIP_PAGES_MAX: u64 = 3;
+
+/// How much likelier another one must be than a word that some pages have, beyond what the slips cost: twenty times.
+const FAR_LIKELIER: f64 = 3.0;
+
+/// Shorter ones are too often names and abbreviations.
+const SLIP_LETTERS_MIN: usize = 6;
 
 /// The last word of a question may be a beginning, from so many letters on.
 const BEGINNING_MIN: usize = 3;
@@ -96,6 +107,9 @@ pub trait Vocabulary {
 
     /// Whether a word begins so.
     fn begins(&self, form: &str) -> bool;
+
+    /// Whether some title has this word.
+    fn is_in_title(&self, form: &str) -> bool;
 }
 
 /// What the rare words of a question may stand for, by the pages of a shard.
@@ -105,7 +119,7 @@ pub struct Spellings {
     pub documents: u64,
     /// In order of their forms, each once.
     pub words: Vec<SpeltWord>,
-    /// Pairs of words that stand side by side in titles, in order, each once.
+    /// Pairs of words that stand side by side in titles, and rare words that stand in one at all, in order, each once.
     pub phrases: Vec<String>,
     /// The last word of the question begins a word of the shard.
     pub begins: bool,
@@ -141,6 +155,7 @@ impl Spellings {
                 forms.extend(found.iter().map(|near| near.form.clone()));
                 spellings.words.extend(found);
                 spellings.begins |= at + 1 == typed.len() && vocabulary.begins(&word.form);
+                spellings.phrases.extend(vocabulary.is_in_title(&word.form).then(|| word.form.clone()));
             }
             let after = typed.get(at + 1).and_then(|next| next.word.as_ref());
             let first =
@@ -199,6 +214,10 @@ impl Vocabulary for Spellings {
     fn begins(&self, _: &str) -> bool {
         self.begins
     }
+
+    fn is_in_title(&self, form: &str) -> bool {
+        self.stands(form)
+    }
 }
 
 /// The likeliest words near a form, whatever stands beside them.
@@ -232,14 +251,18 @@ pub fn is_rare(pages: u64, documents: u64) -> bool {
     pages <= RARE_PAGES.max(documents / 10_000)
 }
 
-/// The terms to be answered instead, because no page of any shard has some of the words.
+/// Whether so few pages have some of the words that other terms may be answered instead.
+pub fn may_be_replaced(typed: &[TypedTerm]) -> bool {
+    typed.iter().any(|typed| typed.word.as_ref().is_some_and(|word| word.pages <= SLIP_PAGES_MAX))
+}
+
+/// The terms to be answered instead, because no page of any shard has some of the words, or hardly any.
 pub fn corrected(parts: &[Part]) -> Option<Vec<Term>> {
     let typed = &parts.first()?.typed;
-    let unknown = typed.iter().any(|typed| typed.word.as_ref().is_some_and(|word| word.pages == 0));
     if let Some(decided) = parts.iter().find_map(decided) {
         return decided.corrected.clone();
     }
-    if unknown { correct(typed, &together(parts)) } else { None }
+    if may_be_replaced(typed) { correct(typed, &together(parts)) } else { None }
 }
 
 /// The terms to be offered, because few pages have some of the words.
@@ -270,12 +293,12 @@ pub fn suggest(typed: &[TypedTerm], vocabulary: &dyn Vocabulary) -> Option<Vec<T
     respell(typed, vocabulary, false)
 }
 
-/// The wanted terms with the words that no page has spelt as pages spell them, or completed, where any can be.
+/// The wanted terms with the words that are hardly meant so spelt as pages spell them, or completed, where any can be.
 pub fn correct(typed: &[TypedTerm], vocabulary: &dyn Vocabulary) -> Option<Vec<Term>> {
     respell(typed, vocabulary, true)
 }
 
-fn respell(typed: &[TypedTerm], vocabulary: &dyn Vocabulary, only_unknown: bool) -> Option<Vec<Term>> {
+fn respell(typed: &[TypedTerm], vocabulary: &dyn Vocabulary, unasked: bool) -> Option<Vec<Term>> {
     let mut changed = false;
     let mut before: Option<String> = None;
     let mut terms = Vec::with_capacity(typed.len());
@@ -284,15 +307,25 @@ fn respell(typed: &[TypedTerm], vocabulary: &dyn Vocabulary, only_unknown: bool)
         let mut form = typed_term.word.as_ref().map(|word| word.form.clone());
         let after = typed.get(at + 1).and_then(|next| Some(next.word.as_ref()?.form.as_str()));
         if let Some(word) = typed_term.word.as_ref()
-            && if only_unknown { word.pages == 0 } else { is_rare(word.pages, vocabulary.documents()) }
+            && match unasked {
+                true => word.pages == 0 || may_be_slip(word, &typed_term.term.text, vocabulary),
+                false => is_rare(word.pages, vocabulary.documents()),
+            }
         {
             let context = Context { vocabulary, before: before.as_deref(), after };
-            if let Some((better, shown, _)) = context.best(word, only_unknown) {
+            let best = context.best(word, unasked);
+            // What begins so is more than the one word that is nearest, and that one among it.
+            let is_beginning = unasked
+                && word.pages == 0
+                && at + 1 == typed.len()
+                && best.is_none_or(|(better, ..)| better.starts_with(&word.form))
+                && is_beginning(&word.form, vocabulary);
+            if is_beginning {
+                term.text = format!("{}*", typed_term.term.text);
+                changed = true;
+            } else if let Some((better, shown, _)) = best {
                 term.text = shown.to_string();
                 form = Some(better.to_string());
-                changed = true;
-            } else if only_unknown && at + 1 == typed.len() && is_beginning(&word.form, vocabulary) {
-                term.text = format!("{}*", typed_term.term.text);
                 changed = true;
             }
         }
@@ -300,6 +333,16 @@ fn respell(typed: &[TypedTerm], vocabulary: &dyn Vocabulary, only_unknown: bool)
         terms.push(term);
     }
     changed.then_some(terms)
+}
+
+/// Whether a word that some pages have may be a slip all the same: it has no other forms, stands in no title, and is not
+/// written as names of programs are.
+fn may_be_slip(word: &TypedWord, text: &str, vocabulary: &dyn Vocabulary) -> bool {
+    word.pages <= SLIP_PAGES_MAX
+        && !word.has_forms
+        && word.form.chars().count() >= SLIP_LETTERS_MIN
+        && !text.chars().skip(1).any(char::is_uppercase)
+        && !vocabulary.is_in_title(&word.form)
 }
 
 fn is_beginning(form: &str, vocabulary: &dyn Vocabulary) -> bool {
@@ -332,9 +375,15 @@ struct Context<'v> {
 }
 
 impl<'v> Context<'v> {
-    /// The likeliest spelling, where it is not the typed one.
-    fn best(&self, typed: &TypedWord, certain: bool) -> Option<KnownWord<'v>> {
-        let best = self.likeliest(&typed.form, self.own(typed, certain))?;
+    /// The likeliest spelling, where it is not the typed one. To be put in the place of a word that some pages have
+    /// unasked, it must be far likelier, and begin alike.
+    fn best(&self, typed: &TypedWord, unasked: bool) -> Option<KnownWord<'v>> {
+        let is_known = unasked && typed.pages > 0;
+        let own = self.own(typed, unasked) + if is_known { FAR_LIKELIER } else { 0.0 };
+        let best = self.likeliest(&typed.form, own)?;
+        if is_known && best.0.chars().next() != typed.form.chars().next() {
+            return None;
+        }
         // Of a word that is a slip itself, what it stands for.
         let pages = u64::from(best.2);
         if is_rare(pages, self.vocabulary.documents()) {
@@ -454,7 +503,7 @@ mod tests {
         };
         let words = words.iter().map(word).collect();
         let phrases = phrases.iter().map(|phrase| phrase.to_string()).collect();
-        Spellings::sum([Spellings { documents: 100, words, phrases, begins: false }])
+        Spellings::sum([Spellings { documents: 100, words, phrases, ..Spellings::default() }])
     }
 
     fn texts(terms: Option<Vec<Term>>) -> String {
@@ -469,6 +518,41 @@ mod tests {
         let typed = typed(&[("xight", 0)]);
         assert_eq!(texts(correct(&typed, &one)), "night");
         assert_eq!(texts(correct(&typed, &Spellings::sum([one, other]))), "light");
+    }
+
+    #[test]
+    fn a_slip_that_some_pages_have_is_replaced_by_a_far_likelier_word_unless_it_may_be_meant() {
+        let check = |form: &str, pages: u64, titles: &[&str], want: &str| {
+            let whole = shard(&[("configuration", 900), ("write", 9_000), (form, pages as u32)], titles);
+            let typed = typed(&[(form, pages)]);
+            assert_eq!(texts(correct(&typed, &whole)), want, "{form} {pages}");
+            let sent = Spellings::gather(&typed, &whole, 100, 1);
+            assert_eq!(texts(correct(&typed, &sent)), want, "{form} {pages}, as it is sent");
+        };
+        check("configuraton", 3, &[], "configuration");
+        check("configuraton", 4, &[], ""); // Too many have slipped.
+        check("configuraton", 3, &["configuraton"], ""); // It is a name.
+        check("fwrite", 1, &[], ""); // The first letter is seldom wrong.
+        let whole = shard(&[("configuration", 100)], &[]);
+        assert_eq!(texts(correct(&typed(&[("configuraton", 3)]), &whole)), "", "likelier, but not by far");
+        assert_eq!(texts(suggest(&typed(&[("configuraton", 3)]), &whole)), "configuration");
+        let mut named = typed(&[("configuraton", 1)]);
+        named[0].term.text = "ConfiguraTon".to_string();
+        assert_eq!(texts(correct(&named, &shard(&[("configuration", 900)], &[]))), "", "a name of a program");
+        let mut forms = typed(&[("configuraton", 1)]);
+        forms[0].word.as_mut().unwrap().has_forms = true;
+        assert_eq!(texts(correct(&forms, &shard(&[("configuration", 900)], &[]))), "");
+    }
+
+    #[test]
+    fn the_last_word_is_completed_where_the_likeliest_word_begins_so() {
+        let whole = Spellings { begins: true, ..shard(&[("configure", 9), ("other", 9)], &[]) };
+        let check =
+            |words: &[(&str, u64)], want: &str| assert_eq!(texts(correct(&typed(words), &whole)), want);
+        check(&[("configur", 0)], "configur*");
+        check(&[("cofnigur", 0)], "configure");
+        check(&[("configur", 0), ("other", 9)], "configure other");
+        check(&[("zzz", 0)], "zzz*");
     }
 
     #[test]
