@@ -340,6 +340,7 @@ impl Engine for Fake {
                 status: [Some(200), Some(304), Some(404), None, Some(503)][(i % 5) as usize],
                 outcome: ["indexed", "unchanged", "gone", "timeout", "asked to wait"][(i % 5) as usize]
                     .into(),
+                error: (i % 5 == 3).then_some("timeout"),
                 took: Duration::from_millis(80 + i * 13),
                 bytes: 18_000 + i * 411,
             })

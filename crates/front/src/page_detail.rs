@@ -3,6 +3,7 @@
 //! Nothing here is `Serialize`; what goes over the wire are the twins in `api`.
 
 use crate::status::RobotsTry;
+use farol_base::status::ScopeReason;
 use farol_base::{CanonicalUrl, Language, Timestamp};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub struct PageDetail {
     /// The operator's order that removed it, as it was given.
     pub removed_by: Option<String>,
     /// Why it is no part of this crawl, where it is none.
-    pub out_of_scope: Option<String>,
+    pub out_of_scope: Option<ScopeReason>,
     /// What its host's robots.txt says; `None` where it was not read yet.
     pub robots: Option<RobotsTry>,
     /// What its host is doing: the same words as in [`crate::HostRow::state`]; `None` where it is not being visited.
@@ -89,7 +90,8 @@ pub struct RevisitPlan {
 pub struct PageVerdict {
     /// In a word.
     pub kind: VerdictKind,
-    /// What belongs to it: a rule, an address, a status; empty where nothing does.
+    /// What belongs to it: a rule, an address, a status, the label of a failure or trap, a [`ScopeReason`] as it is
+    /// written; empty where nothing does.
     pub detail: String,
 }
 

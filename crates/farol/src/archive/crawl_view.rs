@@ -8,6 +8,7 @@
 use super::places::Places;
 use crate::config::{Crawl, CrawlScope};
 use anyhow::{Context, Result, bail};
+use farol_base::status::ScopeReason;
 use farol_base::{CanonicalUrl, Language, Timestamp};
 use farol_federation::view::{Atom, Limits, Matcher};
 use farol_federation::{Answer, Facts, View};
@@ -75,15 +76,15 @@ impl CrawlView {
     }
 
     /// Why a page does not belong to it, as far as is known before a visit.
-    pub fn why_not(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> Option<String> {
+    pub fn why_not(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> Option<ScopeReason> {
         let facts = self.before(url, address);
         let condition = self.view.failing(&facts)?;
-        let server = address.map_or(String::new(), |address| format!(", and its server is at {address}"));
-        Some(format!("crawl.scope wants {}{server}", shortened(&condition)))
+        let told = address.map_or(String::new(), |address| format!("ip:{address}"));
+        Some(ScopeReason::View { wants: shortened(&condition), told })
     }
 
     /// Why a page that was visited does not belong to it.
-    pub fn why_outside(&self, page: &VisitFacts<'_>) -> Option<String> {
+    pub fn why_outside(&self, page: &VisitFacts<'_>) -> Option<ScopeReason> {
         let facts = self.before(page.url, page.address);
         let facts = facts.language(page.language).dated(page.dated).title(page.title);
         let facts = match page.content_type {
@@ -94,13 +95,10 @@ impl CrawlView {
             return None;
         }
         let condition = self.view.failing(&facts).unwrap_or_default();
-        let language =
-            page.language.map_or("none that was recognised".to_string(), |language| language.to_string());
-        Some(format!(
-            "crawl.scope wants {}, and its visit told otherwise (language: {language}, type: {})",
-            shortened(&condition),
-            page.content_type.map_or("unknown", |text| text.split(';').next().unwrap_or_default().trim()),
-        ))
+        let language = page.language.map_or("?".to_string(), |language| language.to_string());
+        let kind = page.content_type.map_or("?", |text| text.split(';').next().unwrap_or_default().trim());
+        let told = format!("lang:{language} type:{kind}");
+        Some(ScopeReason::View { wants: shortened(&condition), told })
     }
 
     fn before(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> Facts {
@@ -167,7 +165,7 @@ mod tests {
         assert!(view.needs_visit() && view.may_hold(&page, None) && view.may_hold(&page, at("11.0.0.1")));
         assert!(!view.may_hold(&url("http://a.es/"), None) && !view.may_hold(&page, at("10.0.0.1")));
         let why = view.why_not(&page, at("10.0.0.1")).unwrap();
-        assert!(why.contains("not ip:10.0.0.0/8") && why.contains("10.0.0.1"), "{why}");
+        assert_eq!(why.written(), "view not ip:10.0.0.0/8\nip:10.0.0.1");
         assert_eq!(view.why_not(&page, None), None);
         let told = |language| VisitFacts {
             url: &page,
@@ -179,7 +177,7 @@ mod tests {
         };
         assert_eq!(view.why_outside(&told(Some(Language::PORTUGUESE))), None);
         let why = view.why_outside(&told(Some(Language::SPANISH))).unwrap();
-        assert!(why.contains("lang:pt") && why.contains("language: es, type: text/html"), "{why}");
+        assert_eq!(why.written(), "view lang:pt\nlang:es type:text/html");
     }
 
     #[test]

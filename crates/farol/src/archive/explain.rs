@@ -5,7 +5,7 @@ use super::hosts::HostRow;
 use super::scope::ScopeVerdict;
 use crate::page_set::PageSet;
 use anyhow::Result;
-use farol_base::status::RecentVisit;
+use farol_base::status::{RecentVisit, ScopeReason};
 use farol_base::{CanonicalUrl, Timestamp};
 use farol_frontier::revisit::planner::Reason;
 use farol_frontier::trap::Trap;
@@ -23,7 +23,7 @@ pub struct PageFacts {
     pub removed: Option<PageSet>,
     pub host_is_removed: bool,
     /// Why it is no part of this crawl.
-    pub out_of_scope: Option<String>,
+    pub out_of_scope: Option<ScopeReason>,
     /// What the host's robots.txt says; `None` where it was not read yet.
     pub robots: Option<Verdict>,
     /// The line of it that forbids the page, with its number.
@@ -64,16 +64,14 @@ impl Followers {
     }
 
     /// Why a page is no part of this crawl; `None` where it is.
-    fn out_of_scope(&self, url: &CanonicalUrl) -> Option<String> {
+    fn out_of_scope(&self, url: &CanonicalUrl) -> Option<ScopeReason> {
         // As the crawl decides: by the address as well, where it is known.
         let address = self.hosts.row(&url.host()).and_then(|row| row.address);
         match self.scope.verdict_at(url, address) {
             ScopeVerdict::Inside | ScopeVerdict::Removed => None,
             ScopeVerdict::Outside => Some(self.scope.why_outside(url, address)),
-            ScopeVerdict::Excluded(pattern) => Some(format!("crawl.patterns leaves it out with {pattern}")),
-            ScopeVerdict::NotIncluded => {
-                Some("it fits none of the patterns to keep to (crawl.patterns)".to_string())
-            }
+            ScopeVerdict::Excluded(pattern) => Some(ScopeReason::Pattern(pattern.to_string())),
+            ScopeVerdict::NotIncluded => Some(ScopeReason::NoPattern),
         }
     }
 

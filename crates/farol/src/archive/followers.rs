@@ -475,8 +475,10 @@ impl Followers {
         let fetched = visit.fetched.min(self.now);
         let sitemaps = self.hosts.set_robots(&host, visit.status, body, rules, fetched)?;
         if wanted.urls || wanted.exchange {
-            let maps = sitemaps.iter().filter_map(|map| visit.url.join(map).ok());
-            let found = maps.map(|url| Found { url, depth: 0, hint: None }).collect();
+            let maps: Vec<CanonicalUrl> =
+                sitemaps.iter().filter_map(|map| visit.url.join(map).ok()).collect();
+            maps.iter().for_each(|map| self.scope.add_list(map));
+            let found = maps.into_iter().map(|url| Found { url, depth: 0, hint: None }).collect();
             self.find(found)?;
         }
         Ok(())

@@ -358,6 +358,15 @@ impl Hosts {
         Ok(farol_parse::robots::refusing_line(&text, &self.agent, url.path_and_query()))
     }
 
+    /// Whether the robots.txt of a list's host, as last read, names the list.
+    pub fn names_list(&self, url: &CanonicalUrl) -> Result<bool> {
+        let host = url.host();
+        let Some(text) = self.robots_text(&host)? else { return Ok(false) };
+        let Ok(robots) = host.url("/robots.txt") else { return Ok(false) };
+        let rules = Robots::parse(&text, &self.agent);
+        Ok(rules.sitemaps().iter().any(|list| robots.join(list).is_ok_and(|list| list == *url)))
+    }
+
     /// What a host in memory asks for between two requests.
     pub fn crawl_delay(&self, host: &Host) -> Option<Duration> {
         self.loaded.get(host)?.row.crawl_delay_ms.map(Duration::from_millis)

@@ -5,6 +5,7 @@
 
 use super::crawl_view::{CrawlView, VisitFacts};
 use super::timeless;
+use farol_base::status::ScopeReason;
 use farol_base::{CanonicalUrl, ContentHash, Document, Language, Link, PagePosition, Shown, Timestamp};
 use farol_frontier::trap::HostShape;
 use farol_parse::robots::Robots;
@@ -68,7 +69,7 @@ pub enum StaysOut {
     /// It has no text.
     Empty,
     /// It is not in the view that the crawl is about; why.
-    OutsideView(String),
+    OutsideView(ScopeReason),
 }
 
 /// How a page is said to be somewhere else.
@@ -365,7 +366,9 @@ mod tests {
             let PageOutcome::Page(page) = interpreted.outcome else { panic!() };
             match page.document {
                 Ok(_) => assert!(indexed),
-                Err(StaysOut::OutsideView(why)) => assert!(!indexed && why.contains("lang:pt"), "{why}"),
+                Err(StaysOut::OutsideView(why)) => {
+                    assert!(!indexed && why.written().contains("lang:pt"), "{why:?}")
+                }
                 Err(other) => panic!("{other:?}"),
             }
         }

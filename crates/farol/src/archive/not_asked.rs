@@ -47,7 +47,13 @@ impl Followers {
 
     /// The same where the address of its server is known.
     pub fn not_asked_at(&mut self, url: &CanonicalUrl, address: Option<IpAddr>) -> Result<Option<NotAsked>> {
-        match self.scope.verdict_at(url, address) {
+        let mut verdict = self.scope.verdict_at(url, address);
+        // Since the start nobody may have read the robots.txt that names it.
+        if verdict == ScopeVerdict::NotIncluded && self.hosts.names_list(url)? {
+            self.scope.add_list(url);
+            verdict = self.scope.verdict_at(url, address);
+        }
+        match verdict {
             ScopeVerdict::Inside => {}
             ScopeVerdict::Outside | ScopeVerdict::Removed => return Ok(Some(NotAsked::OutOfScope)),
             ScopeVerdict::Excluded(_) | ScopeVerdict::NotIncluded => return Ok(Some(NotAsked::Excluded)),

@@ -4,6 +4,7 @@ use super::crawl_view::CrawlView;
 use crate::config::pattern::{PatternVerdict, UrlPattern, judge};
 use crate::config::{Crawl, CrawlScope, ScopeKind};
 use anyhow::Result;
+use farol_base::status::ScopeReason;
 use farol_base::{CanonicalUrl, Host, PageId};
 use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -24,6 +25,8 @@ pub struct Scope {
     patterns: Vec<UrlPattern>,
     /// Seeds and where they were moved to: they are read though no `+` pattern fits them, and no view holds them.
     starts: HashSet<PageId>,
+    /// Lists that a robots.txt names, whatever they are called: `+` patterns do not apply to them, either.
+    lists: HashSet<PageId>,
     hosts: HashSet<String>,
     domains: HashSet<String>,
     /// None of them begins with another.
@@ -64,6 +67,7 @@ impl Scope {
             reach,
             patterns: settings.patterns.clone(),
             starts: HashSet::new(),
+            lists: HashSet::new(),
             hosts: HashSet::new(),
             domains: HashSet::new(),
             prefixes: BTreeSet::new(),
@@ -80,10 +84,12 @@ impl Scope {
     }
 
     /// Why it does not hold a page that [`Scope::verdict_at`] finds outside.
-    pub fn why_outside(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> String {
+    pub fn why_outside(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> ScopeReason {
         match &self.reach {
-            Reach::Around(kind) => format!("no seed stands for it (crawl.scope is {})", name_of(*kind)),
-            Reach::Pages(view) => view.why_not(url, address).unwrap_or_default(),
+            Reach::Around(kind) => ScopeReason::Around(name_of(*kind).to_string()),
+            Reach::Pages(view) => view
+                .why_not(url, address)
+                .unwrap_or(ScopeReason::View { wants: String::new(), told: String::new() }),
         }
     }
 
@@ -111,6 +117,13 @@ impl Scope {
                 self.add_prefix(&text[..end]);
             }
             ScopeKind::Web => {}
+        }
+    }
+
+    /// A robots.txt names this list of addresses. It is remembered where nothing else would let it in.
+    pub fn add_list(&mut self, list: &CanonicalUrl) {
+        if self.verdict(list) == ScopeVerdict::NotIncluded {
+            self.lists.insert(list.id());
         }
     }
 
@@ -195,7 +208,8 @@ impl Scope {
         if self.patterns.is_empty() {
             return PatternVerdict::Wanted;
         }
-        judge(&self.patterns, url, is_list(url) || self.starts.contains(&url.id()))
+        let leads_on = is_list(url) || self.starts.contains(&url.id()) || self.lists.contains(&url.id());
+        judge(&self.patterns, url, leads_on)
     }
 }
 
@@ -296,7 +310,7 @@ mod tests {
         }
         let at = Some("10.1.1.1".parse().unwrap());
         assert_eq!(scope.verdict_at(&url("http://a.pt/"), at), ScopeVerdict::Outside);
-        assert!(scope.why_outside(&url("http://a.pt/"), at).contains("not ip:10.0.0.0/8"));
+        assert!(scope.why_outside(&url("http://a.pt/"), at).written().contains("not ip:10.0.0.0/8"));
         scope.remove_host(url("http://a.pt/").host());
         assert_eq!(scope.verdict(&url("http://a.pt/")), ScopeVerdict::Removed);
     }
@@ -340,6 +354,13 @@ mod tests {
         ] {
             assert_eq!(scope.verdict(&url(text)), want, "{text}");
             assert_eq!(scope.contains(&url(text)), want == ScopeVerdict::Inside, "{text}");
+        }
+        for (list, want) in [
+            ("http://a.org/urls.txt", ScopeVerdict::Inside),
+            ("http://b.org/urls.txt", ScopeVerdict::Outside),
+        ] {
+            scope.add_list(&url(list));
+            assert_eq!(scope.verdict(&url(list)), want, "{list}");
         }
         scope.remove_host(url("http://a.org/").host());
         assert_eq!(scope.verdict(&url("http://a.org/")), ScopeVerdict::Removed);

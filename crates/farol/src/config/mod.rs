@@ -91,7 +91,7 @@ section! {
         places: String = String::new(),
         /// Which addresses of the scope to leave out (`-`) and which to keep to (`+`): `-/calendar/`, `-/*.pdf$`,
         /// `+*.example.org/docs/`. A path is the beginning of one, `*` is anything, `$` the end. What is left out is not
-        /// fetched and leaves the index; seeds and sitemaps are read though no `+` pattern fits them.
+        /// fetched and leaves the index; seeds, sitemaps and lists that robots.txt names are read though no `+` pattern fits them.
         patterns: Vec<UrlPattern> = Vec::new(),
         /// Stop fetching new pages after this many; 0 = no limit.
         max_pages: u64 = 0,

@@ -4,6 +4,7 @@ use crate::wire::WireError;
 use crate::wire::v1::page::{WirePage, WirePlan};
 use crate::wire::values::{language, read_language, read_url};
 use farol_base::Timestamp;
+use farol_base::status::ScopeReason;
 use farol_front::{
     LinkedFrom, PageDetail, PageLink, PageVerdict, PageVisit, RevisitPlan, RobotsTry, VerdictKind,
 };
@@ -32,7 +33,7 @@ pub fn write(page: PageDetail) -> WirePage {
         is_seed: page.is_seed,
         depth: page.depth,
         removed_by: page.removed_by,
-        out_of_scope: page.out_of_scope,
+        out_of_scope: page.out_of_scope.map(|why| why.written()),
         robots: page.robots.map(|robots| (robots.allowed, robots.rule)),
         host_state: page.host_state,
         host_wakes: millis(page.host_wakes),
@@ -91,7 +92,7 @@ pub fn read(wire: WirePage) -> Result<PageDetail, WireError> {
         is_seed: wire.is_seed,
         depth: wire.depth,
         removed_by: wire.removed_by,
-        out_of_scope: wire.out_of_scope,
+        out_of_scope: wire.out_of_scope.as_deref().map(ScopeReason::read),
         robots: wire.robots.map(|(allowed, rule)| RobotsTry { allowed, rule }),
         host_state: wire.host_state,
         host_wakes: instant(wire.host_wakes),

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::pages::{PagePath, href};
 use crate::params::{Params, link};
 use crate::shared::Shared;
+use crate::text::reasons::outcome;
 use crate::text::{Visitor, format};
 use crate::{HostDetail, RecentVisit, RobotsTry};
 use axum::extract::State;
@@ -144,7 +145,7 @@ fn visits(visits: &[RecentVisit], visitor: &Visitor) -> Markup {
                             td.number {
                                 @if let Some(status) = visit.status { span class={ "code " (class_of(status)) } { (status) } } @else { "–" }
                             }
-                            td { (visit.outcome) }
+                            td { (outcome(&visit.outcome, texts)) }
                             td.number { (format::span(visit.took, locale)) }
                             td.number { (format::bytes(visit.bytes, locale)) }
                         }

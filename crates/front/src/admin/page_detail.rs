@@ -7,11 +7,13 @@ use crate::failure::Failure;
 use crate::pages::{PagePath, href};
 use crate::params::{Params, link};
 use crate::shared::Shared;
+use crate::text::reasons::{failure, outcome, scope_reason, trap};
 use crate::text::{Texts, Visitor, fill, format};
 use crate::{LinkedFrom, PageDetail, PageVerdict, PageVisit, RobotsTry, VerdictKind};
 use axum::extract::State;
 use axum::response::Response;
 use farol_base::CanonicalUrl;
+use farol_base::status::ScopeReason;
 use maud::{Markup, html};
 use std::sync::Arc;
 
@@ -64,9 +66,10 @@ pub(crate) fn url_of(text: &str) -> Result<CanonicalUrl, Failure> {
         .map_err(|error| Failure::invalid(format!("{text:?} cannot be looked up: {error}")))
 }
 
-/// A verdict as a sentence.
-pub(crate) fn said(verdict: &PageVerdict, texts: &Texts) -> String {
-    let text = match verdict.kind {
+/// Why a page is found or not, as a sentence.
+pub(crate) fn said(page: &PageDetail, texts: &Texts) -> String {
+    let PageVerdict { kind, detail } = &page.verdict;
+    let text = match kind {
         VerdictKind::Found => texts.why_found,
         VerdictKind::Removed => texts.why_removed,
         VerdictKind::HostRemoved => texts.why_host_removed,
@@ -89,7 +92,25 @@ pub(crate) fn said(verdict: &PageVerdict, texts: &Texts) -> String {
         VerdictKind::List => texts.why_list,
         VerdictKind::NotYet => texts.why_not_yet,
     };
-    fill(text, &[("detail", &verdict.detail)])
+    let failed = |what: String, failures: u32| match failures {
+        ..=1 => what,
+        _ => fill(texts.failures_in_row, &[("what", &what), ("count", &failures.to_string())]),
+    };
+    let detail = match kind {
+        VerdictKind::OutOfScope => scope_reason(&ScopeReason::read(detail), texts),
+        VerdictKind::Trap => trap(detail, texts).to_string(),
+        VerdictKind::HostFailing => {
+            let host = page.url.host();
+            let what = match failure(detail, texts) {
+                "" => host.to_string(),
+                what => format!("{host}, {what}"),
+            };
+            failed(what, page.host_failures)
+        }
+        VerdictKind::NoAnswer => failed(failure(detail, texts).to_string(), page.failures),
+        _ => detail.clone(),
+    };
+    fill(text, &[("detail", &detail)])
 }
 
 fn explained(admin: &Admin, detail: &PageDetail, typed: &str, visitor: &Visitor) -> Markup {
@@ -97,7 +118,7 @@ fn explained(admin: &Admin, detail: &PageDetail, typed: &str, visitor: &Visitor)
     html! {
         section.card.verdict {
             p dir="auto" {
-                strong class=(if detail.is_indexed { "good" } else { "bad" }) { (said(&detail.verdict, texts)) }
+                strong class=(if detail.is_indexed { "good" } else { "bad" }) { (said(detail, texts)) }
             }
             @if typed != detail.url.as_str() {
                 p.quiet { (texts.canonical_form) " " a href=(href(&detail.url)) rel="noreferrer noopener nofollow" { (detail.url) } }
@@ -241,7 +262,7 @@ fn log(visits: &[PageVisit], visitor: &Visitor) -> Markup {
                             td.number data-label=(texts.status) {
                                 @if let Some(status) = visit.status { span class={ "code " (class_of(status)) } { (status) } } @else { "–" }
                             }
-                            td data-label=(texts.outcome) { (visit.outcome) }
+                            td data-label=(texts.outcome) { (outcome(&visit.outcome, texts)) }
                             td.number data-label=(texts.size) { (format::bytes(visit.bytes, locale)) }
                         }
                     }
@@ -274,5 +295,44 @@ fn removals(admin: &Admin, removed: &[String], visitor: &Visitor) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Engine;
+    use crate::fake::Fake;
+    use crate::text::Locale;
+
+    #[test]
+    fn what_belongs_to_a_verdict_is_in_the_readers_language_as_well() {
+        let url = CanonicalUrl::parse("http://a.org/x").unwrap();
+        let mut page = Fake::default().explain(&url).unwrap();
+        (page.host_failures, page.failures) = (3, 1);
+        let mut check = |kind, detail: &str, locale: Locale, want: &str| {
+            page.verdict = PageVerdict { kind, detail: detail.to_string() };
+            let said = said(&page, locale.texts());
+            assert!(said.ends_with(want), "{said}");
+        };
+        use VerdictKind::{HostFailing, NoAnswer, OutOfScope, Trap};
+        let host = "http://a.org, nenhuma resposta a tempo (3 falhas seguidas)";
+        check(HostFailing, "timeout", Locale::Brazilian, host);
+        check(HostFailing, "", Locale::English, "http://a.org (3 failures in a row)");
+        check(NoAnswer, "connect", Locale::French, "personne n’y répond");
+        check(Trap, "calendar without end", Locale::Portuguese, "um calendário sem fim");
+        check(
+            OutOfScope,
+            "around host",
+            Locale::Spanish,
+            "ninguna semilla responde por ella (crawl.scope es host)",
+        );
+        check(
+            OutOfScope,
+            "view lang:pt\nlang:es type:text/html",
+            Locale::Catalan,
+            "se sap: lang:es type:text/html",
+        );
+        check(OutOfScope, "pattern -/x/", Locale::English, "crawl.patterns leaves it out with -/x/");
     }
 }

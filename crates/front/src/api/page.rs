@@ -8,10 +8,12 @@ use crate::failure::Failure;
 use crate::params::Params;
 use crate::shared::Shared;
 use crate::text::Locale;
-use crate::{LinkedFrom, PageDetail};
+use crate::text::reasons::scope_reason;
+use crate::{LinkedFrom, PageDetail, VerdictKind};
 use axum::Json;
 use axum::extract::State;
 use farol_base::CanonicalUrl;
+use farol_base::status::ScopeReason;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,7 +131,12 @@ pub(super) fn linked_from(links: LinkedFrom) -> LinkedFromWire {
 fn wire(detail: PageDetail) -> PageWire {
     let seconds = |time: Duration| finite(time.as_secs_f64());
     let texts = |urls: Vec<CanonicalUrl>| urls.iter().map(ToString::to_string).collect();
-    let plan = detail.plan;
+    let (plan, english) = (detail.plan, Locale::English.texts());
+    let message = said(&detail, english);
+    let about = match detail.verdict.kind {
+        VerdictKind::OutOfScope => scope_reason(&ScopeReason::read(&detail.verdict.detail), english),
+        _ => detail.verdict.detail,
+    };
     let log = detail.log.into_iter().map(|visit| PageVisitWire {
         at: instant(visit.at),
         status: visit.status,
@@ -137,16 +144,12 @@ fn wire(detail: PageDetail) -> PageWire {
         bytes: visit.bytes,
     });
     PageWire {
-        verdict: VerdictWire {
-            code: detail.verdict.kind.code(),
-            message: said(&detail.verdict, Locale::English.texts()),
-            detail: detail.verdict.detail,
-        },
+        verdict: VerdictWire { code: detail.verdict.kind.code(), message, detail: about },
         state: detail.state,
         is_seed: detail.is_seed,
         depth: detail.depth,
         removed_by: detail.removed_by,
-        out_of_scope: detail.out_of_scope,
+        out_of_scope: detail.out_of_scope.map(|why| scope_reason(&why, english)),
         robots: detail.robots.map(|tried| RobotsWire { allowed: tried.allowed, rule: tried.rule }),
         host: HostStateWire {
             host: detail.url.host().to_string(),

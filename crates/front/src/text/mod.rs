@@ -1,8 +1,8 @@
 //! Texts shown to people, one file for each locale.
 //!
-//! A text that English, Spanish or Brazilian Portuguese lacks does not compile, because [`Texts`] has a field for each.
-//! The other locales take a text that they lack from another one. Placeholders such as `{count}` are filled in by
-//! [`fill`]; a test checks that all locales use the same ones.
+//! A text that a locale lacks does not compile, because [`Texts`] has a field for each; the locale of Portugal alone takes
+//! what is said alike from that of Brazil. Placeholders such as `{count}` are filled in by [`fill`]; a test checks that all
+//! locales use the same ones.
 
 mod ca;
 mod en;
@@ -12,6 +12,7 @@ mod fr;
 mod gl;
 mod pt_br;
 mod pt_pt;
+pub(crate) mod reasons;
 pub(crate) mod seeds;
 mod texts;
 
@@ -262,6 +263,53 @@ mod tests {
             }
             // "URL", "robots.txt" and a few more are the same word everywhere; whole files are not.
             assert!(same < english.len() / 8, "{same} texts of {locale:?} are English");
+        }
+    }
+
+    #[test]
+    fn no_sentence_of_a_locale_is_that_of_another_language() {
+        let english = Locale::English.texts().all();
+        for locale in Locale::ALL.into_iter().filter(|locale| *locale != Locale::English) {
+            for ((key, ours), (_, theirs)) in locale.texts().all().into_iter().zip(&english) {
+                let is_sentence =
+                    theirs.split(' ').filter(|word| word.chars().all(char::is_alphabetic)).count() > 2;
+                assert!(!is_sentence || ours != *theirs, "{key} of {locale:?} is English");
+            }
+        }
+    }
+
+    #[test]
+    fn portugal_is_not_addressed_as_brazil_is() {
+        let brazilian = [
+            "andamento",
+            "buscador",
+            "buscadores",
+            "coleta",
+            "coletada",
+            "coletado",
+            "coletam",
+            "coletar",
+            "conexão",
+            "contato",
+            "host",
+            "hosts",
+            "link",
+            "links",
+            "registro",
+            "senha",
+            "site",
+            "sites",
+            "status",
+            "tela",
+            "usuário",
+            "você",
+        ];
+        for (key, text) in Locale::Portuguese.texts().all() {
+            // Names of filters and of commands are the same for everybody.
+            let plain = text.replace("site:", "").replace("`farol status`", "").replace("{host}", "");
+            for word in plain.to_lowercase().split(|c: char| !c.is_alphabetic()) {
+                assert!(!brazilian.contains(&word), "{key}: {word}: {text}");
+            }
         }
     }
 }

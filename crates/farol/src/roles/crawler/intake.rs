@@ -218,7 +218,7 @@ impl Core {
             }
             None => tracing::info!("no answer from {url}: {outcome}"),
         }
-        let recent = RecentVisit { at, url: url.clone(), status, outcome, took, bytes };
+        let recent = RecentVisit { at, url: url.clone(), status, outcome, error, took, bytes };
         self.followers.hosts.visited(&url.host(), recent, error);
     }
 

@@ -45,7 +45,7 @@ impl LiveEngine {
         let rests = Timestamp::from_millis(facts.host.not_before_ms);
         let visited = record.visits > 0;
         Ok(PageDetail {
-            verdict: verdict(url, &facts, host_state, copy.as_ref(), document.is_some()),
+            verdict: verdict(&facts, host_state, copy.as_ref(), document.is_some()),
             state: facts.record.as_ref().map(|record| state_name(record.state)),
             is_seed: facts.is_seed,
             depth: facts.record.as_ref().map(|record| record.depth),
@@ -196,7 +196,6 @@ impl LiveEngine {
 
 /// Why a page is found or not: the first reason that keeps it out, in the order in which they count.
 fn verdict(
-    url: &CanonicalUrl,
     facts: &PageFacts,
     host: Option<HostState>,
     copy: Option<&(Interpreted, Archived)>,
@@ -214,7 +213,7 @@ fn verdict(
         return plainly(VerdictKind::Found);
     }
     if let Some(why) = &facts.out_of_scope {
-        return because(VerdictKind::OutOfScope, why.clone());
+        return because(VerdictKind::OutOfScope, why.written());
     }
     if let Some(Verdict::Refused { rule }) = &facts.robots {
         // As compilers write it, which needs no language.
@@ -231,12 +230,12 @@ fn verdict(
         State::Known => match host {
             _ if facts.paused => plainly(VerdictKind::Paused),
             Some(HostState::Unreachable | HostState::Refused) => {
-                because(VerdictKind::HostFailing, host_trouble(url, facts))
+                because(VerdictKind::HostFailing, host_trouble(facts))
             }
-            _ if facts.host.failures > 0 => because(VerdictKind::HostFailing, host_trouble(url, facts)),
+            _ if facts.host.failures > 0 => because(VerdictKind::HostFailing, host_trouble(facts)),
             _ => plainly(VerdictKind::Waiting),
         },
-        State::Failed => because(VerdictKind::NoAnswer, last_outcome(facts, record.failures)),
+        State::Failed => because(VerdictKind::NoAnswer, last_error(facts)),
         State::Gone => because(VerdictKind::Gone, told_status(copy.map(|(_, copy)| copy))),
         State::Redirect => {
             let to = copy.and_then(|(interpreted, _)| interpreted.moved.as_ref());
@@ -267,7 +266,7 @@ fn of_copy(interpreted: &Interpreted, copy: &Archived) -> PageVerdict {
                 (VerdictKind::NotText, kind.unwrap_or_default().into_owned())
             }
             Err(StaysOut::Empty) => (VerdictKind::Empty, String::new()),
-            Err(StaysOut::OutsideView(why)) => (VerdictKind::OutOfScope, why.clone()),
+            Err(StaysOut::OutsideView(why)) => (VerdictKind::OutOfScope, why.written()),
         },
         _ => (VerdictKind::NotYet, String::new()),
     };
@@ -279,21 +278,15 @@ fn told_status(copy: Option<&Archived>) -> String {
     copy.and_then(Archived::exchange_ref).map_or("404".to_string(), |copy| copy.status.to_string())
 }
 
-fn host_trouble(url: &CanonicalUrl, facts: &PageFacts) -> String {
-    let kinds = facts.host.errors.iter().max_by_key(|(_, count)| **count);
-    match kinds {
-        Some((kind, _)) => {
-            format!("{} ({}, {} failures in a row)", url.host(), kind.replace('_', " "), facts.host.failures)
-        }
-        None => format!("{} ({} failures in a row)", url.host(), facts.host.failures),
-    }
+/// What its host failed with most often, as a label.
+fn host_trouble(facts: &PageFacts) -> String {
+    let most = facts.host.errors.iter().max_by_key(|(_, count)| **count);
+    most.map_or(String::new(), |(label, _)| label.clone())
 }
 
-fn last_outcome(facts: &PageFacts, failures: u8) -> String {
-    match facts.recent.first() {
-        Some(visit) => format!("{} ({failures} times in a row)", visit.outcome),
-        None => format!("{failures} times in a row"),
-    }
+/// What went wrong last, as a label.
+fn last_error(facts: &PageFacts) -> String {
+    facts.recent.first().and_then(|visit| visit.error).unwrap_or_default().to_string()
 }
 
 fn state_name(state: State) -> &'static str {
