@@ -79,7 +79,7 @@ impl Running {
             notes.push("search goes on, crawling does not begin".to_string());
         }
         if crawls {
-            notes.extend(opened.followers.compare_settings(&config, SystemClock.now())?);
+            notes.extend(opened.followers.compare_settings(&config, seeds, SystemClock.now())?);
         }
         let indexer = match roles.index {
             true => Some(Indexer::start(Sources {

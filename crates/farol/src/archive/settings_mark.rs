@@ -12,6 +12,7 @@ use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Host, Timestamp};
 use farol_store::urls::{Found, State, Walk};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Among the marks: the settings of the last run.
@@ -30,6 +31,42 @@ struct SettingsMark {
     resolve: Vec<String>,
     /// A fingerprint of the others.
     others: u64,
+    /// What an earlier run was told and no later one.
+    #[serde(default)]
+    missed: Missed,
+    /// A fingerprint of the seeds.
+    #[serde(default)]
+    seeds: u64,
+}
+
+/// Flags that were given once and not since, while the seeds remained the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Missed {
+    allow_private: bool,
+    resolve: Vec<String>,
+}
+
+impl Missed {
+    /// A sentence for each.
+    fn told(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.allow_private {
+            notes.push(
+                "an earlier run was let to private addresses and this one is not: to go on with sites there, name \
+                 --allow-private again, or set allow_private = true under [crawl] in farol.toml"
+                    .to_string(),
+            );
+        }
+        if let Some(first) = self.resolve.first() {
+            let names = self.resolve.iter().map(|one| one.split('=').next().unwrap_or_default());
+            notes.push(format!(
+                "an earlier run was told the addresses of {} and this one is not: to go on with sites there, name \
+                 --resolve {first} again, or set resolve under [crawl] in farol.toml",
+                names.collect::<Vec<_>>().join(", "),
+            ));
+        }
+        notes
+    }
 }
 
 fn file_of(scope: &CrawlScope) -> Option<PathBuf> {
@@ -40,7 +77,8 @@ fn file_of(scope: &CrawlScope) -> Option<PathBuf> {
 }
 
 impl SettingsMark {
-    fn of(config: &Config) -> SettingsMark {
+    fn of<'a>(config: &Config, seeds: impl Iterator<Item = &'a CanonicalUrl>) -> SettingsMark {
+        let seeds: BTreeSet<&str> = seeds.map(CanonicalUrl::as_str).collect();
         let (crawl, identity) = (&config.crawl, &config.identity);
         let names = (&crawl.agent, &identity.operator, &identity.contact, &identity.public_url);
         let reach = (&crawl.nameservers, &crawl.accept_language, crawl.http2, crawl.redirects_max);
@@ -56,54 +94,59 @@ impl SettingsMark {
             allow_private: crawl.allow_private,
             resolve: crawl.resolve.clone(),
             others: hash64(format!("{names:?} {reach:?} {times:?} {bounds:?}{files}").as_bytes()),
+            missed: Missed::default(),
+            seeds: hash64(format!("{seeds:?}").as_bytes()),
         }
     }
 
-    /// What the last run was told by flags, perhaps, and this one is not: a sentence each.
-    fn missed_by(&self, now: &SettingsMark) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.allow_private && !now.allow_private {
-            notes.push(
-                "the last run was let to private addresses and this one is not: to go on with sites there, name \
-                 --allow-private again, or set allow_private = true under [crawl] in farol.toml"
-                    .to_string(),
-            );
+    /// Whether sites are asked that this run may ask and that one could not, or differently.
+    fn differs(&self, other: &SettingsMark) -> bool {
+        (self.allow_private, &self.resolve, self.others)
+            != (other.allow_private, &other.resolve, other.others)
+    }
+
+    /// What the last run was told, or missed itself, and this one is not told.
+    fn missed_by(&self, now: &SettingsMark) -> Missed {
+        let known = self.resolve.iter().chain(&self.missed.resolve);
+        Missed {
+            allow_private: (self.allow_private || self.missed.allow_private) && !now.allow_private,
+            resolve: known.filter(|one| !now.resolve.contains(one)).cloned().collect(),
         }
-        let missing: Vec<&str> =
-            self.resolve.iter().filter(|one| !now.resolve.contains(one)).map(String::as_str).collect();
-        if let Some(first) = missing.first() {
-            notes.push(format!(
-                "the last run was told the addresses of {} and this one is not: to go on with sites there, name \
-                 --resolve {first} again, or set resolve under [crawl] in farol.toml",
-                missing.iter().map(|one| one.split('=').next().unwrap_or_default()).collect::<Vec<_>>().join(", "),
-            ));
-        }
-        notes
     }
 }
 
 impl Followers {
-    /// Compares the settings with those of the last run, for a process that crawls. Where they differ, seeds in trouble,
-    /// hosts that are left alone after failures and pages that could not be had are tried at once. Answers what to tell.
-    pub fn compare_settings(&mut self, config: &Config, now: Timestamp) -> Result<Vec<String>> {
-        let mark = SettingsMark::of(config);
+    /// Compares the settings with those of the last run, for a process that crawls and was given these seeds. Where they
+    /// differ, seeds in trouble, hosts that are left alone after failures and pages that could not be had are tried at once.
+    /// Answers what to tell: of a flag that is missing at every start, until it is given again or the seeds have changed.
+    pub fn compare_settings(
+        &mut self,
+        config: &Config,
+        seeds: &[CanonicalUrl],
+        now: Timestamp,
+    ) -> Result<Vec<String>> {
+        let mut mark = SettingsMark::of(config, self.operator.seeds().iter().chain(seeds));
         let tables = self.fabric.tables.clone();
         let bytes = tables.get(Table::Marks, MARK)?;
         let before: Option<SettingsMark> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        if before.as_ref() == Some(&mark) {
-            return Ok(Vec::new());
+        let missed = before.as_ref().map_or(Missed::default(), |before| before.missed_by(&mark));
+        // Who names other seeds may have done with the sites that needed the flag: it is told once more.
+        if before.as_ref().is_some_and(|before| before.seeds == mark.seeds) {
+            mark.missed = missed.clone();
         }
-        let written = match &before {
-            Some(_) => self.try_all_again(now),
-            None => Ok(()),
-        };
-        let written = written.and_then(|()| tables.put(&[(Table::Marks, MARK, &serde_json::to_vec(&mark)?)]));
-        match written {
-            // The next start compares again.
-            Err(error) if is_full(&error) => {}
-            written => written?,
+        if before.as_ref() != Some(&mark) {
+            let written = match &before {
+                Some(before) if before.differs(&mark) => self.try_all_again(now),
+                _ => Ok(()),
+            };
+            let bytes = serde_json::to_vec(&mark)?;
+            match written.and_then(|()| tables.put(&[(Table::Marks, MARK, &bytes)])) {
+                // The next start compares again.
+                Err(error) if is_full(&error) => {}
+                written => written?,
+            }
         }
-        Ok(before.map_or(Vec::new(), |before| before.missed_by(&mark)))
+        Ok(missed.told())
     }
 
     fn try_all_again(&mut self, now: Timestamp) -> Result<()> {
@@ -176,12 +219,12 @@ mod tests {
         let mut config = Config::default();
         // What an older version left has no settings to compare with.
         put_off(followers);
-        assert_eq!(followers.compare_settings(&config, now).unwrap(), Vec::<String>::new());
+        assert_eq!(followers.compare_settings(&config, &[], now).unwrap(), Vec::<String>::new());
         let asleep = (later, [(later.as_millis(), 3), (later.as_millis(), 3)]);
         assert_eq!(wakes(followers), asleep);
         config.crawl.max_pages = 7;
         config.crawl.delay_min = crate::config::Span::secs(3);
-        followers.compare_settings(&config, now).unwrap();
+        followers.compare_settings(&config, &[], now).unwrap();
         assert_eq!(wakes(followers), asleep, "these decide nothing of who may be asked");
         // b.org has asked us itself to wait.
         let awake = (now, [(now.as_millis(), 0), (later.as_millis(), 0)]);
@@ -195,16 +238,22 @@ mod tests {
         for change in changes {
             put_off(followers);
             change(&mut config);
-            assert_eq!(followers.compare_settings(&config, now).unwrap(), Vec::<String>::new());
+            assert_eq!(followers.compare_settings(&config, &[], now).unwrap(), Vec::<String>::new());
             assert_eq!(wakes(followers), awake);
         }
         config.crawl.allow_private = false;
         config.crawl.resolve.truncate(1);
-        let notes = followers.compare_settings(&config, now).unwrap();
+        let notes = followers.compare_settings(&config, &[], now).unwrap();
         assert!(notes[0].contains("name --allow-private again"), "{notes:?}");
         assert!(
             notes[1].contains("addresses of *.b.org") && notes[1].contains("--resolve *.b.org=127.0.0.1:8")
         );
-        assert_eq!(followers.compare_settings(&config, now).unwrap(), Vec::<String>::new(), "told once");
+        assert_eq!(followers.compare_settings(&config, &[], now).unwrap(), notes, "told at every start");
+        config.crawl.allow_private = true;
+        assert_eq!(followers.compare_settings(&config, &[], now).unwrap(), notes[1..]);
+        // With other seeds it is told once more.
+        let seed = [url("http://c.org/")];
+        assert_eq!(followers.compare_settings(&config, &seed, now).unwrap(), notes[1..]);
+        assert_eq!(followers.compare_settings(&config, &seed, now).unwrap(), Vec::<String>::new());
     }
 }

@@ -97,14 +97,18 @@ impl NodeWork {
             archive: archive.clone(),
             tables: local.tables.clone(),
         });
-        let (clicks, notes) = (opened.followers.clicks.clone(), opened.notes.clone());
+        let (clicks, mut notes) = (opened.followers.clicks.clone(), opened.notes.clone());
         let last_snapshot = opened.snapshot()?;
         let ranked = ranker_is_there(shared);
         // Always: what the crawl has told before a ranker comes could not be told again.
         opened.followers.exports_links = true;
         let (told, known_seeds) = (opened.followers.told()?, known_seeds(shared, &opened));
         let (crawler, still) = match agent.clone().filter(|_| !opened.is_behind) {
-            Some(agent) => (Some(start_crawl(shared, no, opened, agent, &known_seeds)?), None),
+            Some(agent) => {
+                let now = SystemClock.now();
+                notes.extend(opened.followers.compare_settings(&config, &known_seeds, now)?);
+                (Some(start_crawl(shared, no, opened, agent, &known_seeds)?), None)
+            }
             None => (None, Some(Arc::new(StillCrawl::new(opened, shared.folder.path().to_path_buf())))),
         };
         let sender = match &crawler {
