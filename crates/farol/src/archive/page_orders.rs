@@ -10,6 +10,7 @@ use super::interpret::Interpreter;
 use super::not_asked::NotAsked;
 use super::replay;
 use crate::page_set::PageSet;
+use crate::progress::counted;
 use anyhow::Result;
 use farol_base::{CanonicalUrl, Host, PagePosition, Timestamp};
 use farol_frontier::trap::NamedBy;
@@ -70,8 +71,9 @@ impl Followers {
             }
             self.make_due(&known, now)?;
             return Ok(Ok(format!(
-                "{} pages under {pages} are fetched again as their host has its turns.",
-                known.len()
+                "{} under {pages} {} fetched again as the host has its turns.",
+                counted(known.len() as u64, "page"),
+                if known.len() == 1 { "is" } else { "are" },
             )));
         };
         // What is not in memory is read: robots.txt of a host that is not being visited.

@@ -1,7 +1,7 @@
 //! `farol explain`: why a page is found or not, who links to it, and when it is visited.
 
 use super::{Place, ask};
-use crate::progress::{grouped, size, span};
+use crate::progress::{counted, grouped, size, span};
 use crate::seed::read_seed;
 use anyhow::{Result, anyhow};
 use serde_json::Value;
@@ -31,8 +31,7 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
         false => explained(&page, &args.url),
     };
     std::io::stdout().write_all(text.as_bytes())?;
-    // As with `search`: 1 means that it is not found.
-    Ok(if page["indexed"] == true { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if page["indexed"] == true { ExitCode::SUCCESS } else { ExitCode::from(super::NOTHING_FOUND) })
 }
 
 fn explained(page: &Value, typed: &str) -> String {
@@ -73,7 +72,7 @@ fn explained(page: &Value, typed: &str) -> String {
     }
     if text("/state").is_some() {
         let seed = if page["is_seed"] == true { ", a seed".to_string() } else { String::new() };
-        line("found", format!("{} links from a seed{seed}", number("/depth")));
+        line("found", format!("{} from a seed{seed}", counted(number("/depth"), "link")));
         line("visits", visits(page));
     }
     if let Some(state) = text("/host/state") {
@@ -97,7 +96,7 @@ fn explained(page: &Value, typed: &str) -> String {
     }
     let more = pages.saturating_sub(links.len() as u64);
     if more > 0 {
-        line("", format!("and {} more pages", grouped(more)));
+        line("", format!("and {}", counted(more, "more page")));
     }
     out
 }

@@ -73,8 +73,8 @@ fn explained(page: &Value) -> String {
         return out;
     };
     line(format!(
-        "Visited {} times, last at {last}; {:.0} of the visits saw a change.",
-        float("visits"),
+        "Visited {}, last at {last}; {:.0} of the visits saw a change.",
+        counted(page["visits"].as_u64().unwrap_or(0), "time"),
         float("changes")
     ));
     // Nobody is ever sure that a page does not change at all.

@@ -52,9 +52,9 @@ const EXAMPLES: &str = "Examples:
   farol search \"install guide\"          search from the terminal
   farol up                              go on where the last run stopped
 
-Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 `search` found nothing.";
+Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 `search` or `explain` did not find it.";
 
-/// Exit code of a search that found nothing; whoever asks in a script must not take a failure for that.
+/// Exit code where what was asked for is not found; whoever asks in a script must not take a failure for that.
 const NOTHING_FOUND: u8 = 3;
 
 #[derive(Subcommand)]

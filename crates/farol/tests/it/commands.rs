@@ -102,9 +102,9 @@ fn search_status_export_and_check_work_while_it_runs_and_after() {
 fn exit_codes_are_as_the_help_says() {
     let data = Data::new();
     let help = String::from_utf8(data.run(&["--help"]).stdout).unwrap();
-    assert!(
-        help.contains("Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 `search` found nothing.")
-    );
+    assert!(help.contains(
+        "Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 `search` or `explain` did not find it."
+    ));
     let code = |arguments: &[&str]| data.run(arguments).status.code();
     assert_eq!(code(&["config"]), Some(0));
     assert_eq!(code(&["status"]), Some(1), "there is no such folder");
