@@ -84,13 +84,46 @@ fn a_phone_sees_everything_without_scrolling_sideways() {
     let too_wide = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
     assert_eq!(browser.run(too_wide), false, "the door is too wide");
     browser.open(&format!("{home}/admin/enter?key={}", farol.key()));
-    for path in
-        ["/", "/search?q=site%3Aweb.test", "/search?q=nothingatall", "/about", "/admin", "/admin/hosts"]
-    {
-        browser.open(&format!("{home}{path}"));
-        let overflow =
-            browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
-        assert!(overflow.as_i64() <= Some(0), "{path} is {overflow} pixels too wide");
+    let hits = farol.json("/api/v1/search?q=site:web.test&count=1");
+    let url = hits["hits"][0]["url"].as_str().unwrap().replace(':', "%3A").replace('/', "%2F");
+    let host = url.split("%2F").nth(2).unwrap();
+    let paths = [
+        "/".to_string(),
+        "/search?q=site%3Aweb.test".into(),
+        "/search?q=nothingatall".into(),
+        "/search?q=before%3Asoon+lang%3Axx+%22open".into(),
+        format!("/copy?url={url}"),
+        "/about".into(),
+        "/no/such/page".into(),
+        "/admin".into(),
+        "/admin/hosts".into(),
+        format!("/admin/host?host=http%3A%2F%2F{host}"),
+        "/admin/page".into(),
+        format!("/admin/page?url={url}"),
+        format!("/admin/page?url={url}%2Fnowhere%2F{}", "far-away-".repeat(20)),
+        "/admin/broken".into(),
+    ];
+    for dark in [false, true] {
+        if dark {
+            browser.prefer_dark();
+        }
+        for path in &paths {
+            browser.open(&format!("{home}{path}"));
+            let overflow = browser
+                .run("return document.documentElement.scrollWidth - document.documentElement.clientWidth");
+            assert!(overflow.as_i64() <= Some(0), "{path} is {overflow} pixels too wide");
+            // Both colours of the page as a whole, as lightness from 0 to 255.
+            let colours = browser.run(
+                "const light = colour => { const [r, g, b] = colour.match(/[0-9.]+/g).map(Number); \
+                 return 0.3 * r + 0.59 * g + 0.11 * b; }; \
+                 const style = getComputedStyle(document.body); \
+                 const behind = style.backgroundColor.endsWith(', 0)') \
+                   ? getComputedStyle(document.documentElement).backgroundColor : style.backgroundColor; \
+                 return [light(style.color), light(behind)]",
+            );
+            let [ink, paper] = [0, 1].map(|at| colours[at].as_f64().unwrap());
+            assert!((paper - ink).abs() > 120.0 && (paper < ink) == dark, "{path} in dark {dark}: {colours}");
+        }
     }
     farol.interrupt();
 }

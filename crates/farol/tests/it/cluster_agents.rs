@@ -2,14 +2,15 @@
 //! one agent's alone. The Web's own log and the agents' archives are the judges.
 
 use crate::cluster_fixture::{Cluster, holds};
-use crate::fixture::{Web, get, request};
+use crate::fixture::{PATIENCE, Web, get, request};
+use crate::site::{Site, SiteReply};
 use farol_base::disk::File;
 use farol_synthetic::check::{CheckRules, check};
 use farol_synthetic::{WebConfig, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn words(text: &str) -> Vec<String> {
     text.split(' ').map(String::from).collect()
@@ -118,4 +119,42 @@ fn agents_that_join_and_die_in_the_middle_lose_nothing_and_never_ask_a_server_at
     }
     let doubled: Vec<_> = pages.iter().filter(|(_, count)| **count > 1).collect();
     assert!(doubled.is_empty(), "in two archives: {doubled:?}");
+}
+
+#[test]
+fn a_changed_setting_wakes_a_site_in_a_cluster_and_a_missing_one_is_pointed_out() {
+    let site = Site::start(|_, path| match path {
+        "/robots.txt" => SiteReply::missing(),
+        _ => SiteReply::html("<title>A page</title><p>Words of a page.</p>".to_string()),
+    });
+    let size = words("--nodes 1 --shards 1 --replicas 1 --delay 0");
+    let seed = format!("http://127.0.0.1:{}/", site.port());
+    let mut cluster = Cluster::up(&[size.clone(), vec![seed]].concat());
+    let wait = |what: &str, cluster: &Cluster, holds: &mut dyn FnMut() -> bool| {
+        let begun = Instant::now();
+        while !holds() {
+            assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}: {}", cluster.log());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let front = cluster.front("node-1");
+    let bearer = cluster.bearer("node-1");
+    wait("the refusal", &cluster, &mut || {
+        get(front, "/api/v1/status", &[&bearer]).body.contains("is a private one")
+    });
+    assert!(site.asked().is_empty());
+    let dir = cluster.end();
+    let settings = dir.path().join("farol.toml");
+    let plain = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, format!("{plain}[crawl]\nallow_private = true\n")).unwrap();
+    // Not a day later, when the site would have been tried again.
+    let cluster = Cluster::up_in(dir, &size);
+    wait("the page", &cluster, &mut || !site.asked().is_empty());
+    let mut dir = cluster.end();
+    std::fs::write(&settings, plain).unwrap();
+    for _ in 0..2 {
+        let cluster = Cluster::up_in(dir, &size);
+        wait("the note", &cluster, &mut || cluster.log().contains("name --allow-private again"));
+        dir = cluster.end();
+    }
 }

@@ -36,6 +36,12 @@ impl Cluster {
         Cluster { child, dir }
     }
 
+    /// Ends it; its folder.
+    pub fn end(mut self) -> tempfile::TempDir {
+        // A folder that nobody uses goes away in its place.
+        std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("up.log")).unwrap_or_default()
     }

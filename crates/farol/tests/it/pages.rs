@@ -2,6 +2,9 @@
 
 use crate::fixture::{Data, Farol, PATIENCE};
 use crate::site::{Site, SiteReply};
+use farol_base::{Clock, SystemClock, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A site with a page of every kind.
@@ -39,6 +42,7 @@ fn explained(data: &Data, url: &str) -> (String, bool) {
     let output = data.run(&["explain", url]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(!text.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
     (text, output.status.success())
 }
 
@@ -154,5 +158,40 @@ fn a_page_is_fetched_again_removed_and_put_back() {
     wait_until("the page to come back", || finds(&data, "documents") == 1);
     wait_until("the third visit", || asked("site.test/docs/1") == 3);
     assert_eq!(farol.order("refetch", &serde_json::json!({ "url": "http://elsewhere.test/" })).status, 400);
+    farol.interrupt();
+}
+
+#[test]
+fn a_page_fetched_again_by_order_does_not_wait_for_its_host_to_be_forgiven() {
+    let is_up = Arc::new(AtomicBool::new(false));
+    let up = is_up.clone();
+    let site = Site::start(move |_, path| match (up.load(Ordering::SeqCst), path) {
+        (false, _) => SiteReply::broken_off(),
+        (true, "/robots.txt") => SiteReply::missing(),
+        (true, _) => SiteReply::html("<title>Home</title>harbour".to_string()),
+    });
+    let data = Data::new();
+    let mut arguments = site.flags(&["site.test"]);
+    arguments.push("http://site.test/".to_string());
+    let mut farol = Farol::start(&data, "up", &arguments);
+    let (path, mut host) = ("/api/v1/page?url=http://site.test/", serde_json::Value::Null);
+    // After the first failure it is left alone for two minutes.
+    wait_until("the host to be left alone", || {
+        host = farol.json(path)["host"].clone();
+        let wakes = host["wakes"].as_str().and_then(Timestamp::parse);
+        wakes.is_some_and(|at| at > SystemClock.now() + Duration::from_secs(100))
+    });
+    is_up.store(true, Ordering::SeqCst);
+    let asked = || site.asked().values().sum::<u64>();
+    let before = asked();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(asked(), before, "it is left alone: {host}");
+    let ordered = Instant::now();
+    let said = data.run_well(&["refetch", "http://site.test/"]);
+    assert!(said.contains("as soon as its host may be asked"), "{said}");
+    wait_until("the visit", || asked() > before);
+    assert!(ordered.elapsed() < Duration::from_secs(60), "it would have been asked by then anyway");
+    wait_until("the page", || finds(&data, "harbour") == 1);
+    check(&data, "http://site.test/", true, &["It can be found."]);
     farol.interrupt();
 }

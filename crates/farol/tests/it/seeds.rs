@@ -4,6 +4,8 @@ use crate::fixture::{Data, Farol, get};
 use crate::site::{Site, SiteReply};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn html(body: &str) -> SiteReply {
     SiteReply::html(format!("<title>A page</title><p>Words of a page, as they are.</p>{body}"))
@@ -78,19 +80,17 @@ fn troubled(host: &str, path: &str) -> SiteReply {
     }
 }
 
-#[test]
-fn why_a_seed_gives_nothing_is_said_in_the_terminal_in_status_and_on_the_dashboard() {
-    let site = Site::start(troubled);
+/// What a crawl of some seeds says in the terminal, and then `farol status`, its JSON, and the dashboard.
+fn told(site: &Site, seeds: &[&str]) -> (String, String, serde_json::Value, [String; 2]) {
     // Nobody listens at the one, nobody answers at the other.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let slow = TcpListener::bind("127.0.0.1:0").unwrap();
     let ssh = greets_like_ssh();
     let data = Data::new();
     data.configure("[crawl]\nfirst_byte_timeout = '300ms'\n[index]\ncommit_every = '200ms'\n");
-    let own = format!("http://127.0.0.1:{}/", site.port());
     let mut arguments =
         vec!["crawl".to_string(), "--index".into(), "--delay".into(), "0".into(), "--exclude".into()];
-    arguments.extend(["excluded.test/".to_string(), "http://good.test/".into(), own.clone()]);
+    arguments.extend(["excluded.test/".to_string(), "http://good.test/".into()]);
     // Nothing is sent there: TCP knows no broadcast.
     arguments.extend(["--resolve".to_string(), "nowhere.test=255.255.255.255:80".to_string()]);
     let mut resolve = |host: &str, port: u16| {
@@ -100,36 +100,64 @@ fn why_a_seed_gives_nothing_is_said_in_the_terminal_in_status_and_on_the_dashboa
     resolve("slow.test", slow.local_addr().unwrap().port());
     resolve("ssh.test", ssh.port());
     resolve("*.test", site.port());
-    arguments.extend(TROUBLE.iter().map(|(seed, _)| seed.to_string()));
+    arguments.extend(seeds.iter().map(|seed| seed.to_string()));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let crawled = data.run(&arguments);
     let said = String::from_utf8(crawled.stderr).unwrap();
     assert!(crawled.status.success(), "one site was good: {said}");
-    let told = data.run_well(&["status"]);
+    let status = data.run_well(&["status"]);
     let json: serde_json::Value = serde_json::from_str(&data.run_well(&["status", "--json"])).unwrap();
     let mut farol = Farol::start(&data, "serve", &[]);
-    let dashboard = farol.get("/admin").body;
+    let (address, bearer) = (farol.address(), farol.bearer());
+    let boards = ["en", "pt-BR"].map(|locale| {
+        let page = get(address, &format!("/admin?hl={locale}"), &[&bearer]).body;
+        page.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+    });
+    farol.interrupt();
+    (said, status, json, boards)
+}
+
+#[test]
+fn why_a_seed_gives_nothing_is_said_in_the_terminal_in_status_and_on_the_dashboard() {
+    let site = Site::start(troubled);
+    let own = format!("http://127.0.0.1:{}/", site.port());
     let private =
         (own.as_str(), "Its address 127.0.0.1 is a private one, which is not asked. If the site is yours");
-    for (seed, want) in TROUBLE.iter().chain([&private]) {
-        assert!(told.contains(&format!("{seed}: {want}")), "{seed} {want}\n{told}");
-        let seeds = json["seeds"]["seeds"].as_array().unwrap();
-        let report = seeds.iter().find(|report| report["url"] == *seed).unwrap();
-        assert!(report["text"].as_str().unwrap().starts_with(want), "{report}");
+    let all: Vec<(&str, &str)> = std::iter::once(private).chain(TROUBLE.iter().copied()).collect();
+    // As many as the dashboard shows at a time.
+    for some in all.chunks(9) {
+        let seeds: Vec<&str> = some.iter().map(|(seed, _)| *seed).collect();
+        let (said, status, json, [board, _]) = told(&site, &seeds);
+        for (seed, want) in some {
+            assert!(said.contains(&format!("{seed}: {want}")), "terminal: {seed} {want}\n{said}");
+            assert!(status.contains(&format!("{seed}: {want}")), "status: {seed} {want}\n{status}");
+            let reports = json["seeds"]["seeds"].as_array().unwrap();
+            let report = reports.iter().find(|report| report["url"] == *seed).unwrap();
+            assert!(report["text"].as_str().unwrap().starts_with(want), "{report}");
+            let (_, row) = board.split_once(&format!("href=\"{seed}\"")).unwrap_or_default();
+            let row = row.split("</li>").next().unwrap_or_default();
+            assert!(row.contains(&format!("<p>{want}")), "dashboard: {seed} {want}\n{board}");
+        }
+        assert_eq!((&json["seeds"]["fine"], &json["seeds"]["troubled"]), (&1.into(), &some.len().into()));
     }
+}
+
+#[test]
+fn of_many_seeds_in_trouble_some_are_told_and_where_the_rest_is() {
+    let site = Site::start(troubled);
+    let own = format!("http://127.0.0.1:{}/", site.port());
+    let seeds: Vec<&str> =
+        std::iter::once(own.as_str()).chain(TROUBLE.iter().map(|(seed, _)| *seed)).collect();
+    let (said, _, json, [board, portuguese]) = told(&site, &seeds);
     // The terminal tells of twenty, and then of where to read on; the dashboard of a dozen.
     assert_eq!(said.matches("http://").count().min(20), 20, "{said}");
     assert!(said.contains("More seeds need a look: `farol status`"), "{said}");
-    assert!(dashboard.contains("class=\"trouble\""), "{dashboard}");
-    assert_eq!(json["seeds"]["fine"], 1);
+    assert!(board.contains("class=\"trouble\""), "{board}");
     assert_eq!(json["seeds"]["troubled"], TROUBLE.len() + 1);
-    let address = farol.address();
-    let portuguese = get(address, "/admin?hl=pt", &[&farol.bearer()]).body;
     assert!(
         portuguese.contains("Sementes") && portuguese.contains("Seu endereço 127.0.0.1 é privado"),
         "{portuguese}"
     );
-    farol.interrupt();
 }
 
 /// A server that speaks another protocol.
@@ -209,15 +237,53 @@ fn a_changed_setting_wakes_a_site_at_once_and_a_missing_flag_is_pointed_out() {
     crawled(&[]);
     assert!(fetched() > 0, "it is asked as soon as it may be");
     data.configure("");
-    let (_, said) = crawled(&[]);
-    assert!(said.contains("name --allow-private again"), "{said}");
-    let (_, said) = crawled(&["--resolve", "a.test=127.0.0.1:9"]);
+    for _ in 0..2 {
+        let (_, said) = crawled(&[]);
+        assert!(said.contains("name --allow-private again"), "at every start: {said}");
+    }
+    let (_, said) = crawled(&["--allow-private", "--resolve", "a.test=127.0.0.1:9"]);
     assert!(!said.contains("name --"), "{said}");
-    let (_, said) = crawled(&[]);
-    assert!(
-        said.contains("the addresses of a.test") && said.contains("--resolve a.test=127.0.0.1:9"),
-        "{said}"
-    );
+    for _ in 0..2 {
+        let (_, said) = crawled(&["--allow-private"]);
+        assert!(
+            said.contains("the addresses of a.test") && said.contains("--resolve a.test=127.0.0.1:9"),
+            "{said}"
+        );
+    }
+    // With another seed it is told once more.
+    for (seeds, told) in [(&[&own[..], "http://a.test/"][..], true), (&["http://a.test/"], false)] {
+        let (_, said) = crawled(&[&["--allow-private"], seeds].concat());
+        assert_eq!(said.contains("the addresses of a.test"), told, "{said}");
+    }
+}
+
+#[test]
+fn a_seed_named_again_wakes_its_site_at_once() {
+    let is_up = Arc::new(AtomicBool::new(false));
+    let up = is_up.clone();
+    let site = Site::start(move |_, path| match (up.load(Ordering::SeqCst), path) {
+        (false, _) => status(503),
+        (true, "/robots.txt") => SiteReply::missing(),
+        (true, "/") => html("<a href=/more>more</a>"),
+        (true, _) => html(""),
+    });
+    let data = Data::new();
+    let crawled = |seeds: &[&str]| {
+        let flags = site.flags(&["a.test"]);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let output = data.run(&[&["crawl"][..], seeds, &flags].concat());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let asked = |page: &str| site.asked().get(page).copied().unwrap_or(0);
+    let said = crawled(&["http://a.test/"]);
+    assert!(said.contains("http://a.test/: Its robots.txt cannot be read (status 503)"), "{said}");
+    assert_eq!(asked("a.test/"), 0);
+    is_up.store(true, Ordering::SeqCst);
+    // By itself the crawl would try again in some minutes, and does not wait for that.
+    crawled(&[]);
+    assert_eq!(asked("a.test/"), 0);
+    let said = crawled(&["http://a.test/"]);
+    assert_eq!((asked("a.test/"), asked("a.test/more")), (1, 1), "{said}");
 }
 
 #[test]

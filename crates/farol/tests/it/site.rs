@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+/// Header line that says of a body that its characters are bytes.
+const BYTES: &str = "X-Body: bytes";
+
 /// What a server is asked, and what it answers: host and path in; head lines and body out.
 type Answer = dyn Fn(&str, &str) -> SiteReply + Send + Sync;
 
@@ -21,6 +24,20 @@ pub struct SiteReply {
 impl SiteReply {
     pub fn html(body: String) -> SiteReply {
         SiteReply { status: 200, headers: vec!["Content-Type: text/html".to_string()], body }
+    }
+
+    /// A body of any bytes, which is kept as one character each until it is sent.
+    pub fn bytes(content_type: &str, body: &[u8]) -> SiteReply {
+        SiteReply {
+            status: 200,
+            headers: vec![format!("Content-Type: {content_type}"), BYTES.to_string()],
+            body: body.iter().map(|byte| char::from(*byte)).collect(),
+        }
+    }
+
+    /// A server that hangs up in the middle of its answer.
+    pub fn broken_off() -> SiteReply {
+        SiteReply { status: 200, headers: vec!["Content-Length: 5000".to_string()], body: "half".to_string() }
     }
 
     pub fn missing() -> SiteReply {
@@ -145,10 +162,14 @@ fn talk(stream: &TcpStream, asked: &Mutex<Vec<Asked>>, answer: &Answer) -> std::
         asked.lock().unwrap().push(Asked { address, url, at: Instant::now() });
         let SiteReply { status, headers, body } = answer(&host, &path);
         let breaks_off = headers.iter().any(|line| line.starts_with("Content-Length:"));
+        let body = match headers.iter().any(|line| line == BYTES) {
+            true => body.chars().map(|byte| byte as u8).collect(),
+            false => body.into_bytes(),
+        };
         let length = if breaks_off { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
         let head = format!("HTTP/1.1 {status} X\r\n{headers}{length}\r\n");
-        (&*stream).write_all(&[head.as_bytes(), body.as_bytes()].concat())?;
+        (&*stream).write_all(&[head.into_bytes(), body].concat())?;
         if breaks_off {
             break;
         }

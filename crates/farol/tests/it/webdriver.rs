@@ -66,6 +66,13 @@ impl Browser {
         self.post("url", json!({ "url": url }));
     }
 
+    /// Behaves as one whose person likes dark pages.
+    pub fn prefer_dark(&self) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": "dark" }]);
+        let params = json!({ "features": features });
+        self.post("goog/cdp/execute", json!({ "cmd": "Emulation.setEmulatedMedia", "params": params }));
+    }
+
     pub fn url(&self) -> String {
         self.get("url").as_str().unwrap_or_default().to_string()
     }
