@@ -197,6 +197,7 @@ pub(super) static TEXTS: Texts = Texts {
     // Labels of failures, traps, visits and scopes.
     scope_pattern: "crawl.patterns deixa-a de fora com {detail}",
     scope_view_told: "crawl.scope quer {detail}, e da página sabe-se: {told}",
+    failure_dns: "não há sítio com esse nome",
     failure_no_room: "demasiadas páginas grandes ao mesmo tempo",
     failure_tls: "não há ligação segura",
     failure_head_too_large: "o cabeçalho da resposta é demasiado longo",
