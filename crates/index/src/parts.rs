@@ -128,7 +128,8 @@ fn part(
     found: Found,
     depth: Depth,
 ) -> Result<LocatedPart, Error> {
-    let words = plan.clauses.iter().filter(|clause| clause.required && !clause.must).count();
+    // Function words count here: who puts a question in a sentence does not mean every word of it.
+    let words = plan.clauses.iter().filter(|clause| !clause.must).count();
     let mut pinned = Vec::new();
     let mut known: Vec<PageId> = Vec::new();
     for (place, page) in (0..).zip(question.rules.pins.of(question.query)) {

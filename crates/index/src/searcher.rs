@@ -211,8 +211,8 @@ impl Searcher {
 
     /// Answers a question.
     ///
-    /// Pages with all words come first, save function words, and those with most of them follow; of more than three words,
-    /// only where they score about as well as the best. What was quoted,
+    /// Pages with all words come first, save function words, and those with most of them follow; of more than three words
+    /// (function words among them), only where they score about as well as the best. What was quoted,
     /// excluded or wanted in one field must hold. `total` counts the hits that can be reached. An empty question has
     /// an empty answer; a question of filters alone lists the best-ranked and newest pages. `first + count` is cut at [`crate::HITS_MAX`]. Where no page has some of the words, the
     /// question is answered as it was probably meant, unless it asks for its words as written.
