@@ -32,11 +32,11 @@ use farol_cluster::{NodeId, NodeRecord, Phase, Times};
 use farol_fabric::Fabric;
 use farol_fabric::blobs::Blobs;
 use farol_index::ShardOptions;
-use farol_rpc::{Client, ClientSettings, Limits, Server, TlsSettings};
+use farol_rpc::{Client, ClientSettings, Here, Limits, Server, TlsSettings};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How long calls under way may take to end when the node stops.
@@ -72,6 +72,8 @@ pub struct Shared {
     /// Which cache node keeps what.
     pub ring: Arc<RingTables>,
     pub client: Client,
+    /// This node's own calls, once it serves.
+    pub here: OnceLock<Here>,
     pub runtime: tokio::runtime::Handle,
 }
 
@@ -136,6 +138,7 @@ impl RunningNode {
             replicas,
             ranks,
             client: Client::new(client_settings, runtime.handle().clone()),
+            here: OnceLock::new(),
             runtime: runtime.handle().clone(),
             options,
         });
@@ -145,6 +148,7 @@ impl RunningNode {
             let limits = limits(&shared.options.roles);
             farol_rpc::serve(listener, tls, shared.desk.clone(), limits)?
         };
+        let _ = shared.here.set(server.here(id.to_string()));
         let planner_desk = Arc::new(PlannerDesk::default());
         let member = RunningMember::start(Membership {
             fabric: shared.fabric.clone(),
