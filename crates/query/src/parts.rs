@@ -517,5 +517,33 @@ fn candidates(parts: &[Part]) -> Vec<Scored<'_>> {
 
 fn by_text(a: &Scored<'_>, b: &Scored<'_>) -> Ordering {
     let newer = b.cand.tie.cmp(&a.cand.tie);
-    b.score.total_cmp(&a.score).then(newer).then(a.cand.page.cmp(&b.cand.page))
+    b.score.total_cmp(&a.score).then(newer).then_with(|| lot(a.cand.page).cmp(&lot(b.cand.page)))
+}
+
+/// Decides which pages of equal score are ranked where not all can be; the less, the sooner.
+///
+/// Not the id itself: a shard's pages are neighbours by their ids, so that the first shard would have all the first of
+/// many equals, and more than its [`share`].
+pub fn lot(page: PageId) -> u64 {
+    farol_base::random::mix(page.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_equals_no_shard_has_more_than_its_share() {
+        for shards in [2u64, 4, 16] {
+            let mut pages: Vec<PageId> =
+                (0..8_000).map(|number| PageId(number * (u64::MAX / 8_000))).collect();
+            pages.sort_by_key(|page| lot(*page));
+            let mut of_shard = vec![0; shards as usize];
+            for page in &pages[..CANDIDATES_MAX] {
+                of_shard[((u128::from(page.0) * u128::from(shards)) >> 64) as usize] += 1;
+            }
+            let most = of_shard.iter().max().unwrap();
+            assert!(*most <= share(CANDIDATES_MAX, shards as usize), "{of_shard:?}");
+        }
+    }
 }

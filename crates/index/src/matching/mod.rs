@@ -22,7 +22,7 @@ use crate::rank::fields::Bm25;
 use crate::rank::{links, names};
 use crate::searcher::{SegmentView, View};
 use farol_base::PageId;
-use farol_query::parts::{CANDIDATES_MAX, ENOUGH, share};
+use farol_query::parts::{CANDIDATES_MAX, ENOUGH, lot, share};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
 use tantivy::{DocId, TERMINATED};
@@ -80,7 +80,7 @@ impl PartialOrd for Candidate {
 /// The greater candidate is the better one.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
-        let key = |c: &Candidate| (c.tie, Reverse(c.page));
+        let key = |c: &Candidate| (c.tie, Reverse(lot(c.page)));
         self.text.total_cmp(&other.text).then_with(|| key(self).cmp(&key(other)))
     }
 }

@@ -4,5 +4,5 @@ mod calls;
 mod cancel;
 mod costs;
 mod failures;
-mod replicas;
+mod merged;
 mod world;

@@ -531,7 +531,10 @@ mod tests {
         assert_eq!(WirePart::from(&inner), part());
         let inner = Figures::try_from(figures()).unwrap();
         assert_eq!(inner.counts.pages(1, "a"), 6);
-        assert_eq!(WireFigures::from(&inner), figures());
+        // Deleted pages, which nodes of before counted among the slots, count nowhere any more.
+        let mut alive = figures();
+        alive.sizes.slots = alive.sizes.documents;
+        assert_eq!(WireFigures::from(&inner), alive);
     }
 
     #[test]

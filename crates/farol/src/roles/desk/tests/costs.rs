@@ -5,7 +5,7 @@
 //! cargo nextest run -p farol --bins --run-ignored only --no-capture -E 'test(desk::tests::costs)'
 //! ```
 
-use super::replicas::four_on_one;
+use super::merged::four_on_one;
 use super::world::{World, in_shards, pages_of, questions, request, searcher_of, shown};
 use crate::broker::RemoteIndex;
 use crate::handles::index::{IndexAccess, RulesInForce};
