@@ -410,6 +410,7 @@ fn remote_index(shared: &Shared) -> RemoteIndex {
         ..BrokerSettings::default()
     };
     RemoteIndex::new(shared.table.clone(), shared.client.blocking(), settings)
+        .with_own(shared.here.get().cloned())
 }
 
 /// What the pages show of the cluster, and the orders that they take.
@@ -420,7 +421,7 @@ fn face(
     ring: Option<&RingCache>,
 ) -> ClusterFace {
     let ring = ring.map(|ring| ring.client().clone());
-    let (shown, asked_by) = (shared.clone(), ring.clone());
+    let (shown, asked_by, searched) = (shared.clone(), ring.clone(), shared.clone());
     let (status, order, node, counted, asked, index) =
         (shared.clone(), shared.clone(), shared.metrics.clone(), index.clone(), index.clone(), index.clone());
     ClusterFace {
@@ -432,7 +433,7 @@ fn face(
         metrics: Box::new(move || {
             let exchanged = desk.as_ref().map_or_else(String::new, |desk| desk.metrics_text());
             let cached = ring.as_ref().map_or_else(String::new, |ring| ring.metrics_text());
-            counted.metrics_text() + &exchanged + &cached + &node.node_text()
+            counted.metrics_text() + &searched.desk.metrics_text() + &exchanged + &cached + &node.node_text()
         }),
         ring: Box::new(move || {
             let open = asked_by.as_ref().map(|ring| ring.nodes()).unwrap_or_default();
