@@ -22,7 +22,7 @@
 //! grant counts until the next, whatever DNS says.
 //!
 //! *A filter.* Whose a host is by the operator's word asks it wherever it is. Where its address is another's, its home
-//! claims the address, and the owner gives it up for this epoch with all hosts that are there ([`pins`]): an address has
+//! claims the address, and the owner gives it up for this epoch with all hosts that are there (`pins`): an address has
 //! one asker, also when two filters meet at it; then the first claim counts. The next plan makes that a part of its table.
 //!
 //! *A new epoch.* [`Holder::hear`] works out from the tables since the last settled one what was kept: what all of them
