@@ -150,7 +150,7 @@ impl HoldWorld {
         let place = &mut self.nodes[node];
         let is_due = self.now >= place.backed_up + BACK_UP
             || (place.disk.has_new_luggage() && self.ablation != Some(HoldAblation::Backup));
-        let Some(no) = place.member.no.filter(|_| is_due && self.has_storage) else { return };
+        let Some(no) = place.member.no.filter(|_| is_due) else { return };
         place.backed_up = self.now;
         self.backups.insert(no, place.disk.clone());
         let key = Key::Backup(no).to_string();

@@ -106,8 +106,6 @@ pub struct HoldWorld {
     pub files: BTreeMap<String, RoutingTable>,
     /// Backups by the agent's number.
     pub backups: BTreeMap<NodeNo, CrawlDisk>,
-    /// There is a place for backups. Where there is none nobody waits for what the buried had, and no disk is lost.
-    pub has_storage: bool,
     /// Of a thousand requests to the tables, so many are lost; as many answers and appends.
     pub lost: u64,
     pub away_until: u64,
@@ -135,7 +133,6 @@ impl HoldWorld {
             logs: BTreeMap::new(),
             files: BTreeMap::new(),
             backups: BTreeMap::new(),
-            has_storage: !mix(seed ^ 0x570_4A6E).is_multiple_of(8),
             lost: 0,
             away_until: 0,
             slow_until: 0,
