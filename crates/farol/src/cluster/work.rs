@@ -14,7 +14,7 @@ use crate::exchange::gate::BackupGate;
 use crate::exchange::orders::CrawlOrder;
 use crate::exchange::outboxes::Outboxes;
 use crate::exchange::{Exchange, ExchangeDesk};
-use crate::fabric::Fabric as LocalFabric;
+use crate::fabric::{Fabric as LocalFabric, Tables};
 use crate::graph::tables::TableStore;
 use crate::handles::cluster::ClusterFace;
 use crate::handles::cluster_status::status_of;
@@ -26,7 +26,7 @@ use crate::handles::still::StillCrawl;
 use crate::handover::backup::BackupRules;
 use crate::ring::reporter::RingReporter;
 use crate::roles::control::{Control, Watched};
-use crate::roles::courier::{Courier, CourierSources, OrderReader};
+use crate::roles::courier::{Courier, CourierSources, OrderReader, PER_MINUTE};
 use crate::roles::crawler::{AgentSources, Crawler};
 use crate::roles::desk::BackupDesk;
 use crate::roles::estate::{EstateSources, Estates};
@@ -130,7 +130,9 @@ impl NodeWork {
             _ => None,
         };
         let estates = match (&crawl, &agent) {
-            (Some(crawl), Some(agent)) => start_estates(shared, no, agent, crawl.clone())?,
+            (Some(crawl), Some(agent)) => {
+                start_estates(shared, no, agent, crawl.clone(), local.tables.clone())?
+            }
             _ => None,
         };
         let reporter = match (&crawl, &desk) {
@@ -332,6 +334,7 @@ fn start_courier(shared: &Shared, no: NodeNo, agent: &AgentSources, crawl: Crawl
         cluster: shared.cluster.clone(),
         board: shared.board.clone(),
         crawl,
+        per_minute: PER_MINUTE,
         ask_again: ask_again(shared.table.clone(), shared.client.blocking()),
     })
 }
@@ -342,6 +345,7 @@ fn start_estates(
     no: NodeNo,
     agent: &AgentSources,
     crawl: CrawlHandle,
+    tables: Arc<dyn Tables>,
 ) -> Result<Option<Estates>> {
     let Some(blobs) = agent.blobs.clone() else { return Ok(None) };
     let config = shared.options.config.clone();
@@ -360,6 +364,7 @@ fn start_estates(
         cluster: shared.cluster.clone(),
         board: shared.board.clone(),
         crawl,
+        tables,
         pages: shared.folder.pages(),
         estates: shared.folder.estates(),
         rules,
