@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const RULES: [&str; 3] = ["off", "thesis", "ours"];
 /// Bytes of a question that no key of a cache node has room for.
 const GIANT: usize = 6_000;
+/// Bytes of a node beside the simulator: some hundred answers, so that it fills.
+const ROOM: u32 = 512 << 10;
 
 pub fn flash(options: &CacheOptions) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
@@ -267,7 +269,7 @@ pub fn beside_simulator(options: &CacheOptions) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
     let mut misses = Vec::new();
     for (rules, kind) in [("off", "CH"), ("ours", "ours")] {
-        let settings = format!("memory = '2MiB'\nttl = '24h'\ncopies = 0.0\nrules = '{rules}'");
+        let settings = format!("memory = '{ROOM}B'\nttl = '24h'\ncopies = 0.0\nrules = '{rules}'");
         let lab = CacheLab::start(options, 8, &settings)?;
         let log = write(&options.dir, "questions.txt", &asked)?.display().to_string();
         let (rate, count) = (options.rate.to_string(), asked.len().to_string());
@@ -345,7 +347,7 @@ fn hottest_over_mean(loads: &[f64]) -> f64 {
 fn room(lab: &CacheLab) -> Result<f64, String> {
     let ring = lab.ring()?;
     let sum = |name: &str| ring.get("nodes").list().iter().map(|node| node.get(name).number()).sum::<f64>();
-    Ok(f64::from(2u32 << 20) * sum("entries") / sum("bytes").max(1.0))
+    Ok(f64::from(ROOM) * sum("entries") / sum("bytes").max(1.0))
 }
 
 /// What the simulator makes of it, over several places on the ring.

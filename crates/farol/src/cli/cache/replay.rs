@@ -200,13 +200,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         return raw::run(&asked, texts, &load.answer, args.json).map(|()| ExitCode::SUCCESS);
     }
     let threads = start(&load, &fronts, args);
-    watch(args, &load, &fronts, &told)?;
-    load.stop.store(true, Ordering::SeqCst);
-    for thread in threads {
-        if thread.join().is_err() {
-            bail!("somebody who asked broke down");
-        }
-    }
+    watch(args, &load, &fronts, &told, threads)?;
     drop(reporters);
     Ok(ExitCode::SUCCESS)
 }
@@ -354,7 +348,13 @@ fn counted(fronts: &[RingCache]) -> BTreeMap<&'static str, u64> {
 }
 
 /// Tells how it goes, a line for each step, and all of it in the end.
-fn watch(args: &ReplayArgs, load: &Load, fronts: &[RingCache], told: &dyn Fn() -> bool) -> Result<()> {
+fn watch(
+    args: &ReplayArgs,
+    load: &Load,
+    fronts: &[RingCache],
+    told: &dyn Fn() -> bool,
+    threads: Vec<std::thread::JoinHandle<()>>,
+) -> Result<()> {
     let (step, whole) = (args.step.get().max(Duration::from_millis(100)), counted(fronts));
     let (mut before, mut all) = (whole.clone(), (0, 0, 0));
     let is_over = || {
@@ -377,6 +377,17 @@ fn watch(args: &ReplayArgs, load: &Load, fronts: &[RingCache], told: &dyn Fn() -
             break;
         }
     }
+    // Whoever has a question asks it to the end, unless the time is over.
+    let is_asked = load.asked.load(Ordering::Relaxed).saturating_mul(load.part.1) >= load.queries;
+    load.stop.store(!is_asked, Ordering::SeqCst);
+    for thread in threads {
+        if thread.join().is_err() {
+            bail!("somebody who asked broke down");
+        }
+    }
+    let rest = std::mem::take(&mut *load.stretch.write());
+    let (_, counts) = line_of(load, &rest, &before, &counted(fronts), fronts);
+    all = (all.0 + counts.0, all.1 + counts.1, all.2 + counts.2);
     let line = json!({
         "total": true, "asked": all.0, "failed": all.1, "made": all.2,
         "seconds": round(load.begun.elapsed().as_secs_f64()),
