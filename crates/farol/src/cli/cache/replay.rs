@@ -165,8 +165,14 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         let settings = ClientSettings { node, tls: tls.clone(), ..ClientSettings::default() };
         let mut rules = if args.plain { FrontRules::plain() } else { front_rules(&config.cache) };
         if args.patient {
-            let (deadline_max, deadline_factor) = (Duration::from_secs(1), u32::MAX);
-            rules.health = HealthRules { deadline_max, deadline_factor, ..HealthRules::default() };
+            let (deadline_max, slow_min) = (Duration::from_secs(1), Duration::from_secs(1));
+            rules.health = HealthRules {
+                deadline_max,
+                deadline_factor: u32::MAX,
+                // Nor passes a node over because others are faster.
+                slow_min,
+                ..HealthRules::default()
+            };
         }
         let client = Arc::new(RingClient::new(RingClientParts {
             me: getrandom::u64()?,
