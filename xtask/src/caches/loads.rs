@@ -260,6 +260,8 @@ pub fn hostile(options: &CacheOptions) -> Result<Vec<String>, String> {
 
 /// The same log through eight processes and through the simulator: one front, room for as many answers, no copies.
 pub fn beside_simulator(options: &CacheOptions) -> Result<Vec<String>, String> {
+    // The simulator tells of loads by whole minutes of the second half.
+    must(options.phase >= Duration::from_secs(60), || "`beside` needs --seconds 60 or more".to_string())?;
     let simulator = options.farol.with_file_name("farol-sim");
     must(simulator.exists(), || {
         format!("{} is missing: `cargo build -p farol-sim` makes it", simulator.display())
