@@ -39,6 +39,7 @@ pub fn start_node(shared: &Arc<Shared>, no: NodeNo) -> Result<RunningCacheNode> 
     };
     let shelf = Arc::new(CacheShelf::new(&options(config), name, shared.ring.clone()));
     shared.desk.open_cache(shelf.clone());
+    let _ = shared.metrics.shelf.set(shelf.clone());
     let parts = CacheNodeParts {
         shelf,
         fabric: shared.fabric.clone(),

@@ -188,6 +188,9 @@ impl NodeWork {
             })),
             false => None,
         };
+        if let Some(engine) = &engine {
+            let _ = shared.metrics.engine.set(Arc::downgrade(engine));
+        }
         if let Some(engine) = engine.clone().filter(|_| crawls) {
             shared.desk.open_pages(crawl_orders::page_desk(engine, here));
         }
@@ -418,8 +421,8 @@ fn face(
 ) -> ClusterFace {
     let ring = ring.map(|ring| ring.client().clone());
     let (shown, asked_by) = (shared.clone(), ring.clone());
-    let (status, order, counted, asked, index) =
-        (shared.clone(), shared.clone(), index.clone(), index.clone(), index.clone());
+    let (status, order, node, counted, asked, index) =
+        (shared.clone(), shared.clone(), shared.metrics.clone(), index.clone(), index.clone(), index.clone());
     ClusterFace {
         status: Box::new(move || {
             let name = &status.options.config.cluster.name;
@@ -429,7 +432,7 @@ fn face(
         metrics: Box::new(move || {
             let exchanged = desk.as_ref().map_or_else(String::new, |desk| desk.metrics_text());
             let cached = ring.as_ref().map_or_else(String::new, |ring| ring.metrics_text());
-            counted.metrics_text() + &exchanged + &cached
+            counted.metrics_text() + &exchanged + &cached + &node.node_text()
         }),
         ring: Box::new(move || {
             let open = asked_by.as_ref().map(|ring| ring.nodes()).unwrap_or_default();

@@ -6,6 +6,7 @@ mod cache;
 mod cluster;
 mod cluster_agents;
 mod cluster_caches;
+mod cluster_care;
 mod cluster_fixture;
 mod cluster_ops;
 mod cluster_plan;

@@ -101,7 +101,7 @@ fn take(
         Ok(batch) => batch,
         Err(error) => {
             counters.damaged.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%error, seq = seq.0, "a batch of URLs says nothing of itself and is left out");
+            sources.board.dead.take(Topic::Urls(sources.me.0), seq.0, bytes, &error);
             return Ok(());
         }
     };
@@ -138,7 +138,8 @@ fn take(
     }
     let freight = unpack(sources, body, stop)?.map_err(|error| {
         counters.damaged.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(error, from = from.0, number = head.number, "a batch cannot be read and is left out");
+        let why = format!("number {} of agent {}: {error}", head.number, from.0);
+        sources.board.dead.take(Topic::Urls(sources.me.0), seq.0, bytes, &why);
     });
     while sources.desk.under_way.load(Ordering::SeqCst) >= UNDER_WAY_MAX {
         if stop.load(Ordering::SeqCst) {

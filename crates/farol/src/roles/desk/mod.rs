@@ -18,7 +18,9 @@ use crate::exchange::ExchangeDesk;
 use crate::handles::cache_node::CacheShelf;
 use crate::handles::cluster::{ClusterHandle, ReportBoard};
 use crate::handles::sender::SendProgress;
+use crate::handles::tables_copy;
 use crate::page_set::PageSet;
+use crate::wire::v1::backup::{ToldEntries, ToldRequest};
 use crate::wire::v1::node::{CopyRequest, Health, Resend, WireCopy};
 use crate::wire::v1::page::{ExplainRequest, RefetchRequest, WirePage};
 use crate::wire::v1::verb;
@@ -31,6 +33,9 @@ use farol_fabric::Topic;
 use farol_rpc::{BoxFuture, CallContext, Handler, RpcError, decode, encode};
 use farol_store::pages::{ArchiveReader, Archived};
 use std::sync::{Arc, OnceLock};
+
+/// Bytes of one answer with tables.
+const TABLES_BYTES_MAX: usize = 1 << 20;
 
 /// What a node answers.
 pub struct Desk {
@@ -127,6 +132,15 @@ impl Desk {
         Ok(())
     }
 
+    /// A page of the copy of the tables, where that is asked for. A node that is no member yet has it, too.
+    fn tables(&self, body: &[u8]) -> Option<Result<Bytes, RpcError>> {
+        let request: ToldRequest = decode(body).ok()?;
+        (request.table == tables_copy::TABLE).then(|| {
+            let entries = self.cluster.copy.page(&request.after, TABLES_BYTES_MAX);
+            Ok(encode(&ToldEntries { entries })?)
+        })
+    }
+
     async fn copy(&self, body: &[u8], context: CallContext) -> Result<Bytes, RpcError> {
         let request: CopyRequest = decode(body)?;
         let Some(archive) = self.archive.get().cloned() else { return Ok(encode(&None::<WireCopy>)?) };
@@ -205,6 +219,11 @@ impl Desk {
         }
         if index::VERBS.contains(&verb) {
             return self.index.call(verb, body, context);
+        }
+        if verb == verb::TOLD
+            && let Some(answer) = self.tables(&body)
+        {
+            return Box::pin(std::future::ready(answer));
         }
         if backup::VERBS.contains(&verb) {
             let (verb, desk) = (verb.to_string(), self.backup.get().cloned());
