@@ -1,8 +1,9 @@
 //! Watches what leaders write: no lower term may follow a greater one.
 //!
-//! Reads the bucket as it is stored: a consumer tells every revision once, in order. The bucket keeps of each key the
-//! newest value only, so what nobody hears when it is written is gone: there is one watch by each server, each goes on
-//! behind what it has seen where its connection breaks, and revisions that none of them saw are counted.
+//! Reads the bucket as it is stored: a consumer tells every revision once, in order. A bucket keeps of each key the
+//! newest value only, so that what is written over before it is told is gone: this one is told to keep more. There is one
+//! watch by each server, each goes on behind what it has seen where its connection breaks, and revisions that none of
+//! them saw are counted.
 
 use super::nats::{self, Talk};
 use crate::json::Json;
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 const STREAM: &str = "KV_farol_farol";
 const SUBJECTS: &str = "$KV.farol_farol.";
+/// Values of a key that the bucket keeps while it is watched; as many as NATS allows a bucket.
+const KEPT: u32 = 64;
 /// Nodes tell of themselves every few seconds: a watch that hears nothing for so long is not one.
 const SILENCE_MAX: Duration = Duration::from_secs(8);
 
@@ -102,7 +105,14 @@ impl History {
     pub fn start(servers: &[SocketAddr], login: (&'static str, &'static str)) -> History {
         let (stop, seen) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Seen>>::default());
         let told = nats::ask(servers, login, &format!("$JS.API.STREAM.INFO.{STREAM}"), "");
-        let info = told.ok().and_then(|text| Json::read(&text).ok()).unwrap_or(Json::Null);
+        let text = told.unwrap_or_default();
+        if let Some(config) = object_behind(&text, "\"config\":") {
+            let more = format!("\"max_msgs_per_subject\":{KEPT},");
+            let config = config.replacen("\"max_msgs_per_subject\":1,", &more, 1);
+            // Where it is refused, what is missed shows.
+            let _ = nats::ask(servers, login, &format!("$JS.API.STREAM.UPDATE.{STREAM}"), &config);
+        }
+        let info = Json::read(&text).unwrap_or(Json::Null);
         let last = info.get("state.last_seq").number();
         lock(&seen).before = if last.is_finite() { last as u64 } else { 0 };
         let watch_by = |(nth, server): (usize, &SocketAddr)| {
@@ -173,6 +183,26 @@ fn watch(
     Ok(())
 }
 
+/// The JSON object that follows a text.
+fn object_behind<'a>(text: &'a str, before: &str) -> Option<&'a str> {
+    let rest = &text[text.find(before)? + before.len()..];
+    let (mut depth, mut is_text, mut is_escaped) = (0, false, false);
+    for (at, c) in rest.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => is_text = !is_text,
+            '{' if !is_text => depth += 1,
+            '}' if !is_text => depth -= 1,
+            _ => (),
+        }
+        if depth == 0 {
+            return (at > 0).then(|| &rest[..=at]);
+        }
+    }
+    None
+}
+
 /// The revision out of `$JS.ACK.<stream>.<consumer>.<delivered>.<revision>.…`; newer servers name two more before it.
 fn revision_of(reply: &str) -> Option<u64> {
     let rest = reply.strip_prefix("$JS.ACK.")?;
@@ -208,6 +238,14 @@ mod tests {
         let terms = seen.terms();
         assert_eq!((terms.incarnation("index-1"), terms.incarnation("index-2")), (3, 0));
         assert_eq!(terms.broken, ["table.ranks: term 3 was written after 9, at revision 10"]);
+    }
+
+    #[test]
+    fn an_object_ends_with_its_own_brace() {
+        let text = r#"{"type":"x","config":{"a":"}\"{","b":{"c":1}},"state":{}}"#;
+        assert_eq!(object_behind(text, "\"config\":"), Some(r#"{"a":"}\"{","b":{"c":1}}"#));
+        assert_eq!(object_behind("{}", "\"config\":"), None);
+        assert_eq!(object_behind("\"config\":{", "\"config\":"), None);
     }
 
     #[test]

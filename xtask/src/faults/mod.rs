@@ -44,7 +44,7 @@ use std::time::Duration;
 const USAGE: &str = "cargo xtask faults [OPTIONS]
 
   --only NAME,...   scenarios to run [default: all]
-  --list            names of the scenarios
+  --list            the scenarios; --help has them as well
   --seconds N       how long what is killed or stopped stays away [default: 20]
   --rate N          questions a second [default: 200]
   --pages N         pages of the made-up Web [default: 3000]
@@ -177,9 +177,12 @@ fn is_inside_only(scenario: &Scenario) -> bool {
 }
 
 pub fn run(arguments: &[&str]) -> Result<(), String> {
-    if arguments == ["--list"] {
+    if arguments == ["--list"] || arguments == ["--help"] {
+        if arguments == ["--help"] {
+            println!("{USAGE}\n");
+        }
         for scenario in SCENARIOS {
-            println!("{:<18} {}", scenario.name, scenario.what);
+            println!("  {:<22}  {}", scenario.name, scenario.what);
         }
         return Ok(());
     }
