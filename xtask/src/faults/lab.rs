@@ -501,7 +501,15 @@ impl Lab {
     /// Words of the pages, one and two at a time.
     pub fn questions(&self) -> Result<Vec<String>, String> {
         let front = *self.fronts().first().ok_or("there is no front")?;
-        let json = http::get(front, "/api/v1/search?q=the&count=40", "")?;
+        // A cluster that has just begun may answer nothing yet.
+        let begun = Instant::now();
+        let json = loop {
+            match http::get(front, "/api/v1/search?q=the&count=40", "") {
+                Ok(json) => break json,
+                Err(error) if begun.elapsed() > PATIENCE => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(500)),
+            }
+        };
         let mut questions = Vec::new();
         for hit in json.get("hits").list() {
             let words =

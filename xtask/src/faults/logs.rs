@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Between the loss of one log and the next.
 const BETWEEN: Duration = Duration::from_secs(2);
+/// Longer than any shard waits for its first snapshot.
+const SNAPSHOTS_MAX: Duration = Duration::from_secs(150);
 
 /// Deletes the log of a shard, as an operator at the wrong prompt would.
 fn delete_log(lab: &Lab, shard: u32) -> Result<(), String> {
@@ -61,6 +63,31 @@ pub fn alone(bench: &mut Bench, _: &History) -> Result<Vec<Row>, String> {
     let said = bench.lab.node(name)?.said();
     if snapshots.exists() || said.contains("filled from a snapshot") {
         row.broken.push(format!("there was a snapshot in {}", snapshots.display()));
+    }
+    Ok(vec![row])
+}
+
+/// Shared storage has lost every snapshot that the tables name, and a replica needs one.
+pub fn no_snapshots_left(bench: &mut Bench, _: &History) -> Result<Vec<Row>, String> {
+    let (name, begun) = ("index-3", Instant::now());
+    let snapshots = bench.lab.blobs().join("index");
+    let count = || std::fs::read_dir(&snapshots).map_or(0, |entries| entries.count());
+    while count() < SHARDS {
+        if begun.elapsed() > SNAPSHOTS_MAX {
+            return Err(format!("{} of {SHARDS} shards have a snapshot", count()));
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let row = bench.under_load(name, Allowed::default(), |lab, _| {
+        lab.node(name)?.kill();
+        remove(&lab.data(name).join("index"))?;
+        remove(&snapshots)?;
+        lab.node(name)?.start()?;
+        Ok(Healed::started(name))
+    })?;
+    let mut row = with_digests(&bench.lab, bench.pages, SHARDS, row)?;
+    if !bench.lab.node(name)?.said().contains("filled from the archives") {
+        row.broken.push("it did not need the archives".to_string());
     }
     Ok(vec![row])
 }

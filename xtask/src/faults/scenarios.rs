@@ -108,6 +108,12 @@ pub const SCENARIOS: &[Scenario] = &[
         run: leader_20,
     },
     Scenario {
+        name: "blobs-lost",
+        what: "Shared storage loses all snapshots, and an index node its replicas: they come back from the archives.",
+        bound: "0 failed, then equal digests",
+        run: super::logs::no_snapshots_left,
+    },
+    Scenario {
         name: "split",
         what: "A shard is split in two.",
         bound: "0 failed, none in part, then equal digests and no page more or less",
