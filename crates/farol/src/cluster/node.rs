@@ -34,7 +34,7 @@ use farol_cluster::{NodeId, NodeRecord, Phase, Times};
 use farol_fabric::Fabric;
 use farol_fabric::blobs::Blobs;
 use farol_index::ShardOptions;
-use farol_rpc::{Client, ClientSettings, Limits, Server, TlsSettings};
+use farol_rpc::{Client, ClientSettings, Here, Limits, Server, TlsSettings};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -75,6 +75,8 @@ pub struct Shared {
     pub ring: Arc<RingTables>,
     pub client: Client,
     pub metrics: Arc<NodeMetrics>,
+    /// This node's own calls, once it serves.
+    pub here: OnceLock<Here>,
     pub runtime: tokio::runtime::Handle,
 }
 
@@ -153,6 +155,7 @@ impl RunningNode {
             ranks,
             client,
             metrics: Arc::new(node_metrics),
+            here: OnceLock::new(),
             runtime: runtime.handle().clone(),
             options,
         });
@@ -165,6 +168,7 @@ impl RunningNode {
             metrics_listener.map_or(Ok(()), |listener| metrics::serve(listener, shared.metrics.clone()))?;
             server
         };
+        let _ = shared.here.set(server.here(id.to_string()));
         let planner_desk = Arc::new(PlannerDesk::default());
         let member = RunningMember::start(Membership {
             fabric: shared.fabric.clone(),

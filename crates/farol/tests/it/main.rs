@@ -11,6 +11,7 @@ mod cluster_fixture;
 mod cluster_ops;
 mod cluster_plan;
 mod cluster_ranks;
+mod cluster_rules;
 mod commands;
 mod connections;
 mod corpora;

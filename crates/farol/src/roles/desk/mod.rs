@@ -105,6 +105,22 @@ impl Desk {
         let _ = self.backup.set(Arc::new(backup));
     }
 
+    /// Searches that were given up in the middle, and the pages that those had looked at.
+    pub fn given_up(&self) -> (u64, u64) {
+        self.index.given_up()
+    }
+
+    /// Counters of the index, in Prometheus' text format.
+    pub fn metrics_text(&self) -> String {
+        let (searches, pages) = self.given_up();
+        let counter = |name: &str, help: &str, value: u64| {
+            format!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n")
+        };
+        let help = "Searches that ended early, because another replica was faster or their time was over.";
+        let given_up = counter("farol_index_given_up_total", help, searches);
+        given_up + &counter("farol_index_given_up_pages_total", "Pages that those had looked at.", pages)
+    }
+
     fn health(&self) -> Health {
         let view = self.cluster.view();
         let report = self.board.report();
