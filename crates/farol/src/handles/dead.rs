@@ -54,7 +54,7 @@ impl DeadLetters {
     /// What is wrong and what to do, where something is.
     pub fn trouble(&self) -> Option<String> {
         let (kept, last) = (self.kept(), self.last.lock().clone());
-        let folder = self.folder.as_deref().map_or(Path::new(FOLDER), |folder| folder).display();
+        let folder = self.folder.as_deref().unwrap_or(Path::new(FOLDER)).display();
         let what = match (kept, last.is_empty()) {
             (0, true) => return None,
             (_, true) => String::new(),

@@ -30,7 +30,7 @@ pub struct TablesCopy {
 
 /// A key in the file.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct CopyLine {
     key: String,
     revision: u64,
     value: Option<String>,
@@ -47,7 +47,7 @@ impl TablesCopy {
         let copy = TablesCopy::default();
         for line in text.lines() {
             // A torn line is one key less, which other nodes have.
-            let Ok(line) = serde_json::from_str::<Line>(line) else { continue };
+            let Ok(line) = serde_json::from_str::<CopyLine>(line) else { continue };
             let value = line.value.map(|value| BASE64.decode(value.as_bytes())).transpose();
             if let Ok(value) = value {
                 copy.hear(&line.key, value.map(Bytes::from), line.revision);
@@ -65,7 +65,7 @@ impl TablesCopy {
         let mut text = String::new();
         for (key, (revision, value)) in self.keys.lock().iter() {
             let value = value.as_ref().map(|value| BASE64.encode(value));
-            text += &serde_json::to_string(&Line { key: key.clone(), revision: *revision, value })?;
+            text += &serde_json::to_string(&CopyLine { key: key.clone(), revision: *revision, value })?;
             text.push('\n');
         }
         let new = folder.join(format!("{FILE}.new"));
