@@ -59,6 +59,9 @@ pub enum WireAsking {
     AsTyped,
 }
 
+/// Pages that a part may have besides those that are ranked by their words: they are called what was asked for.
+const NAMED_MAX: usize = 1_000;
+
 /// Twin of [`Sizes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireSizes {
@@ -373,7 +376,7 @@ impl TryFrom<WirePart> for Part {
     type Error = WireError;
 
     fn try_from(wire: WirePart) -> Result<Part, WireError> {
-        if wire.cands.len() > CANDIDATES_MAX {
+        if wire.cands.len() > CANDIDATES_MAX + NAMED_MAX {
             let pages = wire.cands.len();
             return Err(WireError::Damaged(format!("{pages} pages are more than a part may have")));
         }
@@ -558,7 +561,7 @@ mod tests {
             (near.phrases, near.words.len(), near.words[0].form.as_str()),
             (vec!["x".into(), "y".into()], 2, "a")
         );
-        wild.cands = vec![cand(1); CANDIDATES_MAX + 1];
+        wild.cands = vec![cand(1); CANDIDATES_MAX + NAMED_MAX + 1];
         assert!(Part::try_from(wild).is_err());
 
         let huge = WireSizes { documents: u64::MAX, tokens: [u64::MAX; 3], ..sizes() };
