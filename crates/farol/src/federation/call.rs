@@ -296,7 +296,12 @@ mod tests {
                 Reply::text(StatusCode::OK, format!("{} {} {end}", asked.path, asked.body.len()))
             })
         });
-        door::open(listener, Some(identities[0].server().unwrap()), answering);
+        let refused = Arc::new(Mutex::new(Vec::new()));
+        let counting: door::Counting = {
+            let refused = refused.clone();
+            Arc::new(move |why| refused.lock().push(why))
+        };
+        door::open(listener, Some(identities[0].server().unwrap()), answering, counting);
         let [_, second, _] = identities;
         let calls = EngineCalls::new(second, true);
         let to = |engine| EngineAddress { url: url.clone(), engine, behind_proxy: false };
@@ -314,6 +319,7 @@ mod tests {
         assert!(format!("{other:#}").contains("certificate is of another key"), "{other:#}");
         let large = call(to(None), "/federation/v1/x", vec![0; 2 << 20]).await;
         assert!(large.is_err() || large.is_ok_and(|reply| reply.status == StatusCode::PAYLOAD_TOO_LARGE));
+        assert_eq!(*refused.lock(), ["door_too_large"]);
         let elsewhere = call(to(None), "/x", Vec::new()).await.unwrap();
         assert_eq!(elsewhere.status, StatusCode::NOT_FOUND);
         // A card that leads into our own network leads nowhere.
