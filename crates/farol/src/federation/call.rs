@@ -124,11 +124,11 @@ impl EngineCalls {
                 return answered(line.send_request(request).await?, end).await;
             }
             match self.connect(to, &url).await? {
-                (Line::Http2(mut line), end) => {
+                (EngineLine::Http2(mut line), end) => {
                     self.keep(to, (line.clone(), end));
                     answered(line.send_request(request).await?, end).await
                 }
-                (Line::Http1(mut line), end) => {
+                (EngineLine::Http1(mut line), end) => {
                     request.headers_mut().insert(HOST, HeaderValue::from_str(&authority)?);
                     *request.uri_mut() = path.parse()?;
                     answered(line.send_request(request).await?, end).await
@@ -153,7 +153,7 @@ impl EngineCalls {
         lines.insert(to.clone(), line);
     }
 
-    async fn connect(&self, to: &EngineAddress, url: &EngineUrl) -> Result<(Line, Option<EngineId>)> {
+    async fn connect(&self, to: &EngineAddress, url: &EngineUrl) -> Result<(EngineLine, Option<EngineId>)> {
         let addresses = self.resolve(url).await?;
         let connecting = async {
             let mut last = None;
@@ -232,12 +232,12 @@ impl EngineCalls {
     }
 }
 
-enum Line {
+enum EngineLine {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-async fn speak_http2<S>(stream: S) -> Result<Line>
+async fn speak_http2<S>(stream: S) -> Result<EngineLine>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -248,16 +248,16 @@ where
         .handshake(TokioIo::new(stream))
         .await?;
     tokio::spawn(connection);
-    Ok(Line::Http2(line))
+    Ok(EngineLine::Http2(line))
 }
 
-async fn speak_http1<S>(stream: S) -> Result<Line>
+async fn speak_http1<S>(stream: S) -> Result<EngineLine>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (line, connection) = http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    Ok(Line::Http1(line))
+    Ok(EngineLine::Http1(line))
 }
 
 async fn answered(response: Response<Incoming>, end: Option<EngineId>) -> Result<CallReply> {
