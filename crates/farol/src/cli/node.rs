@@ -76,6 +76,12 @@ pub fn run(args: &NodeArgs) -> Result<ExitCode> {
     let told = super::run::told_to_end()?;
     let orphaned = args.while_stdin.then(watch_stdin);
     let ended = || told() || orphaned.as_ref().is_some_and(|orphaned| orphaned.load(Ordering::SeqCst));
+    if options.config.federation.enabled {
+        tracing::warn!(
+            "engines of other owners are not reached from a cluster yet: enabled = true under [federation] does nothing on \
+             this node; share pages from an engine of its own, started by `farol up`"
+        );
+    }
     let mut node = RunningNode::start(options)?;
     eprintln!("Nodes meet at {}", node.rpc_address());
     let (begun, mut waits, mut is_ready) = (Instant::now(), true, false);

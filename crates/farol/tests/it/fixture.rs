@@ -171,6 +171,20 @@ impl Farol {
         Farol { child, data: data.path() }
     }
 
+    /// Processor time that it has taken so far.
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // Behind the name, in brackets, come the state and ten numbers, then user and system time in hundredths of a second.
+        let numbers: Vec<u64> = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        Duration::from_millis(10 * (numbers[10] + numbers[11]))
+    }
+
     pub fn up(data: &Data, web: &Web, more: &[&str]) -> Farol {
         let mut arguments = web.flags();
         arguments.push(web.seed());
