@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn five_per_cent_of_exchanges_pay_for_ten_per_cent_of_pages() {
-        let usual = Case { first: false, agents_changed: false, ruled: false, overload_from: 1.10 };
+        let usual =
+            Case { first: false, agents_changed: false, ruled: false, waited: false, overload_from: 1.10 };
         let check = |gain: Gain, want| assert_eq!(Price::default().judge(&gain, &usual), want, "{gain:?}");
         check(gain(0.20, 0.19, 100, 0), Ok(Why::Saves));
         check(gain(0.20, 0.1901, 90, 0), Err(Why::SavesTooLittle));
@@ -296,7 +297,13 @@ mod tests {
 
     #[test]
     fn agents_that_came_or_went_are_always_heard() {
-        let case = |first, agents_changed| Case { first, agents_changed, ruled: false, overload_from: 1.1 };
+        let case = |first, agents_changed| Case {
+            first,
+            agents_changed,
+            ruled: false,
+            waited: false,
+            overload_from: 1.1,
+        };
         let dear = gain(0.2, 0.3, 900, 0);
         assert_eq!(Price::default().judge(&dear, &case(false, true)), Ok(Why::AgentsChanged));
         assert_eq!(Price::default().judge(&dear, &case(true, false)), Ok(Why::First));
