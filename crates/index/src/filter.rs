@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::matching::Cursor;
 use crate::plan::Plan;
 use crate::schema::{Fields, path_prefixes};
+use crate::searcher::SegmentView;
 use crate::text::fold::folded;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Language};
@@ -24,18 +25,18 @@ pub(crate) struct SegmentFilter<'a> {
     within: Vec<BitSet>,
     /// And in none of these.
     without: Vec<BitSet>,
-    dated: Option<DateRange>,
+    dated: Option<DateRange<'a>>,
 }
 
-struct DateRange {
-    column: Column<u64>,
+struct DateRange<'a> {
+    column: &'a Column<u64>,
     after: u64,
     before: u64,
 }
 
 impl<'a> SegmentFilter<'a> {
-    pub(crate) fn new(segment: &'a SegmentReader, fields: Fields, plan: &Plan) -> Result<Self, Error> {
-        let filters = &plan.filters;
+    pub(crate) fn new(view: SegmentView<'a>, fields: Fields, plan: &Plan) -> Result<Self, Error> {
+        let (filters, segment) = (&plan.filters, view.reader);
         let mut filter =
             SegmentFilter { alive: segment.alive_bitset(), within: vec![], without: vec![], dated: None };
         let sets = PageSets { segment, fields };
@@ -58,7 +59,7 @@ impl<'a> SegmentFilter<'a> {
             filter.without.push(sets.file_types(&filters.not_file_types)?);
         }
         for clause in &plan.unwanted {
-            if let Some(mut cursor) = Cursor::open(segment, clause)? {
+            if let Some(mut cursor) = Cursor::open(view, clause)? {
                 let mut set = BitSet::with_max_value(segment.max_doc());
                 while cursor.doc() != TERMINATED {
                     set.insert(cursor.doc());
@@ -68,10 +69,8 @@ impl<'a> SegmentFilter<'a> {
             }
         }
         if filters.after.is_some() || filters.before.is_some() {
-            let column =
-                segment.fast_fields().u64("dated").map_err(Error::engine("read the dates of pages"))?;
             filter.dated = Some(DateRange {
-                column,
+                column: &view.columns.dated,
                 after: filters.after.map_or(0, |at| at.as_millis()),
                 before: filters.before.map_or(u64::MAX, |at| at.as_millis()),
             });

@@ -321,8 +321,7 @@ impl Followers {
             found.retain(|found| self.wants(&found.url));
         }
         if let Some(exchange) = &mut self.exchange {
-            let is_other = |found: &&Found| page.is_none_or(|page| page.host_str() != found.url.host_str());
-            exchange.count_between(found.iter().filter(is_other).count());
+            exchange.count_between(page, &found);
             found = exchange.sort(found)?;
         }
         Ok((in_scope, self.note(page, found)?))

@@ -294,6 +294,31 @@ impl Farol {
         (status.success(), self.errors())
     }
 
+    /// Ports at which its process listens, of TCP in both families.
+    pub fn listening_ports(&self) -> Vec<u16> {
+        let own = PathBuf::from(format!("/proc/{}", self.child.id()));
+        let sockets: Vec<String> = std::fs::read_dir(own.join("fd"))
+            .unwrap()
+            .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+            .filter_map(|link| {
+                Some(link.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_string())
+            })
+            .collect();
+        let mut ports = Vec::new();
+        for family in ["tcp", "tcp6"] {
+            let table = std::fs::read_to_string(own.join("net").join(family)).unwrap_or_default();
+            for row in table.lines().skip(1) {
+                let cells: Vec<&str> = row.split_whitespace().collect();
+                let (local, state, socket) = (cells[1], cells[3], cells[9]);
+                if state == "0A" && sockets.iter().any(|own| own == socket) {
+                    let (_, port) = local.rsplit_once(':').unwrap();
+                    ports.push(u16::from_str_radix(port, 16).unwrap());
+                }
+            }
+        }
+        ports
+    }
+
     /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()

@@ -87,6 +87,8 @@ pub enum Why {
     AgentsChanged,
     /// The operator's rules say otherwise than the table in force.
     Ruled,
+    /// Hosts wait until a table names them.
+    Waited,
     Saves,
     Eases,
     /// Nothing would move.
@@ -104,6 +106,7 @@ impl Why {
             Why::First => "it is the first table",
             Why::AgentsChanged => "agents came or went",
             Why::Ruled => "the operator's rules say so",
+            Why::Waited => "hosts wait for a table that names them",
             Why::Saves => "what it saves pays for what it moves",
             Why::Eases => "it relieves an agent that has too much",
             Why::Same => "nothing would change",
@@ -169,6 +172,7 @@ pub(super) struct Case {
     pub agents_changed: bool,
     /// The table in force gives something to another agent than the operator does.
     pub ruled: bool,
+    pub waited: bool,
     pub overload_from: f64,
 }
 
@@ -183,6 +187,9 @@ impl Price {
         }
         if case.ruled {
             return Ok(Why::Ruled);
+        }
+        if case.waited {
+            return Ok(Why::Waited);
         }
         let named = gain.moved_named as f64 / gain.pages.max(1) as f64;
         let bears = 1.0 + self.slack + 1e-9;
