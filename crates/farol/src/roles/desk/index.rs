@@ -18,7 +18,7 @@ use bytes::Bytes;
 use farol_base::query::Query;
 use farol_base::sync::Mutex;
 use farol_base::{Document, Host, Languages, PageId};
-use farol_cluster::ShardId;
+use farol_cluster::{ShardId, ShardMap};
 use farol_index::{Patience, Pins, Question, SearchRules, Searcher, Synonyms};
 use farol_query::parts::{Figures, Sizes};
 use farol_rpc::{BoxFuture, CallContext, Handler, RpcError, decode, encode};
@@ -139,7 +139,14 @@ impl Replies {
 
     fn searcher(&self, head: ShardHead) -> Result<Searcher, RpcError> {
         self.replicas.searcher(ShardId(head.shard)).ok_or_else(|| {
-            let map = self.cluster.view().shards.as_ref().map_or(0, |map| map.version);
+            let view = self.cluster.view();
+            let map = view.shards.as_ref().map_or(0, |map| map.version);
+            // A node that was started again listens before its replicas are open: it is passed over for a moment, where a
+            // refusal would have it asked again and again.
+            let is_opening = |map: &ShardMap| map.replicas_of(view.me).any(|entry| entry.id.0 == head.shard);
+            if view.shards.as_deref().is_none_or(is_opening) {
+                return RpcError::Busy(format!("shard {} is being opened here: ask another", head.shard));
+            }
             RpcError::Refused(format!(
                 "shard {} is not here: this node knows version {map} of the shard map, the caller {}",
                 head.shard, head.map
