@@ -106,6 +106,9 @@ fn test(browser: Browser) -> Result<(), String> {
     }
     let tests = if run::exists("cargo-nextest") { nextest } else { plain };
     run::step("tests", "cargo", &tests)?;
+    // Off by default, so nothing above builds it.
+    let with_s3 = ["test", "-p", "farol-fabric", "--features", "s3", "--lib", "--quiet", "blobs"];
+    run::step("blobs in S3", "cargo", &with_s3)?;
     for (package, example) in EXAMPLES {
         let name = format!("example {example} of {package}");
         run::step(&name, "cargo", &["run", "--quiet", "-p", package, "--example", example])?;

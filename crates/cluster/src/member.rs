@@ -343,7 +343,13 @@ impl Member {
 
     fn take_record(&mut self, now: Monotonic) -> Option<Write> {
         if !self.is_in_cluster {
-            self.trouble = Some("there is no cluster here yet: run `farol cluster init` once".to_string());
+            self.trouble = Some(
+                match self.disk.cluster {
+                    Some(_) => "the servers have lost the tables of the cluster: run `farol cluster repair`",
+                    None => "there is no cluster here yet: run `farol cluster init` once",
+                }
+                .to_string(),
+            );
             return None;
         }
         if !self.holder.is_free() {

@@ -60,7 +60,7 @@ pub struct ClusterRecord {
     pub id: String,
     /// When it was made, milliseconds since 1970; for people.
     pub created: u64,
-    /// Version of the wire it was made with.
+    /// Version of the wire in which its logs are written, whoever writes them.
     pub wire: u16,
     /// Shards at birth.
     pub shards: u32,

@@ -53,6 +53,9 @@ pub struct SnapshotPointer {
     pub before: Option<String>,
     /// What the snapshot holds: the log may be trimmed up to here.
     pub mark: ReplicaMark,
+    /// When it was made, milliseconds since 1970; for people, and 0 where nobody said.
+    #[serde(default)]
+    pub at: u64,
 }
 
 /// Name of a manifest.
@@ -108,6 +111,7 @@ pub fn next_pointer(
         manifest: manifest_name(manifest.shard, manifest.number, me),
         before: present.map(|present| present.manifest.clone()),
         mark: manifest.mark.clone(),
+        at: 0,
     })
 }
 

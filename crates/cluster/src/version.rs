@@ -27,6 +27,25 @@ pub fn check(ours: WireRange, name: &str, program: &str, theirs: WireRange) -> R
     ))
 }
 
+/// Whether a newcomer reads and writes what lies in the cluster's logs. Those have many readers, so one version is
+/// written for all: that of the cluster's record.
+///
+/// # Errors
+/// A sentence for the newcomer's operator.
+pub fn check_logs(ours: WireRange, logs: u16) -> Result<(), String> {
+    if (ours.0..=ours.1).contains(&logs) {
+        return Ok(());
+    }
+    let what = match ours.1 < logs {
+        true => "upgrade this node first",
+        false => "start a program of the cluster's own version first, and upgrade one version at a time",
+    };
+    Err(format!(
+        "the logs of this cluster are written in version {logs} of the wire, this node speaks {} to {}: {what}",
+        ours.0, ours.1
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +67,8 @@ mod tests {
         assert!(check((1, 2), "b", "0.3.0", (3, 4)).unwrap_err().ends_with("upgrade this node first"));
         assert!(check((3, 4), "b", "0.3.0", (1, 2)).unwrap_err().contains("upgrade node b (farol 0.3.0)"));
         assert_eq!(check((1, 2), "b", "0.3.0", (2, 3)), Ok(2));
+        assert_eq!((check_logs((1, 2), 1), check_logs((1, 2), 2)), (Ok(()), Ok(())));
+        assert!(check_logs((1, 2), 3).unwrap_err().ends_with("upgrade this node first"));
+        assert!(check_logs((2, 3), 1).unwrap_err().contains("one version at a time"));
     }
 }

@@ -165,14 +165,26 @@ pub struct FabricState {
     pub connected: bool,
     /// Version of the server that is connected to; empty where there is none.
     pub version: String,
-    /// Addresses of the known servers.
-    pub servers: Vec<String>,
+    /// The known servers, as each was seen last.
+    pub servers: Vec<ServerSeen>,
     /// Whether servers write to disk before they acknowledge; `None` where nobody could say.
     pub sync_always: Option<bool>,
     /// Every stream of the cluster.
     pub streams: Vec<StreamFill>,
     /// What is wrong and what to do about it, a sentence.
     pub trouble: Option<String>,
+}
+
+/// One server of the fabric.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerSeen {
+    pub address: String,
+    /// What it calls itself; empty where it did not say.
+    pub name: String,
+    /// Empty where it did not say.
+    pub version: String,
+    /// It answers.
+    pub is_reached: bool,
 }
 
 /// How full a stream is.

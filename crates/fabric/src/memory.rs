@@ -5,8 +5,8 @@
 
 use crate::watch::{HearingFeed, WatchFeed};
 use crate::{
-    Away, Entry, Fabric, FabricState, Hearing, Lost, Read, Refused, Revision, Seq, StreamFill, StreamId,
-    Topic, Watch,
+    Away, Entry, Fabric, FabricState, Hearing, Lost, Read, Refused, Revision, Seq, ServerSeen, StreamFill,
+    StreamId, Topic, Watch,
 };
 use bytes::Bytes;
 use farol_base::sync::Mutex;
@@ -335,7 +335,11 @@ impl Fabric for Memory {
         FabricState {
             connected: away.is_none(),
             version: String::new(),
-            servers: vec!["this process".to_string()],
+            servers: vec![ServerSeen {
+                address: "this process".to_string(),
+                is_reached: away.is_none(),
+                ..ServerSeen::default()
+            }],
             sync_always: None,
             streams: inner.logs.iter().map(fill).collect(),
             trouble: away.map(|away| away.0),

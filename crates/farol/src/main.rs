@@ -21,6 +21,7 @@ mod graph;
 mod handles;
 mod handover;
 mod in_order;
+mod notify;
 mod operator;
 mod page_set;
 mod plan;

@@ -95,6 +95,11 @@ impl Fetcher {
         Ok(addresses.into_iter().map(|address| address.ip()).collect())
     }
 
+    /// Where a host's name says that it is, as the data of a LOC record [RFC 1876]; `None` where it does not say.
+    pub async fn location(&self, host: &Host) -> Option<Vec<u8>> {
+        self.inner.names.location(host).await
+    }
+
     /// Fetches a page: one hop, redirects are answers.
     ///
     /// Waits for earlier requests to the same host. Dropping the future ends the request.

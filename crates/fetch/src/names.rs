@@ -17,7 +17,7 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
-use hickory_resolver::proto::rr::RecordType;
+use hickory_resolver::proto::rr::{RData, RecordType};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
@@ -30,6 +30,8 @@ const TROUBLE_TTL: Duration = Duration::from_secs(10);
 const OTHER_FAMILY_WAIT: Duration = Duration::from_millis(50);
 /// Most addresses of a name that are remembered.
 const ADDRESSES_MAX: usize = 8;
+/// Type of LOC records (RFC 1876 §2).
+const LOC: u16 = 29;
 /// Longest host name (RFC 1035 §2.3.4).
 const NAME_BYTES_MAX: usize = 253;
 
@@ -97,6 +99,27 @@ impl Names {
     /// Puts an address that did not accept a connection behind its host's others.
     pub fn demote(&self, host: &Host, address: IpAddr) {
         self.lock().demote(host.name(), address);
+    }
+
+    /// Where a host's name says that it is: the data of its first LOC record [RFC 1876]. `None` where there is none, or nobody
+    /// could say. Not cached: it is asked for seldom.
+    pub async fn location(&self, host: &Host) -> Option<Vec<u8>> {
+        let is_set = self.overrides.iter().any(|rule| rule.address(host).is_some());
+        let name = host.name();
+        let is_literal = name.starts_with('[') || name.parse::<IpAddr>().is_ok();
+        if is_set || is_literal || name.len() > NAME_BYTES_MAX || !name.contains('.') {
+            return None;
+        }
+        let resolver = self.resolver.as_ref().ok()?;
+        let _permit = self.lookups.acquire().await.ok()?;
+        let asked = resolver.lookup(format!("{name}."), RecordType::Unknown(LOC));
+        let found = tokio::time::timeout(self.timeout, asked).await.ok()?.ok()?;
+        found.answers().iter().find_map(|record| match &record.data {
+            RData::Unknown { code, rdata } if *code == RecordType::Unknown(LOC) => {
+                Some(rdata.anything.clone())
+            }
+            _ => None,
+        })
     }
 
     fn judge(&self, host: &Host, address: IpAddr) -> Result<(), FetchError> {

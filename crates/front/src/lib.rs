@@ -60,6 +60,7 @@ pub use federation::{
     FederationStatus,
 };
 pub use histogram::Histogram;
+pub use metrics::metrics_text;
 pub use page_detail::{
     BrokenList, BrokenPage, LinkedFrom, PageDetail, PageLink, PageVerdict, PageVisit, RevisitPlan,
     VerdictKind,

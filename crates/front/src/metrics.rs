@@ -26,6 +26,16 @@ pub(crate) async fn show(_: Admin, State(shared): State<Arc<Shared>>) -> Result<
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
+/// All numbers of an engine, without those of a server for people: for whoever tells them elsewhere.
+pub fn metrics_text(engine: &dyn crate::Engine) -> String {
+    let mut page = Page(String::with_capacity(16 * 1024));
+    engine_numbers(&mut page, &engine.status());
+    if let Some(status) = engine.cluster() {
+        cluster(&mut page, &status);
+    }
+    page.0 + &engine.metrics_text()
+}
+
 fn write(
     status: &Status,
     in_cluster: Option<&ClusterStatus>,
@@ -34,7 +44,7 @@ fn write(
 ) -> String {
     let (open, refused) = connections.counts();
     let mut page = Page(String::with_capacity(16 * 1024));
-    engine(&mut page, status);
+    engine_numbers(&mut page, status);
     if let Some(status) = in_cluster {
         cluster(&mut page, status);
     }
@@ -45,7 +55,7 @@ fn write(
     page.0
 }
 
-fn engine(page: &mut Page, status: &Status) {
+fn engine_numbers(page: &mut Page, status: &Status) {
     page.metric("farol_info", "gauge", "1, with the version as label.");
     page.sample("farol_info", &[("version", &status.version)], 1);
     page.metric("farol_state", "gauge", "1 for the state that the engine is in, 0 for the others.");

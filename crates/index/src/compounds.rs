@@ -38,7 +38,9 @@ impl Planner<'_> {
             ClauseKind::Word { form, .. } => {
                 let parts = match identifier_parts(form).or_else(|| hump_parts(typed, form)) {
                     Some(parts) => vec![parts],
-                    None if clause.pages <= RARE_PAGES.max(self.slots / COMMON_SHARE) => self.cuts(form)?,
+                    None if clause.pages <= RARE_PAGES.max(self.documents / COMMON_SHARE) => {
+                        self.cuts(form)?
+                    }
                     None => Vec::new(),
                 };
                 let phrase = |parts: Vec<String>| ClauseKind::Phrase { parts: (0..).zip(parts).collect() };

@@ -44,6 +44,12 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Nobody waited for the answer any more, or its time was over.
+    #[error("the search was given up after {pages} pages, because nobody waits for its answer any more")]
+    GivenUp {
+        /// Pages looked at until then.
+        pages: u64,
+    },
     /// Tantivy could not do something.
     #[error("the index could not {doing}")]
     Engine {

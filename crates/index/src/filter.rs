@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::matching::Cursor;
 use crate::plan::Plan;
 use crate::schema::path_prefixes;
-use crate::searcher::View;
+use crate::searcher::{SegmentView, View};
 use crate::text::fold::folded;
 use farol_base::fingerprint::hash64;
 use farol_base::{CanonicalUrl, Language};
@@ -25,21 +25,21 @@ pub(crate) struct SegmentFilter<'a> {
     within: Vec<BitSet>,
     /// And in none of these.
     without: Vec<BitSet>,
-    dated: Option<DateRange>,
+    dated: Option<DateRange<'a>>,
 }
 
-struct DateRange {
-    column: Column<u64>,
+struct DateRange<'a> {
+    column: &'a Column<u64>,
     after: u64,
     before: u64,
 }
 
 impl<'a> SegmentFilter<'a> {
-    pub(crate) fn new(segment: &'a SegmentReader, view: &View, plan: &Plan) -> Result<Self, Error> {
-        let filters = &plan.filters;
+    pub(crate) fn new(view: &View, segment_view: SegmentView<'a>, plan: &Plan) -> Result<Self, Error> {
+        let (filters, segment) = (&plan.filters, segment_view.reader);
         let mut filter =
             SegmentFilter { alive: segment.alive_bitset(), within: vec![], without: vec![], dated: None };
-        let sets = PageSets { segment, view };
+        let sets = PageSets { view, ordinal: segment_view.ordinal, segment };
         if !filters.sites.is_empty() {
             filter.within.push(sets.sites(&filters.sites)?);
         }
@@ -59,7 +59,7 @@ impl<'a> SegmentFilter<'a> {
             filter.without.push(sets.file_types(&filters.not_file_types)?);
         }
         for clause in &plan.unwanted {
-            if let Some(mut cursor) = Cursor::open(segment, clause)? {
+            if let Some(mut cursor) = Cursor::open(segment_view, clause)? {
                 let mut set = BitSet::with_max_value(segment.max_doc());
                 while cursor.doc() != TERMINATED {
                     set.insert(cursor.doc());
@@ -69,10 +69,8 @@ impl<'a> SegmentFilter<'a> {
             }
         }
         if filters.after.is_some() || filters.before.is_some() {
-            let column =
-                segment.fast_fields().u64("dated").map_err(Error::engine("read the dates of pages"))?;
             filter.dated = Some(DateRange {
-                column,
+                column: &segment_view.columns.dated,
                 after: filters.after.map_or(0, |at| at.as_millis()),
                 before: filters.before.map_or(u64::MAX, |at| at.as_millis()),
             });
@@ -92,8 +90,9 @@ impl<'a> SegmentFilter<'a> {
 }
 
 struct PageSets<'a> {
-    segment: &'a SegmentReader,
     view: &'a View,
+    ordinal: u32,
+    segment: &'a SegmentReader,
 }
 
 impl PageSets<'_> {
@@ -119,7 +118,7 @@ impl PageSets<'_> {
         for language in languages.iter().take(VALUES_MAX) {
             self.add(&Term::from_field_text(self.view.fields.language, language.code()), None, &mut set)?;
         }
-        for (doc, language) in self.view.near_languages(self.segment.segment_id())? {
+        for (doc, language) in self.view.near_languages(self.ordinal)? {
             if languages.contains(language) {
                 set.insert(*doc);
             }

@@ -7,9 +7,10 @@
 //! INVARIANT: the part of a shard that is asked by itself depends on its pages and on the figures alone, not on other shards.
 
 use crate::error::Error;
-use crate::matching::{self, Found};
+use crate::matching::{self, DocPlace, Found};
+use crate::patience::{ENDLESS, Effort, Patience};
 use crate::plan::Plan;
-use crate::rank::{self, Depth, Ranks};
+use crate::rank::{self, Ranks};
 use crate::schema::short_content;
 use crate::searcher::{SearchRules, Searcher, Shared, View, decode, not_a_page};
 use crate::snippet::Highlighter;
@@ -32,6 +33,8 @@ pub struct Question<'a> {
     pub languages: Languages,
     /// What the operator decides about answers.
     pub rules: &'a SearchRules,
+    /// How long the asker waits.
+    pub patience: &'a Patience,
 }
 
 impl Question<'_> {
@@ -49,6 +52,7 @@ impl Searcher {
     /// How many pages of this shard have each word that the question may look up; `sizes` are those of all shards.
     pub fn count(&self, question: &Question<'_>, sizes: &Sizes) -> Result<Counts, Error> {
         let view = self.shared.view();
+        Effort::new(question.patience).check()?;
         let counting = Counting::new(&view, sizes);
         question.plan(&view, &counting)?;
         Ok(counting.counts())
@@ -64,8 +68,7 @@ impl Searcher {
     ) -> Result<Part, Error> {
         let view = self.shared.view();
         let plan = question.plan(&view, &Told(figures))?;
-        let found = find(&[&view], &plan, question, ranks, figures.shards)?;
-        let mut part = found.into_iter().next().unwrap_or_default().part;
+        let (mut part, _) = find(&[&view], &plan, question, ranks, figures.shards)?;
         let documents = figures.sizes.documents;
         if asking != Asking::Corrected && plan.may_be_misspelt(documents) {
             let vocabulary = self.shared.vocabulary(&view);
@@ -86,60 +89,41 @@ impl Searcher {
         let view = self.shared.view();
         let plan = question.plan(&view, &Told(figures))?;
         let highlighter = Highlighter::new(&plan);
-        let at = pages.iter().map(|page| view.locate(*page));
-        at.map(|at| at?.map(|at| hit(&view, &highlighter, at)).transpose()).collect()
+        let effort = Effort::new(question.patience);
+        let show = |page: &PageId| {
+            effort.check()?;
+            view.locate(*page)?.map(|at| hit(&view, &highlighter, at)).transpose()
+        };
+        pages.iter().map(show).collect()
     }
 }
 
-/// A part with the places of its pages in the index.
-#[derive(Default)]
-struct LocatedPart {
-    part: Part,
-    /// Of each of [`Part::cands`].
-    at: Vec<DocAddress>,
-}
-
-/// The parts of one of so many shards, or of all of them.
+/// The part of one of so many shards, or of all of them together; beside it, where each of its pages stands.
 fn find(
     views: &[&View],
     plan: &Plan,
     question: &Question<'_>,
     ranks: &dyn Ranks,
     shards: usize,
-) -> Result<Vec<LocatedPart>, Error> {
+) -> Result<(Part, Vec<DocPlace>), Error> {
+    let effort = Effort::new(question.patience);
     let found = match plan.is_empty() {
-        true => views.iter().map(|_| Found::default()).collect(),
-        false => matching::find(views, plan, ranks, shards)?,
+        true => Found::default(),
+        false => matching::find(views, plan, ranks, shards, &effort)?,
     };
-    let depths = match views.len() == shards {
-        true => Depth::of_each(&found.iter().map(|found| &found.candidates[..]).collect::<Vec<_>>()),
-        false => vec![Depth::of_one(shards); views.len()],
-    };
-    let parts = views.iter().zip(found).zip(depths);
-    parts.map(|((view, found), depth)| part(view, plan, question, ranks, found, depth)).collect()
-}
-
-/// What a shard's candidates are of its part.
-fn part(
-    view: &View,
-    plan: &Plan,
-    question: &Question<'_>,
-    ranks: &dyn Ranks,
-    found: Found,
-    depth: Depth,
-) -> Result<LocatedPart, Error> {
-    let words = plan.clauses.iter().filter(|clause| clause.required && !clause.must).count();
+    // Function words count here: who puts a question in a sentence does not mean every word of it.
+    let words = plan.clauses.iter().filter(|clause| !clause.must).count();
     let mut pinned = Vec::new();
     let mut known: Vec<PageId> = Vec::new();
     for (place, page) in (0..).zip(question.rules.pins.of(question.query)) {
-        if !known.contains(page) && view.locate(*page)?.is_some() {
+        if !known.contains(page) && locate(views.iter().copied(), *page)?.is_some() {
             known.push(*page);
             pinned.push((place, *page));
         }
     }
-    let (cands, at) = rank::score(view, plan, found.candidates, ranks, depth)?;
+    let (cands, at) = rank::score(views, plan, found.candidates, ranks, shards, &effort)?;
     let part = Part {
-        generation: view.generation,
+        generation: views.iter().map(|view| view.generation).min().unwrap_or(0),
         searched: true,
         listing: plan.clauses.is_empty(),
         by_name: plan.clauses.iter().all(|clause| !clause.must),
@@ -149,7 +133,20 @@ fn part(
         pinned,
         ..Part::default()
     };
-    Ok(LocatedPart { part, at })
+    Ok((part, at))
+}
+
+/// Which of these has a page, and where it stands there.
+fn locate<'v>(
+    views: impl Iterator<Item = &'v View>,
+    page: PageId,
+) -> Result<Option<(&'v View, DocAddress)>, Error> {
+    for view in views {
+        if let Some(at) = view.locate(page)? {
+            return Ok(Some((view, at)));
+        }
+    }
+    Ok(None)
 }
 
 fn hit(view: &View, highlighter: &Highlighter, at: DocAddress) -> Result<Hit, Error> {
@@ -183,8 +180,9 @@ pub(crate) struct Whole<'a> {
     languages: Languages,
     rules: &'a SearchRules,
     ranks: &'a dyn Ranks,
-    /// How the pages of the last parts are planned and where they stand.
-    last: RefCell<Option<(Plan, Vec<Vec<DocAddress>>)>>,
+    patience: &'a Patience,
+    /// How the pages of the last part are planned and where they stand.
+    last: RefCell<Option<(Plan, Vec<DocPlace>)>>,
 }
 
 impl<'a> Whole<'a> {
@@ -193,6 +191,7 @@ impl<'a> Whole<'a> {
         languages: Languages,
         rules: &'a SearchRules,
         ranks: &'a dyn Ranks,
+        patience: &'a Patience,
     ) -> Whole<'a> {
         let shards: Vec<_> =
             searchers.iter().map(|searcher| (&*searcher.shared, searcher.shared.view())).collect();
@@ -200,7 +199,7 @@ impl<'a> Whole<'a> {
             [(_, view)] => view.sizes.clone(),
             many => Sizes::sum(many.iter().map(|(_, view)| &view.sizes)),
         };
-        Whole { shards, sizes, languages, rules, ranks, last: RefCell::new(None) }
+        Whole { shards, sizes, languages, rules, ranks, patience, last: RefCell::new(None) }
     }
 
     /// The commit that is seen; of several shards, the oldest.
@@ -229,7 +228,8 @@ impl Shards for Whole<'_> {
     type Error = Error;
 
     fn search(&self, query: &Query, asking: Asking) -> Result<Vec<Part>, Error> {
-        let question = Question { query, languages: self.languages, rules: self.rules };
+        let question =
+            Question { query, languages: self.languages, rules: self.rules, patience: self.patience };
         let views: Vec<&View> = self.shards.iter().map(|(_, view)| &**view).collect();
         let Some(first) = views.first() else { return Ok(Vec::new()) };
         let plan = question.plan(first, &Summed { views: &views, sizes: &self.sizes })?;
@@ -241,30 +241,29 @@ impl Shards for Whole<'_> {
                 return Ok(vec![Part { typed: plan.typed, spelling, ..Part::default() }]);
             }
         }
-        let found = find(&views, &plan, &question, self.ranks, views.len())?;
+        let (part, at) = find(&views, &plan, &question, self.ranks, views.len())?;
         if asking != Asking::Corrected && plan.may_be_misspelt(self.sizes.documents) {
             respelt.suggested = self.respell(&plan.typed, spell::suggest);
         }
-        let (mut parts, mut at) = (Vec::with_capacity(found.len()), Vec::with_capacity(found.len()));
-        for LocatedPart { part, at: places } in found {
-            parts.push(Part { spelling: PartSpelling::Decided(respelt.clone()), ..part });
-            at.push(places);
-        }
         *self.last.borrow_mut() = Some((plan, at));
-        Ok(parts)
+        Ok(vec![Part { spelling: PartSpelling::Decided(respelt), ..part }])
     }
 
     fn show(&self, _: &Query, places: &[Place]) -> Result<Vec<Option<Hit>>, Error> {
         let last = self.last.borrow();
         let Some((plan, at)) = &*last else { return Ok(vec![None; places.len()]) };
         let highlighter = Highlighter::new(plan);
+        let effort = Effort::new(self.patience);
+        let views = || self.shards.iter().map(|(_, view)| &**view);
         let show = |place: &Place| {
-            let Some((_, view)) = self.shards.get(place.part) else { return Ok(None) };
-            let at = match place.cand {
-                Some(number) => at.get(place.part).and_then(|at| at.get(number)).copied(),
-                None => view.locate(place.page)?,
+            effort.check()?;
+            let found = match place.cand {
+                Some(number) => at.get(number).and_then(|at| {
+                    Some((views().nth(at.shard as usize)?, DocAddress::new(at.segment, at.doc)))
+                }),
+                None => locate(views(), place.page)?,
             };
-            at.map(|at| hit(view, &highlighter, at)).transpose()
+            found.map(|(view, at)| hit(view, &highlighter, at)).transpose()
         };
         places.iter().map(show).collect()
     }
@@ -276,6 +275,7 @@ pub struct ShardedSearch<'a> {
     rules: &'a SearchRules,
     ranks: &'a dyn Ranks,
     hits_per_host: usize,
+    patience: &'a Patience,
 }
 
 impl<'a> ShardedSearch<'a> {
@@ -286,13 +286,18 @@ impl<'a> ShardedSearch<'a> {
         ranks: &'a dyn Ranks,
         hits_per_host: usize,
     ) -> ShardedSearch<'a> {
-        ShardedSearch { searchers, rules, ranks, hits_per_host }
+        ShardedSearch { searchers, rules, ranks, hits_per_host, patience: &ENDLESS }
+    }
+
+    /// Gives a question up when nobody waits for its answer any more.
+    pub fn with_patience(self, patience: &'a Patience) -> ShardedSearch<'a> {
+        ShardedSearch { patience, ..self }
     }
 
     /// Answers a question as [`Searcher::search_by`] would, were all pages in one shard.
     pub fn search(&self, request: &Request) -> Result<Answer, Error> {
         let started = Instant::now();
-        let whole = Whole::new(self.searchers, request.languages, self.rules, self.ranks);
+        let whole = Whole::new(self.searchers, request.languages, self.rules, self.ranks, self.patience);
         let answer = parts::answer(&whole, request, self.hits_per_host)?;
         Ok(Answer { generation: whole.generation(), took: started.elapsed(), ..answer })
     }

@@ -10,7 +10,7 @@
 
 use crate::error::Error;
 use crate::limits::cut;
-use crate::rank::fields::{MeanLengths, idf};
+use crate::rank::fields::{LengthFactors, MeanLengths, idf};
 use crate::rank::names::Name;
 use crate::schema::Fields;
 use crate::statistics::{self, Statistics};
@@ -22,6 +22,7 @@ use farol_base::query::{self, Filters, Query};
 use farol_base::{Language, Languages};
 use farol_query::spell::is_rare;
 pub(crate) use farol_query::spell::{TypedTerm, TypedWord};
+use std::cell::OnceCell;
 use tantivy::schema::Field;
 
 /// Words and phrases that are looked for; further ones are ignored.
@@ -120,9 +121,10 @@ pub(crate) struct Plan {
     /// The whole question as a name, where it is nothing but words; see [`crate::rank::names`].
     pub name: Option<Name>,
     /// Pages by which rarity is measured, see [`idf`].
-    pub slots: u64,
+    pub documents: u64,
     /// Usual lengths of fields.
-    pub means: MeanLengths,
+    means: MeanLengths,
+    length_factors: OnceCell<Box<LengthFactors>>,
     /// Where to look.
     pub fields: Fields,
 }
@@ -144,8 +146,9 @@ impl Plan {
             typed: Vec::new(),
             languages: asker,
             name: name_of(query),
-            slots: planner.slots,
+            documents: planner.documents,
             means: statistics::means(statistics.sizes()),
+            length_factors: OnceCell::new(),
             fields,
         };
         let typed: Vec<query::Term> =
@@ -170,6 +173,11 @@ impl Plan {
         Ok(plan)
     }
 
+    /// What a word counts in fields of each length.
+    pub(crate) fn length_factors(&self) -> &LengthFactors {
+        self.length_factors.get_or_init(|| Box::new(LengthFactors::new(self.means)))
+    }
+
     /// Whether there is nothing to look for.
     pub(crate) fn is_empty(&self) -> bool {
         self.clauses.is_empty() && (!self.typed.is_empty() || self.filters.is_empty())
@@ -191,7 +199,7 @@ pub(crate) struct Planner<'a> {
     stemmers: Vec<Stemmer>,
     /// Languages whose function words are taken as such.
     spoken: Vec<Language>,
-    pub slots: u64,
+    pub documents: u64,
 }
 
 impl<'a> Planner<'a> {
@@ -211,7 +219,7 @@ impl<'a> Planner<'a> {
                 .take(LANGUAGES_MAX)
                 .collect(),
             spoken: languages.into_iter().take(asker.iter().count() + 1).collect(),
-            slots: statistics.sizes().slots,
+            documents,
         }
     }
 
@@ -265,7 +273,7 @@ impl<'a> Planner<'a> {
             return Ok(clause);
         }
         // As rare as the commonest of them: a rare synonym is no reason to rank a page first.
-        let idf = clause.idf.min(idf(pages, self.slots));
+        let idf = clause.idf.min(idf(pages, self.documents));
         Ok(Clause { kind: ClauseKind::AnyOf(kinds), idf, pages, ..clause })
     }
 
@@ -274,13 +282,13 @@ impl<'a> Planner<'a> {
         let mut words = self.statistics.beginning(fields.forms, form)?;
         words.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         words.truncate(BEGINNING_WORDS_MAX);
-        let pages = words.iter().map(|(_, pages)| pages).sum::<u64>().min(self.slots);
+        let pages = words.iter().map(|(_, pages)| pages).sum::<u64>().min(self.documents);
         let kinds = words.into_iter().map(|(form, _)| (ClauseKind::Word { form, stems: vec![] }, 1.0));
         let kinds: Vec<_> = kinds.collect();
         let clause = Clause {
             kind: ClauseKind::AnyOf(kinds),
             fields,
-            idf: idf(pages, self.slots),
+            idf: idf(pages, self.documents),
             count: 1.0,
             required: true,
             must: false,
@@ -316,7 +324,7 @@ impl<'a> Planner<'a> {
                     let here = self.pages(fields.forms, form)?;
                     let around = self.pages_around(fields, form)?;
                     pages = pages.min(here.max(around));
-                    sum += idf(if here > 0 { here } else { around }, self.slots);
+                    sum += idf(if here > 0 { here } else { around }, self.documents);
                 }
                 let parts = tokens.into_iter().map(|(at, form, _)| (at - base, form)).collect();
                 let kind = ClauseKind::Phrase { parts };
@@ -356,13 +364,13 @@ impl<'a> Planner<'a> {
             // Each page has one language, so the pages of different stems are different pages.
             let (stemmed, stemmed_around) =
                 present.iter().fold((0, 0), |sums, (_, pages, around)| (sums.0 + pages, sums.1 + around));
-            let main = self.pages(fields.forms, &form)?.max(stemmed).min(self.slots);
-            let around = self.pages_around(fields, &form)?.max(stemmed_around).min(self.slots);
+            let main = self.pages(fields.forms, &form)?.max(stemmed).min(self.documents);
+            let around = self.pages_around(fields, &form)?.max(stemmed_around).min(self.documents);
             let stems = present.into_iter().map(|(stem, ..)| stem).collect();
             let required = !self.spoken.iter().any(|language| stop::is_stop_word(*language, lowered));
             let kind = ClauseKind::Word { form, stems };
             // How much a word tells is told by main texts: a menu has its words on every page of a site.
-            let idf = idf(if main > 0 { main } else { around }, self.slots);
+            let idf = idf(if main > 0 { main } else { around }, self.documents);
             let pages = main.max(around);
             return Ok(Clause {
                 kind,
@@ -377,7 +385,7 @@ impl<'a> Planner<'a> {
         }
         let pages = self.pages(fields.forms, &form)?;
         let kind = ClauseKind::Word { form, stems };
-        let idf = idf(pages, self.slots);
+        let idf = idf(pages, self.documents);
         Ok(Clause { kind, fields, idf, count: 1.0, required: true, must: false, pages, spellings: vec![] })
     }
 
@@ -387,7 +395,7 @@ impl<'a> Planner<'a> {
 
     /// About how many pages have all parts of a phrase, or a word, and how much that says.
     pub(crate) fn rarity(&self, kind: &ClauseKind, fields: ClauseFields) -> Result<(u64, f32), Error> {
-        let mut pages = self.slots;
+        let mut pages = self.documents;
         match kind {
             ClauseKind::Word { form, .. } => pages = self.pages(fields.forms, form)?,
             ClauseKind::Phrase { parts } => {
@@ -402,7 +410,7 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        Ok((pages, idf(pages, self.slots)))
+        Ok((pages, idf(pages, self.documents)))
     }
 
     /// Pages that have a word or stem around their main text.

@@ -20,10 +20,12 @@ use crate::rank::Ranks;
 use crate::rank::links::SegmentHosts;
 use crate::schema::{self, Fields};
 use crate::shard::{last_commit, open_index, parse_watermark, reader_of};
+use crate::statistics;
 use crate::stored::StoredDocument;
 use crate::suggest;
 use crate::suggest::Completed;
 use crate::synonyms::Synonyms;
+use crate::terms::SegmentTerms;
 use crate::vocabulary::{Vocabulary, VocabularySlot};
 use farol_base::query::{Answer, Request};
 use farol_base::sync::RwLock;
@@ -32,8 +34,9 @@ use farol_query::parts::Sizes;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tantivy::index::SegmentId;
-use tantivy::schema::{IndexRecordOption, Value};
-use tantivy::{DocAddress, DocId, DocSet, Index, IndexReader, TERMINATED, TantivyDocument};
+use tantivy::postings::{SegmentPostings, TermInfo};
+use tantivy::schema::{Field, IndexRecordOption, Value};
+use tantivy::{DocAddress, DocId, DocSet, Index, IndexReader, SegmentReader, TERMINATED, TantivyDocument};
 
 /// Pages of one host that come before those of other hosts, unless it is said otherwise.
 const HITS_PER_HOST: usize = 2;
@@ -59,10 +62,57 @@ pub(crate) struct View {
     segment_languages: Vec<Arc<SegmentLanguages>>,
     segment_places: Vec<Arc<SegmentPlaces>>,
     near_languages: OnceLock<NearLanguages>,
+    /// Words in the fields whose lengths count, of each segment.
+    segment_tokens: Vec<[u64; 3]>,
+    /// The words of each segment.
+    terms: Vec<SegmentTerms>,
     /// The hosts of each segment.
-    pub hosts: Vec<Arc<SegmentHosts>>,
+    hosts: Vec<Arc<SegmentHosts>>,
     /// The columns of each segment.
-    pub columns: Vec<Arc<SegmentColumns>>,
+    columns: Vec<Arc<SegmentColumns>>,
+}
+
+/// A segment of a commit with what is known of it.
+#[derive(Clone, Copy)]
+pub(crate) struct SegmentView<'a> {
+    pub ordinal: u32,
+    pub reader: &'a SegmentReader,
+    pub terms: &'a SegmentTerms,
+    pub hosts: &'a SegmentHosts,
+    pub columns: &'a SegmentColumns,
+}
+
+impl SegmentView<'_> {
+    /// Opens the pages of a word.
+    pub(crate) fn open(
+        &self,
+        field: Field,
+        text: &str,
+        option: IndexRecordOption,
+    ) -> Result<Option<SegmentPostings>, Error> {
+        self.find(field, text)?.map(|term| self.open_at(field, &term, option)).transpose()
+    }
+
+    /// Where the pages of a word, alive or not, are listed.
+    pub(crate) fn find(&self, field: Field, text: &str) -> Result<Option<TermInfo>, Error> {
+        self.terms.find(self.reader, field, text)
+    }
+
+    pub(crate) fn has(&self, field: Field, text: &str) -> Result<bool, Error> {
+        Ok(self.find(field, text)?.is_some())
+    }
+
+    /// Opens the pages of a word that was found.
+    pub(crate) fn open_at(
+        &self,
+        field: Field,
+        term: &TermInfo,
+        option: IndexRecordOption,
+    ) -> Result<SegmentPostings, Error> {
+        let index = self.reader.inverted_index(field).map_err(Error::engine("open a segment"))?;
+        let postings = index.read_postings_from_terminfo(term, option);
+        postings.map_err(Error::engine("read the pages of a word"))
+    }
 }
 
 impl Shared {
@@ -106,25 +156,23 @@ impl View {
         generation: u64,
         before: Option<&View>,
     ) -> Result<View, Error> {
-        let (mut hosts, mut columns) = (Vec::new(), Vec::new());
-        let mut tokens = [0; 3];
-        let mut slots = 0;
-        let (mut segment_languages, mut segment_places) = (Vec::new(), Vec::new());
+        let (mut hosts, mut columns, mut segment_places) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut segment_languages, mut segment_tokens, mut terms) = (Vec::new(), Vec::new(), Vec::new());
         for segment in searcher.segment_readers() {
             let known = before.and_then(|view| Some((view, view.place_of(segment.segment_id())?)));
             hosts.push(match known {
                 Some((view, at)) => view.hosts[at].clone(),
                 None => Arc::new(SegmentHosts::read(segment)?),
             });
-            columns.push(match known {
+            let own = match known {
                 Some((view, at)) => view.columns[at].clone(),
-                None => Arc::new(SegmentColumns::open(segment)?),
-            });
-            for (sum, field) in tokens.iter_mut().zip([fields.words, fields.title, fields.anchors]) {
-                let index = segment.inverted_index(field).map_err(Error::engine("open a segment"))?;
-                *sum += index.total_num_tokens();
-            }
-            slots += u64::from(segment.max_doc());
+                None => Arc::new(SegmentColumns::open(segment, fields)?),
+            };
+            let (words, deleted) = SegmentTerms::new(segment, known.map(|(view, at)| &view.terms[at]));
+            let counted = known.map(|(view, at)| view.segment_tokens[at]);
+            segment_tokens.push(statistics::tokens(segment, &own.lengths, counted, &deleted));
+            columns.push(own);
+            terms.push(words);
             let counted = known.map(|(view, at)| view.segment_languages[at].clone());
             segment_languages.push(SegmentLanguages::count(segment, fields.language, counted)?);
             let places = known.map(|(view, at)| view.segment_places[at].clone());
@@ -132,7 +180,8 @@ impl View {
         }
         let languages = language_counts::sums(&segment_languages);
         let documents = searcher.num_docs();
-        let sizes = Sizes { slots, documents, tokens, languages, generation };
+        let tokens = std::array::from_fn(|field| segment_tokens.iter().map(|tokens| tokens[field]).sum());
+        let sizes = Sizes { documents, tokens, languages, generation };
         Ok(View {
             searcher,
             fields,
@@ -142,18 +191,31 @@ impl View {
             segment_languages,
             segment_places,
             near_languages: OnceLock::new(),
+            segment_tokens,
+            terms,
             hosts,
             columns,
         })
     }
 
-    /// The place of a segment that this commit has too.
-    fn place_of(&self, segment: SegmentId) -> Option<usize> {
-        self.searcher.segment_readers().iter().position(|known| known.segment_id() == segment)
+    /// The segments with what is known of them.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = SegmentView<'_>> {
+        (0..self.terms.len() as u32).map(|ordinal| self.segment(ordinal))
+    }
+
+    pub(crate) fn segment(&self, ordinal: u32) -> SegmentView<'_> {
+        let at = ordinal as usize;
+        SegmentView {
+            ordinal,
+            reader: self.searcher.segment_reader(ordinal),
+            terms: &self.terms[at],
+            hosts: &self.hosts[at],
+            columns: &self.columns[at],
+        }
     }
 
     /// The pages of a segment that have a language from their neighbours alone.
-    pub(crate) fn near_languages(&self, segment: SegmentId) -> Result<&[(DocId, Language)], Error> {
+    pub(crate) fn near_languages(&self, ordinal: u32) -> Result<&[(DocId, Language)], Error> {
         let all = match self.near_languages.get() {
             Some(all) => all,
             None => {
@@ -162,7 +224,12 @@ impl View {
                 self.near_languages.get_or_init(|| found)
             }
         };
-        Ok(self.place_of(segment).and_then(|at| all.get(at)).map_or(&[], Vec::as_slice))
+        Ok(all.get(ordinal as usize).map_or(&[], Vec::as_slice))
+    }
+
+    /// The place of a segment that this commit has too.
+    fn place_of(&self, segment: SegmentId) -> Option<usize> {
+        self.searcher.segment_readers().iter().position(|known| known.segment_id() == segment)
     }
 
     /// The stored bytes of a page.
@@ -240,8 +307,8 @@ impl Searcher {
 
     /// Answers a question.
     ///
-    /// Pages with all words come first, save function words, and those with most of them follow; of more than three words,
-    /// only where they score about as well as the best. What was quoted,
+    /// Pages with all words come first, save function words, and those with most of them follow; of more than three words
+    /// (function words among them), only where they score about as well as the best. What was quoted,
     /// excluded or wanted in one field must hold. `total` counts the hits that can be reached. An empty question has
     /// an empty answer; a question of filters alone lists the best-ranked and newest pages. `first + count` is cut at [`crate::HITS_MAX`]. Where no page has some of the words, the
     /// question is answered as it was probably meant, unless it asks for its words as written.

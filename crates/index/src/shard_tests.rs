@@ -244,6 +244,7 @@ fn a_long_page_with_every_word_of_a_sentence_is_not_ahead_of_a_better_one() {
     let shard = TestShard::new(&pages);
     assert_eq!(shard.paths("visitors upload file form")[0], "/upload");
     assert_eq!(shard.paths("visitors upload file")[0], "/long"); // Who gives three words means all of them.
+    assert_eq!(shard.paths("where do visitors upload the file")[0], "/upload"); // A sentence has more.
 }
 
 #[test]

@@ -16,8 +16,9 @@ use farol_query::parts::{Beginning, Counts, Figures, Sizes, WordCount};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use tantivy::Term;
+use tantivy::fieldnorm::FieldNormReader;
 use tantivy::schema::Field;
+use tantivy::{DocId, SegmentReader, Term};
 
 /// Words of a segment's dictionary that are looked at for a beginning: some 5 ms.
 const BEGINNING_SCANNED_MAX: usize = 50_000;
@@ -32,7 +33,7 @@ const ANCHORS_MEAN_MIN: f32 = 20.0;
 pub(crate) trait Statistics {
     fn sizes(&self) -> &Sizes;
 
-    /// Pages that have a word in a field, about: those that were deleted may still count.
+    /// Pages that have a word in a field.
     fn pages(&self, field: Field, text: &str) -> Result<u64, Error>;
 
     /// Words that begin so, with their pages, in no special order.
@@ -47,8 +48,26 @@ pub(crate) trait Statistics {
 /// Usual lengths of fields.
 pub(crate) fn means(sizes: &Sizes) -> MeanLengths {
     let [words, title, anchors] =
-        sizes.tokens.map(|tokens| (tokens as f32 / sizes.slots.max(1) as f32).max(1.0));
+        sizes.tokens.map(|tokens| (tokens as f32 / sizes.documents.max(1) as f32).max(1.0));
     MeanLengths { words, title, anchors: anchors.max(ANCHORS_MEAN_MIN) }
+}
+
+/// Words in the fields of a segment whose lengths count: of pages that are alive, and as exact as their lengths are
+/// kept, so that replicas that merged at different times agree. `before` is what was counted before the pages in
+/// `deleted` were.
+pub(crate) fn tokens(
+    segment: &SegmentReader,
+    lengths: &[FieldNormReader; 3],
+    before: Option<[u64; 3]>,
+    deleted: &[DocId],
+) -> [u64; 3] {
+    std::array::from_fn(|field| {
+        let length = |doc: DocId| u64::from(lengths[field].fieldnorm(doc));
+        match before {
+            Some(before) => before[field] - deleted.iter().map(|doc| length(*doc)).sum::<u64>(),
+            None => segment.doc_ids_alive().map(length).sum(),
+        }
+    })
 }
 
 impl Statistics for View {
@@ -57,8 +76,7 @@ impl Statistics for View {
     }
 
     fn pages(&self, field: Field, text: &str) -> Result<u64, Error> {
-        let term = Term::from_field_text(field, text);
-        self.searcher.doc_freq(&term).map_err(Error::engine("count the pages of a word"))
+        self.segments().map(|segment| segment.terms.pages(segment.reader, field, text)).sum()
     }
 
     fn beginning(&self, field: Field, text: &str) -> Result<Vec<(String, u64)>, Error> {
@@ -78,8 +96,32 @@ impl Statistics for View {
                 }
             }
         }
-        Ok(pages_of.into_iter().collect())
+        let mut words: Vec<(String, u64)> = pages_of.into_iter().collect();
+        if self.searcher.segment_readers().iter().all(|segment| !segment.has_deletes()) {
+            return Ok(words);
+        }
+        // Deleted pages are taken off of those that can matter: taking them off of all would read all their pages.
+        keep_most(&mut words);
+        for (word, pages) in &mut words {
+            *pages = 0;
+            for segment in self.segments() {
+                let index = segment.reader.inverted_index(field).map_err(Error::engine("open a segment"))?;
+                let info = index.get_term_info(&Term::from_field_text(field, word));
+                let info = info.map_err(|error| Error::engine("count the pages of a word")(error))?;
+                if let Some(info) = info {
+                    *pages += segment.terms.pages_of(&index, &info)?;
+                }
+            }
+        }
+        words.retain(|(_, pages)| *pages > 0);
+        Ok(words)
     }
+}
+
+/// Leaves the words of a beginning that can matter.
+fn keep_most(words: &mut Vec<(String, u64)>) {
+    words.sort_unstable_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
+    words.truncate(BEGINNING_TOLD_MAX);
 }
 
 /// Shards of one process that are the whole index together.
@@ -129,8 +171,7 @@ impl<'a> Counting<'a> {
         let words = words.map(|((field, text), pages)| WordCount { field, text, pages });
         let mut beginnings = self.beginnings.into_inner();
         for Beginning { words, .. } in &mut beginnings {
-            words.sort_unstable_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
-            words.truncate(BEGINNING_TOLD_MAX);
+            keep_most(words);
         }
         Counts::new(words.collect(), beginnings)
     }

@@ -5,7 +5,6 @@
 //! stands before: some page has both, and those that most pages have with it come first.
 
 use crate::error::Error;
-use crate::matching::open;
 use crate::searcher::View;
 use crate::text::spans::Spans;
 use crate::text::{fold, stop};
@@ -96,15 +95,14 @@ struct PagesBefore(Vec<BitSet>);
 impl PagesBefore {
     fn of(view: &View, words: &[(String, &str)]) -> Result<PagesBefore, Error> {
         let mut sets = Vec::new();
-        for segment in view.searcher.segment_readers() {
-            let mut set: Option<BitSet> = None;
+        for part in view.segments() {
+            let (segment, mut set) = (part.reader, None::<BitSet>);
             for (form, word) in words {
                 if stop::is_stop_word_anywhere(&word.to_lowercase()) {
                     continue;
                 }
                 let mut both = BitSet::with_max_value(segment.max_doc());
-                if let Some(mut postings) = open(segment, view.fields.words, form, IndexRecordOption::Basic)?
-                {
+                if let Some(mut postings) = part.open(view.fields.words, form, IndexRecordOption::Basic)? {
                     while postings.doc() != TERMINATED {
                         let doc = postings.doc();
                         if set.as_ref().is_none_or(|set| set.contains(doc)) && !segment.is_deleted(doc) {
@@ -140,8 +138,8 @@ impl PagesBefore {
                 continue;
             }
             let mut pages = 0;
-            for (segment, set) in view.searcher.segment_readers().iter().zip(&self.0) {
-                let Some(mut postings) = open(segment, view.fields.words, word, IndexRecordOption::Basic)?
+            for (segment, set) in view.segments().zip(&self.0) {
+                let Some(mut postings) = segment.open(view.fields.words, word, IndexRecordOption::Basic)?
                 else {
                     continue;
                 };

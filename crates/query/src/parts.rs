@@ -62,8 +62,6 @@ pub fn share(of: usize, shards: usize) -> usize {
 /// How large a shard is, or several of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Pages, with those that were replaced or deleted and are still on disk.
-    pub slots: u64,
     /// Pages alive.
     pub documents: u64,
     /// Words in the fields whose lengths count: main text, title, anchors.
@@ -79,7 +77,6 @@ impl Sizes {
     pub fn sum<'a>(shards: impl IntoIterator<Item = &'a Sizes>) -> Sizes {
         let mut sum = Sizes::default();
         for shard in shards {
-            sum.slots += shard.slots;
             sum.documents += shard.documents;
             sum.generation = sum.generation.wrapping_add(shard.generation);
             for (all, tokens) in sum.tokens.iter_mut().zip(shard.tokens) {
@@ -494,10 +491,15 @@ fn candidates(parts: &[Part]) -> Vec<Scored<'_>> {
         }
     }
     if parts.len() > 1 {
-        // A page is in two shards while it moves between them.
-        scored.sort_by(|a, b| a.cand.page.cmp(&b.cand.page).then(b.score.total_cmp(&a.score)));
-        scored.dedup_by_key(|page| page.cand.page);
-        scored.sort_unstable_by(by_text);
+        // A page is in two shards while it moves between them, which is seldom.
+        let mut pages: Vec<PageId> = scored.iter().map(|page| page.cand.page).collect();
+        pages.sort_unstable();
+        if pages.windows(2).any(|pair| pair[0] == pair[1]) {
+            scored.sort_by(|a, b| a.cand.page.cmp(&b.cand.page).then(b.score.total_cmp(&a.score)));
+            scored.dedup_by_key(|page| page.cand.page);
+        }
+        // Stable, because it makes use of the order that each part has already.
+        scored.sort_by(by_text);
     }
     let by_name = parts.iter().any(|part| part.by_name);
     let found = scored.iter().take_while(|page| page.score > 0.0).count();
@@ -515,5 +517,33 @@ fn candidates(parts: &[Part]) -> Vec<Scored<'_>> {
 
 fn by_text(a: &Scored<'_>, b: &Scored<'_>) -> Ordering {
     let newer = b.cand.tie.cmp(&a.cand.tie);
-    b.score.total_cmp(&a.score).then(newer).then(a.cand.page.cmp(&b.cand.page))
+    b.score.total_cmp(&a.score).then(newer).then_with(|| lot(a.cand.page).cmp(&lot(b.cand.page)))
+}
+
+/// Decides which pages of equal score are ranked where not all can be; the less, the sooner.
+///
+/// Not the id itself: a shard's pages are neighbours by their ids, so that the first shard would have all the first of
+/// many equals, and more than its [`share`].
+pub fn lot(page: PageId) -> u64 {
+    farol_base::random::mix(page.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_equals_no_shard_has_more_than_its_share() {
+        for shards in [2u64, 4, 16] {
+            let mut pages: Vec<PageId> =
+                (0..8_000).map(|number| PageId(number * (u64::MAX / 8_000))).collect();
+            pages.sort_by_key(|page| lot(*page));
+            let mut of_shard = vec![0; shards as usize];
+            for page in &pages[..CANDIDATES_MAX] {
+                of_shard[((u128::from(page.0) * u128::from(shards)) >> 64) as usize] += 1;
+            }
+            let most = of_shard.iter().max().unwrap();
+            assert!(*most <= share(CANDIDATES_MAX, shards as usize), "{of_shard:?}");
+        }
+    }
 }

@@ -35,6 +35,6 @@ pub use error::{CallError, RpcError, ServeError, TlsError};
 pub use gather::{Answer, Gathered, Missing, gather};
 pub use handler::{BoxFuture, CallContext, Caller, Handler, Stop};
 pub use limits::Limits;
-pub use server::{Server, serve};
+pub use server::{Here, Server, serve};
 pub use tls::TlsSettings;
 pub use wire::{BODY_BYTES_MAX, decode, encode};

@@ -19,10 +19,11 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::admission::Admission;
+use crate::error::from_status;
 use crate::handler::StopOnDrop;
 use crate::metrics::{CallMeter, Ended, Metrics};
 use crate::wire::{self, LEFT_HEADER, NODE_HEADER, TRACE_HEADER};
-use crate::{CallContext, Caller, Handler, Limits, RpcError, ServeError, TlsSettings, tls};
+use crate::{CallContext, CallError, Caller, Handler, Limits, Peer, RpcError, ServeError, TlsSettings, tls};
 
 /// Pause after an accept that failed, such as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -72,6 +73,11 @@ impl Server {
         self.shared.metrics.clone()
     }
 
+    /// Calls to it from its own process, without a connection. `node` is what callers name it.
+    pub fn here(&self, node: String) -> Here {
+        Here { shared: self.shared.clone(), address: self.address, node }
+    }
+
     /// Calls in work and waiting.
     pub fn load(&self) -> (usize, usize) {
         self.shared.admission.load()
@@ -83,6 +89,45 @@ impl Server {
         self.phase.send_replace(Phase::Draining);
         // Each connection holds a receiver: none left means none open.
         tokio::time::timeout(grace, self.phase.closed()).await.is_ok()
+    }
+}
+
+/// Calls to a server of the same process: admitted, counted and cancelled as all others are, but for the network.
+#[derive(Clone, Debug)]
+pub struct Here {
+    shared: Arc<ServerState>,
+    address: SocketAddr,
+    node: String,
+}
+
+impl Here {
+    /// Whether calls to this peer are answered here.
+    pub fn is(&self, peer: &Peer) -> bool {
+        peer.node == self.node
+    }
+
+    /// As [`Client::call_bytes`](crate::Client::call_bytes). Dropping the future cancels the call.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn call_bytes(
+        &self,
+        verb: &str,
+        body: Bytes,
+        deadline: Instant,
+        trace: Option<&str>,
+    ) -> Result<Bytes, CallError> {
+        let mut meter = self.shared.metrics.meter(verb);
+        let call = AdmittedCall {
+            verb,
+            wire: *self.shared.limits.wire.end(),
+            deadline: deadline.min(Instant::now() + self.shared.limits.deadline_max),
+            trace: trace.map(str::to_string),
+            peer: Caller { address: self.address, node: Some(self.node.clone()) },
+        };
+        let answered = call.answered(&self.shared, std::future::ready(Ok(body))).await;
+        let answered = finish(&mut meter, answered, self.shared.limits.body_bytes_max);
+        answered.map_err(|error| from_status(error.status(), &self.node, error.to_string()))
     }
 }
 
@@ -295,14 +340,22 @@ async fn answer(
         Ok(wire) => call(shared, identity, verb, wire, &head.headers, body).await,
         Err(error) => Err(error),
     };
-    finish(&mut meter, answered, shared.limits.body_bytes_max)
+    let answered = finish(&mut meter, answered, shared.limits.body_bytes_max);
+    let (status, body) = match answered {
+        Ok(bytes) => (StatusCode::OK, bytes),
+        Err(error) => (error.status(), Bytes::from(error.to_string())),
+    };
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    response
 }
 
+/// Counts what became of a call, and keeps back an answer that is too long.
 fn finish(
     meter: &mut CallMeter,
     answered: Result<Bytes, RpcError>,
     bytes_max: usize,
-) -> Response<Full<Bytes>> {
+) -> Result<Bytes, RpcError> {
     let answered = answered.and_then(|bytes| {
         let fits = bytes.len() <= bytes_max;
         let sentence = || format!("the answer has {} bytes, {bytes_max} at most are sent", bytes.len());
@@ -313,13 +366,7 @@ fn finish(
         Err(RpcError::Busy(_)) => Ended::Busy,
         Err(_) => Ended::Error,
     };
-    let (status, body) = match answered {
-        Ok(bytes) => (StatusCode::OK, bytes),
-        Err(error) => (error.status(), Bytes::from(error.to_string())),
-    };
-    let mut response = Response::new(Full::new(body));
-    *response.status_mut() = status;
-    response
+    answered
 }
 
 async fn call(
@@ -345,24 +392,38 @@ async fn call(
         return Err(too_large(limits.body_bytes_max));
     }
 
-    let place = shared.admission.admit(deadline).await?;
-    let started = Instant::now();
-    let stop = StopOnDrop::default();
-    let context = CallContext {
-        deadline,
-        trace: text(headers, TRACE_HEADER).map(str::to_string),
-        peer,
-        wire,
-        stop: stop.0.clone(),
-        _place: Some(place),
-    };
-    let work = async {
-        let body = read_body(body, limits.body_bytes_max).await?;
-        shared.handler.call(verb, body, context).await
-    };
-    let answered = tokio::time::timeout_at(deadline.into(), work).await.unwrap_or(Err(RpcError::TimedOut));
-    shared.admission.worked(started.elapsed());
-    answered
+    let trace = text(headers, TRACE_HEADER).map(str::to_string);
+    let call = AdmittedCall { verb, wire, deadline, trace, peer };
+    call.answered(shared, read_body(body, limits.body_bytes_max)).await
+}
+
+/// A call that may be made.
+struct AdmittedCall<'a> {
+    verb: &'a str,
+    wire: u16,
+    deadline: Instant,
+    trace: Option<String>,
+    peer: Caller,
+}
+
+impl AdmittedCall<'_> {
+    /// Waits for a place, then for the answer.
+    async fn answered(
+        self,
+        shared: &ServerState,
+        body: impl Future<Output = Result<Bytes, RpcError>>,
+    ) -> Result<Bytes, RpcError> {
+        let AdmittedCall { verb, wire, deadline, trace, peer } = self;
+        let place = shared.admission.admit(deadline).await?;
+        let started = Instant::now();
+        let stop = StopOnDrop::default();
+        let context = CallContext { deadline, trace, peer, wire, stop: stop.0.clone(), _place: Some(place) };
+        let work = async { shared.handler.call(verb, body.await?, context).await };
+        let answered =
+            tokio::time::timeout_at(deadline.into(), work).await.unwrap_or(Err(RpcError::TimedOut));
+        shared.admission.worked(started.elapsed());
+        answered
+    }
 }
 
 async fn read_body(body: Incoming, bytes_max: usize) -> Result<Bytes, RpcError> {

@@ -19,6 +19,8 @@ pub struct CacheLab {
     /// The file of all nodes' settings.
     settings: String,
     nodes: BTreeMap<String, Process>,
+    /// Processor time of cache nodes that were killed, in seconds.
+    worked_before: f64,
     /// Ended last.
     server: Process,
 }
@@ -46,7 +48,8 @@ impl CacheLab {
         server.start()?;
         let farol = absolute(&options.farol)?;
         let settings = write_settings(&dir, block, settings)?;
-        let mut lab = CacheLab { dir, farol, block, settings, nodes: BTreeMap::new(), server };
+        let mut lab =
+            CacheLab { dir, farol, block, settings, nodes: BTreeMap::new(), worked_before: 0.0, server };
         lab.wait("the cluster to be made", |lab| {
             lab.farol(&["cluster", "init", "--shards", "1", "--replicas", "1"]).map(|_| true)
         })?;
@@ -81,6 +84,15 @@ impl CacheLab {
         self.nodes.get_mut(name).ok_or(format!("there is no node {name}"))
     }
 
+    /// `kill -9`; what it worked is not forgotten.
+    pub fn kill(&mut self, name: &str) -> Result<(), String> {
+        let node = self.node(name)?;
+        let before = node.id().filter(|_| name.starts_with("cache")).map_or(0.0, worked);
+        node.kill();
+        self.worked_before += before;
+        Ok(())
+    }
+
     pub fn server(&mut self) -> &mut Process {
         &mut self.server
     }
@@ -104,13 +116,18 @@ impl CacheLab {
 
     /// Asks as two fronts do, beside whatever the trial does meanwhile.
     pub fn replay(&self, arguments: &[String]) -> Result<Replay, String> {
+        self.replay_as("replay", arguments)
+    }
+
+    /// The same beside others, under a name of its own.
+    pub fn replay_as(&self, name: &str, arguments: &[String]) -> Result<Replay, String> {
         let data = self.dir.join("operator").display().to_string();
         let mut words: Vec<String> =
             ["cache", "replay", "--json", "--config", &self.settings, "--data", &data]
                 .map(String::from)
                 .to_vec();
         words.extend(arguments.iter().cloned());
-        let mut process = Process::new("replay", &self.farol, words, &self.dir);
+        let mut process = Process::new(name, &self.farol, words, &self.dir);
         let before = process.said().lines().count();
         process.start()?;
         Ok(Replay { process, before, begun: Instant::now() })
@@ -159,11 +176,20 @@ impl CacheLab {
         node.map(|node| node.get("name").text().to_string()).ok_or("nobody leads".to_string())
     }
 
+    /// The processes of the cache nodes.
+    fn caches(&self) -> impl Iterator<Item = (&str, u32)> {
+        let caches = self.nodes.iter().filter(|(name, _)| name.starts_with("cache"));
+        caches.filter_map(|(name, node)| Some((name.as_str(), node.id()?)))
+    }
+
     /// Processor time of all cache nodes so far, in seconds.
     pub fn worked(&self) -> f64 {
-        let ids =
-            self.nodes.iter().filter(|(name, _)| name.starts_with("cache")).filter_map(|(_, node)| node.id());
-        ids.map(worked).sum()
+        self.worked_before + self.caches().map(|(_, id)| worked(id)).sum::<f64>()
+    }
+
+    /// Memory of each cache node, in MiB.
+    pub fn memory(&self) -> Vec<(String, f64)> {
+        self.caches().map(|(name, id)| (name.to_string(), memory_mib(id))).collect()
     }
 }
 
@@ -189,6 +215,14 @@ pub fn worked(id: u32) -> f64 {
     let ticks = behind.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
     // A tick is a hundredth of a second on Linux.
     ticks.sum::<f64>() / 100.0
+}
+
+/// Memory of a process that is in RAM.
+fn memory_mib(id: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
 }
 
 /// A load under way.

@@ -1,13 +1,16 @@
 //! Cache nodes as real processes under trouble: nodes and leaders are killed, questions come out of nowhere, nodes come and
 //! go, while `farol cache replay` asks as fronts do.
 //!
-//! Each trial ([`trials`]) has a cluster of its own ([`lab`]): one NATS server, two candidates for the leadership, and
+//! Each trial ([`trials`], [`loads`]) has a cluster of its own ([`lab`]): one NATS server, two candidates for the leadership, and
 //! cache nodes; the fronts, and the index behind them, are those of `replay`. Beside memcached, one node alone is asked as
 //! fast as it answers ([`speed`]).
 //!
 //! Promise: it speaks to loopback only, ends what it started, and fails where a question did.
 
 mod lab;
+mod loads;
+mod questions;
+mod seen;
 mod speed;
 mod trials;
 

@@ -1,5 +1,8 @@
 //! One cache node beside memcached: the same answers of 4 KiB, as many callers, loopback, as fast as it goes.
 //!
+//! Twice: by a client that is alike, a thread and a connection for each caller, that sends a request, waits for the answer
+//! and sends the next (`replay --raw`, by the product's own calls); and by a whole front, with all that it does around a
+//! call, on one connection for all callers.
 //! Who asks runs on the same processors as who answers, so what the server itself takes for a request is told as well.
 
 use super::CacheOptions;
@@ -24,6 +27,22 @@ pub fn beside_memcached(options: &CacheOptions) -> Result<Vec<String>, String> {
     let log = options.dir.join("questions.txt");
     let text: String = (0..ANSWERS).map(|nth| format!("question number {nth}\n")).collect();
     std::fs::write(&log, text).map_err(|error| format!("cannot write the questions: {error}"))?;
+    let mut alike = Vec::new();
+    for callers in CALLERS {
+        let time = format!("{}s", options.phase.as_secs());
+        let (log, people) = (log.display().to_string(), callers.to_string());
+        let words =
+            ["--input", &log, "--time", &time, "--rate", "0", "--fronts", "1", "--people", &people, "--raw"];
+        let before = lab.worked();
+        let (_, total) = lab.replay(&words.map(String::from))?.end()?;
+        let (hits, secs) = (total.get("asked").number(), total.get("seconds").number());
+        alike.push(hits / secs);
+        out.push(format!(
+            "  farol, alike    {callers:>3} callers  {:>8.0} a second  {:6.1} µs of the node's processor each",
+            hits / secs,
+            1e6 * (lab.worked() - before) / hits.max(1.0)
+        ));
+    }
     let mut ours = Vec::new();
     for callers in CALLERS {
         let time = format!("{}s", options.phase.as_secs());
@@ -38,15 +57,20 @@ pub fn beside_memcached(options: &CacheOptions) -> Result<Vec<String>, String> {
         let (made, hits) = (total.get("made").number(), total.get("counters.hits").number());
         ours.push(hits / secs);
         out.push(format!(
-            "  farol      {callers:>3} callers  {:>8.0} a second  {:6.1} µs of the node's processor each  ({made} of {asked} made anew)",
+            "  farol, a front  {callers:>3} callers  {:>8.0} a second  {:6.1} µs of the node's processor each  ({made} of {asked} made anew)",
             hits / secs,
             1e6 * (lab.worked() - before) / hits.max(1.0)
         ));
     }
     drop(lab);
     let theirs = memcached(options, &mut out)?;
-    for ((callers, ours), theirs) in CALLERS.iter().zip(&ours).zip(&theirs) {
-        out.push(format!("  ratio      {callers:>3} callers  {:.2}", ours / theirs.max(1.0)));
+    for (nth, callers) in CALLERS.iter().enumerate() {
+        let ratio = |ours: &[f64]| ours[nth] / theirs[nth].max(1.0);
+        out.push(format!(
+            "  ratio           {callers:>3} callers  {:.2} by clients that are alike, {:.2} by a front",
+            ratio(&alike),
+            ratio(&ours)
+        ));
     }
     Ok(out)
 }
@@ -85,7 +109,7 @@ fn memcached(options: &CacheOptions, out: &mut Vec<String>) -> Result<Vec<f64>, 
         let used = server.id().map_or(0.0, worked) - before;
         rates.push(asked as f64 / secs);
         out.push(format!(
-            "  memcached  {callers:>3} callers  {:>8.0} a second  {:6.1} µs of its processor each",
+            "  memcached       {callers:>3} callers  {:>8.0} a second  {:6.1} µs of its processor each",
             asked as f64 / secs,
             1e6 * used / (asked as f64).max(1.0)
         ));

@@ -19,6 +19,8 @@ pub struct Bench {
     /// In the index; 0 where that is not known yet.
     pub pages: u64,
     pub per_second: f64,
+    /// Whether people ask the same again and again, so that most answers are ones that were kept.
+    pub repeats: bool,
     /// How long what was killed stays away.
     pub away: Duration,
 }
@@ -67,7 +69,7 @@ impl Bench {
         allowed: Allowed,
         harm: impl FnOnce(&mut Lab, Duration) -> Result<Healed, String>,
     ) -> Result<Row, String> {
-        let load = Load::start(&self.lab.fronts(), &self.questions, self.per_second)?;
+        let load = Load::start(&self.lab.fronts(), &self.questions, self.per_second, self.repeats)?;
         std::thread::sleep(BEFORE);
         let from = load.now();
         let healed = harm(&mut self.lab, self.away);

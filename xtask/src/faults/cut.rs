@@ -15,17 +15,29 @@ const AFTERWARDS: Duration = Duration::from_secs(10);
 /// One question in a thousand may take longer.
 const P999_MAX_MILLISECONDS: f64 = 1000.0;
 
-/// Pulls the cable of a node for [`CUT`], and plugs it in again whatever happens meanwhile.
+/// What a node is cut off from.
+#[derive(Clone, Copy)]
+enum From {
+    All,
+    Servers,
+}
+
+/// Cuts a node off for [`CUT`], and has it back whatever happens meanwhile.
 fn cut_off<T>(
     lab: &mut Lab,
     name: &str,
+    from: From,
     meanwhile: impl FnOnce(&mut Lab, Instant) -> Result<T, String>,
 ) -> Result<T, String> {
-    lab.plug(name, false)?;
+    let cut = |lab: &Lab, is_cut: bool| match from {
+        From::All => lab.plug(name, !is_cut),
+        From::Servers => lab.part_from_servers(name, is_cut),
+    };
+    cut(lab, true)?;
     let since = Instant::now();
     let done = meanwhile(lab, since);
     std::thread::sleep(CUT.saturating_sub(since.elapsed()));
-    lab.plug(name, true)?;
+    cut(lab, false)?;
     done
 }
 
@@ -74,7 +86,7 @@ pub fn index(bench: &mut Bench, history: &History) -> Result<Vec<Row>, String> {
     let was = history.terms().incarnation(&name);
     let row = bench.under_load(&name, Allowed::default(), |lab, _| {
         let mut healed = Healed::default();
-        cut_off(lab, &name, |lab, since| burial(lab, &name, since, &mut healed))?;
+        cut_off(lab, &name, From::All, |lab, since| burial(lab, &name, since, &mut healed))?;
         healed.started = Healed::started(&name).started;
         Ok(healed)
     })?;
@@ -82,11 +94,20 @@ pub fn index(bench: &mut Bench, history: &History) -> Result<Vec<Row>, String> {
 }
 
 pub fn the_leader(bench: &mut Bench, history: &History) -> Result<Vec<Row>, String> {
+    cut_the_leader(bench, history, From::All)
+}
+
+/// Other nodes and fronts still reach it, and it them.
+pub fn the_leader_from_nats(bench: &mut Bench, history: &History) -> Result<Vec<Row>, String> {
+    cut_the_leader(bench, history, From::Servers)
+}
+
+fn cut_the_leader(bench: &mut Bench, history: &History, from: From) -> Result<Vec<Row>, String> {
     let (name, term) = leader(&bench.lab)?;
     let was = history.terms().incarnation(&name);
     let row = bench.under_load(&format!("{name}, the leader"), Allowed::default(), |lab, _| {
         let mut healed = Healed::default();
-        let next = cut_off(lab, &name, |lab, since| next_leader(lab, term, since, &mut healed))?;
+        let next = cut_off(lab, &name, from, |lab, since| next_leader(lab, term, since, &mut healed))?;
         healed.started = Healed::started(&name).started;
         std::thread::sleep(AFTERWARDS);
         let (_, now) = leader(lab)?;

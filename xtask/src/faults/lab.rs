@@ -7,13 +7,15 @@
 
 use super::net::{self, Net};
 use super::process::Process;
+use super::relay::Relay;
 use super::status::Status;
 use super::{Options, Stage};
 use crate::debian_docs::http;
+use crate::json::Json;
 use crate::run;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,10 @@ const PASSWORD: &str = "a-password-for-a-run-on-loopback";
 
 pub const INDEX_NODES: usize = 4;
 pub const FRONTS: usize = 2;
+/// Nodes that keep answers, where there are some.
+const CACHES: usize = 2;
+/// Crawlers, where there are several.
+pub const AGENTS: usize = 4;
 pub const SHARDS: usize = 4;
 pub const REPLICAS: usize = 2;
 const SERVERS: usize = 3;
@@ -35,6 +41,8 @@ const REST: Duration = Duration::from_secs(10);
 const OPERATOR: &str = "operator";
 /// The last number of the address of a node that runs in a copy of a folder.
 const COPY: usize = 41;
+/// Of the one process that does all alone.
+const ALONE: usize = 42;
 /// Where nodes answer each other, and people.
 const PORTS: (u16, u16) = (7800, 8080);
 
@@ -49,9 +57,16 @@ pub struct Lab {
     pub servers: Vec<Process>,
     /// Nodes by name: `index-1` …, `front-1` …, `crawl-1`.
     pub nodes: BTreeMap<String, Process>,
-    block: u32,
+    pub(super) block: u32,
+    pub(super) stage: Stage,
+    pub(super) sim: PathBuf,
+    pub(super) pages: u64,
+    pub(super) relay: Option<Relay>,
+    /// What leads a crawler to the Web: flags, and a seed.
+    crawl: Vec<String>,
+    alone: Option<Process>,
     // Ended last.
-    web: Process,
+    pub(super) web: Process,
     /// Beyond loopback; taken away after all that ran in it.
     net: Option<Net>,
 }
@@ -72,29 +87,55 @@ impl Lab {
         let before = options.before.as_ref().filter(|_| stage == Stage::Before);
         let before = before.map(std::path::absolute).transpose().map_err(|error| format!("{error}"))?;
         let (servers, nodes) = (Vec::new(), BTreeMap::new());
-        let mut lab = Lab { dir, farol, before, servers, nodes, block, web: nothing, net: None };
-        if stage == Stage::Cut {
+        let mut lab = Lab {
+            dir,
+            farol,
+            before,
+            servers,
+            nodes,
+            block,
+            stage,
+            sim: options.sim.clone(),
+            pages,
+            relay: None,
+            crawl: Vec::new(),
+            alone: None,
+            web: nothing,
+            net: None,
+        };
+        if stage.is_in_net() {
             lab.make_net()?;
         }
-        let (crawl_flags, seed) = lab.serve_web(&options.sim, pages)?;
+        lab.crawl = lab.serve_web()?;
         lab.start_servers()?;
         lab.make_cluster()?;
         for nth in 1..=INDEX_NODES {
-            lab.add_node(&format!("index-{nth}"), "index,control", nth, &[])?;
+            let roles = if stage == Stage::Ranked { "index,control,rank" } else { "index,control" };
+            lab.add_node(&format!("index-{nth}"), roles, nth, &[])?;
         }
         for nth in 1..=FRONTS {
             lab.add_node(&format!("front-{nth}"), "front", 10 + nth, &[])?;
         }
-        lab.add_node("crawl-1", "crawl", 20, &[crawl_flags, vec![seed]].concat())?;
+        for nth in 1..=if stage == Stage::Cached { CACHES } else { 0 } {
+            lab.add_node(&format!("cache-{nth}"), "cache", 15 + nth, &[])?;
+        }
+        let mut words = lab.crawl.clone();
+        lab.add_node("crawl-1", "crawl", 20, &words)?;
+        // One seed is told at one node, and is the whole crawl's.
+        words.pop();
+        for nth in 2..=if stage == Stage::Several { AGENTS } else { 1 } {
+            lab.add_node(&format!("crawl-{nth}"), "crawl", 19 + nth, &words)?;
+        }
         Ok(lab)
     }
 
     /// The machines, by name and the end of the address.
-    fn machines() -> impl Iterator<Item = (String, u8)> {
+    pub(super) fn machines() -> impl Iterator<Item = (String, u8)> {
         let index = (1..=INDEX_NODES).map(|nth| (format!("index-{nth}"), nth as u8));
         let fronts = (1..=FRONTS).map(|nth| (format!("front-{nth}"), 10 + nth as u8));
         let servers = (1..=SERVERS).map(|nth| (format!("nats-{nth}"), 30 + nth as u8));
-        index.chain(fronts).chain([("crawl-1".to_string(), 20)]).chain(servers)
+        let crawlers = (1..=AGENTS).map(|nth| (format!("crawl-{nth}"), 19 + nth as u8));
+        index.chain(fronts).chain(crawlers).chain(servers)
     }
 
     /// A namespace and a certificate for each machine, and one for orders.
@@ -104,6 +145,9 @@ impl Lab {
         words.push(self.data("authority").display().to_string());
         for (name, last) in Lab::machines() {
             net.add(&name, last)?;
+            if self.stage == Stage::Several && name.starts_with("crawl") {
+                net.lead_loopback_here(&name)?;
+            }
             words.extend(match name.starts_with("nats") {
                 true => ["--server".to_string(), net::address(last).to_string()],
                 false => ["--node".to_string(), self.data(&name).display().to_string()],
@@ -121,8 +165,30 @@ impl Lab {
         Net::plug(last, is_in)
     }
 
+    /// Parts a machine from the servers, or lets them meet again; it reaches all others.
+    pub fn part_from_servers(&self, name: &str, is_parted: bool) -> Result<(), String> {
+        self.part(name, is_parted, |other| other.starts_with("nats"))
+    }
+
+    /// Parts a machine from all others of the cluster, or lets them meet again; the Web it reaches.
+    pub fn part_from_cluster(&self, name: &str, is_parted: bool) -> Result<(), String> {
+        self.part(name, is_parted, |other| other != name)
+    }
+
+    fn part(&self, name: &str, is_parted: bool, from: impl Fn(&str) -> bool) -> Result<(), String> {
+        let machine = Lab::machines().find(|(machine, _)| machine == name && self.net.is_some());
+        let (_, last) = machine.ok_or(format!("{name} has no cable"))?;
+        let others: Vec<_> = Lab::machines().filter(|(other, _)| from(other)).collect();
+        Net::part(name, last, &others, is_parted)
+    }
+
+    /// Where the crawl is to end.
+    pub fn pages_wanted(&self) -> u64 {
+        self.pages
+    }
+
     /// Words before a program that runs at a machine.
-    fn words_at(&self, name: &str) -> Vec<String> {
+    pub(super) fn words_at(&self, name: &str) -> Vec<String> {
         if self.net.is_some() { Net::words_at(name) } else { Vec::new() }
     }
 
@@ -163,10 +229,13 @@ impl Lab {
 
     /// Writes the settings of a node; where they are.
     fn write_settings(&self, name: &str) -> Result<PathBuf, String> {
+        let cache = if self.stage == Stage::Cached { "64MiB" } else { "0B" };
+        let snapshot_every = if self.stage == Stage::NoSnapshots { "100d" } else { "1m" };
         let mut text = format!(
-            "[index]\ncommit_every = '500ms'\nmemory = '32MiB'\n[cache]\nmemory = '0B'\n\
+            "[index]\ncommit_every = '500ms'\nmemory = '32MiB'\nrank_every = '5s'\n[cache]\nmemory = '{cache}'\n\
              [crawl]\nallow_private = true\n[serve]\nrate_per_minute = 100000000\nadmin_token = '{KEY}'\n\
-             [cluster]\njoin = '{}'\nblobs = '{}'\ncopies = 3\nlog_max = '256MiB'\nsnapshot_every = '1m'\n",
+             [cluster]\njoin = '{}'\nblobs = '{}'\ncopies = 3\nlog_max = '256MiB'\nsnapshot_every = '{snapshot_every}'\n\
+             backup_every = '10s'\n",
             self.join(),
             self.dir.join("blobs").display()
         );
@@ -178,34 +247,6 @@ impl Lab {
         let settings = self.dir.join(format!("{name}.toml"));
         std::fs::write(&settings, text).map_err(|error| format!("cannot write settings: {error}"))?;
         Ok(settings)
-    }
-
-    /// Starts the Web; the flags that lead a crawler there, and a seed.
-    fn serve_web(&mut self, sim: &Path, pages: u64) -> Result<(Vec<String>, String), String> {
-        // On loopback of the crawler's machine where there are several.
-        let listen = format!("127.{}.0.40:0", self.block);
-        let pages = pages.to_string();
-        let words =
-            ["web", "--tame", "--hosts", "20", "--pages", &pages, "--threads", "1", "--listen", &listen];
-        let web = Process::new("web", sim, words.map(String::from).to_vec(), &self.dir);
-        self.web = web.by(self.words_at("crawl-1"));
-        self.web.start()?;
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(30) {
-            // farol crawl http://…/ --scope domain --resolve '*.domain=…'
-            let said = self.web.said();
-            let line = said.lines().find_map(|line| line.trim().strip_prefix("farol crawl "));
-            let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
-            if let [seed, .., resolve] = words[..]
-                && said.contains("Ctrl-C")
-            {
-                let resolve = resolve.trim_matches('\'');
-                let flags = ["--scope", "domain", "--delay", "0", "--resolve", resolve].map(String::from);
-                return Ok((flags.to_vec(), seed.to_string()));
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Err(format!("the made-up Web does not start: {}", self.web.said()))
     }
 
     /// Makes the cluster as soon as the servers have found each other.
@@ -233,6 +274,34 @@ impl Lab {
         node.start()?;
         self.nodes.insert(name.to_string(), node);
         Ok(())
+    }
+
+    /// Starts one process that crawls the same Web and answers alone; where it answers.
+    pub fn start_alone(&mut self) -> Result<SocketAddr, String> {
+        let (name, address) = ("alone", format!("{}:{}", self.address(ALONE), PORTS.1));
+        let text = format!(
+            "[index]\ncommit_every = '500ms'\nmemory = '32MiB'\nrank_every = '5s'\n[cache]\nmemory = '0B'\n\
+             [crawl]\nallow_private = true\n[serve]\nrate_per_minute = 100000000\nadmin_token = '{KEY}'\n"
+        );
+        let settings = self.dir.join("alone.toml");
+        std::fs::write(&settings, text).map_err(|error| format!("cannot write settings: {error}"))?;
+        let (settings, data) = (settings.display().to_string(), self.data(name).display().to_string());
+        let words = ["up", "--config", &settings, "--data", &data, "--listen", &address];
+        let words = words.map(String::from).into_iter().chain(self.crawl.iter().cloned()).collect();
+        let mut alone = Process::new(name, &self.farol, words, &self.dir);
+        alone.start()?;
+        self.alone = Some(alone);
+        address.parse().map_err(|_| format!("no address: {address}"))
+    }
+
+    /// Ends it.
+    pub fn end_alone(&mut self) -> Result<(), String> {
+        self.alone.take().map_or(Ok(()), |mut alone| alone.end(Duration::from_secs(60)))
+    }
+
+    /// Where snapshots go.
+    pub fn blobs(&self) -> PathBuf {
+        self.dir.join("blobs")
     }
 
     pub fn runs_another_version(&self) -> bool {
@@ -333,10 +402,12 @@ impl Lab {
         Ok(shards)
     }
 
-    /// Addresses of pages that the crawler has archived.
+    /// Addresses of pages that the crawlers have archived.
     pub fn archived(&self) -> Result<u64, String> {
-        let visits =
-            self.farol(&["export", "visits", "--data", &self.data("crawl-1").display().to_string()])?;
+        let mut visits = String::new();
+        for name in self.nodes.keys().filter(|name| name.starts_with("crawl")) {
+            visits += &self.farol(&["export", "visits", "--data", &self.data(name).display().to_string()])?;
+        }
         let mut urls = BTreeSet::new();
         for line in visits.lines() {
             // Time, status, bytes, file, offset and URL.
@@ -380,6 +451,11 @@ impl Lab {
         told
     }
 
+    /// What one process that does all alone tells of itself.
+    pub fn status_alone(alone: SocketAddr) -> Result<Json, String> {
+        http::get(alone, "/api/v1/status", KEY)
+    }
+
     /// Waits until the cluster is as it should be; seconds that it took.
     pub fn wait_for(&mut self, what: &str, mut holds: impl FnMut(&Status) -> bool) -> Result<f64, String> {
         let begun = Instant::now();
@@ -399,7 +475,8 @@ impl Lab {
     pub fn wait_for_crawl(&mut self) -> Result<u64, String> {
         let (mut pages, mut changed, mut begun) = (0, Instant::now(), Instant::now());
         let mut said = Instant::now();
-        self.wait_for("every node", |status| status.nodes_up() == INDEX_NODES + FRONTS + 1)?;
+        let nodes = self.nodes.len();
+        self.wait_for("every node", |status| status.nodes_up() == nodes)?;
         while changed.elapsed() < REST || pages == 0 {
             std::thread::sleep(Duration::from_millis(500));
             let Ok(status) = self.status() else { continue };
@@ -424,7 +501,15 @@ impl Lab {
     /// Words of the pages, one and two at a time.
     pub fn questions(&self) -> Result<Vec<String>, String> {
         let front = *self.fronts().first().ok_or("there is no front")?;
-        let json = http::get(front, "/api/v1/search?q=the&count=40", "")?;
+        // A cluster that has just begun may answer nothing yet.
+        let begun = Instant::now();
+        let json = loop {
+            match http::get(front, "/api/v1/search?q=the&count=40", "") {
+                Ok(json) => break json,
+                Err(error) if begun.elapsed() > PATIENCE => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(500)),
+            }
+        };
         let mut questions = Vec::new();
         for hit in json.get("hits").list() {
             let words =

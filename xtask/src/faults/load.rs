@@ -55,19 +55,27 @@ struct Crowd {
     questions: Vec<String>,
     begun: Instant,
     every: Duration,
+    repeats: bool,
     next: AtomicUsize,
     stop: Arc<AtomicBool>,
     troubles: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
 impl Load {
-    pub fn start(fronts: &[SocketAddr], questions: &[String], per_second: f64) -> Result<Load, String> {
+    /// Each question is a new one, so that no answer is one that was kept, unless it `repeats`.
+    pub fn start(
+        fronts: &[SocketAddr],
+        questions: &[String],
+        per_second: f64,
+        repeats: bool,
+    ) -> Result<Load, String> {
         let (stop, troubles) = (Arc::<AtomicBool>::default(), Arc::default());
         let crowd = Arc::new(Crowd {
             fronts: fronts.to_vec(),
             questions: questions.to_vec(),
             begun: Instant::now(),
             every: Duration::from_secs_f64(1.0 / per_second),
+            repeats,
             next: AtomicUsize::new(0),
             stop: stop.clone(),
             troubles: Arc::clone(&troubles),
@@ -106,8 +114,8 @@ fn work(crowd: &Crowd) -> Vec<Sample> {
             }
             std::thread::sleep(rest.min(Duration::from_millis(200)));
         }
-        // Each question is a new one, so that no answer is one that was kept.
-        let question = format!("{} -n{nth}", crowd.questions[nth % crowd.questions.len()]);
+        let turn = if crowd.repeats { 0 } else { nth };
+        let question = format!("{} -n{turn}", crowd.questions[nth % crowd.questions.len()]);
         let (outcome, was_moved) = ask_either(crowd, nth, &question);
         let due_seconds = (due - crowd.begun).as_secs_f64();
         samples.push(Sample { due: due_seconds, seconds: due.elapsed().as_secs_f64(), outcome, was_moved });
@@ -212,7 +220,7 @@ mod tests {
                 let _ = socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n{\"shards\":{\"total\":1,\"answered\":1}}");
             }
         });
-        let load = Load::start(&[there, nobody], &["a".to_string()], 100.0).unwrap();
+        let load = Load::start(&[there, nobody], &["a".to_string()], 100.0, false).unwrap();
         while load.now() < 0.5 {
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -13,15 +13,22 @@ mod bench;
 mod crawl;
 mod cut;
 mod figures;
+mod grow;
 mod history;
 mod lab;
 mod load;
+mod logs;
+mod nats;
 mod net;
 pub mod process;
 mod rare;
+mod relay;
 mod report;
+mod same;
 mod scenarios;
+mod several;
 mod status;
+mod web;
 
 use crate::debian_docs::machine;
 use crate::run;
@@ -37,7 +44,7 @@ use std::time::Duration;
 const USAGE: &str = "cargo xtask faults [OPTIONS]
 
   --only NAME,...   scenarios to run [default: all]
-  --list            names of the scenarios
+  --list            the scenarios; --help has them as well
   --seconds N       how long what is killed or stopped stays away [default: 20]
   --rate N          questions a second [default: 200]
   --pages N         pages of the made-up Web [default: 3000]
@@ -124,30 +131,65 @@ pub enum Stage {
     Before,
     /// In namespaces, and all is crawled.
     Cut,
+    /// On loopback, with two nodes that keep answers, and all is crawled.
+    Cached,
+    /// On loopback, links are ranked, and all is crawled.
+    Ranked,
+    /// In namespaces, with several crawlers, and the crawl has just begun; nobody uses it afterwards.
+    Several,
+    /// On loopback, no replica is ever uploaded, and all is crawled.
+    NoSnapshots,
 }
 
 impl Stage {
     fn of(scenario: &Scenario) -> Stage {
         match scenario.name {
-            "crawl-under-kills" | "split-under-crawl" | "no-blobs" => Stage::Crawling,
+            "crawl-under-kills"
+            | "crawl-under-all-kills"
+            | "split-under-crawl"
+            | "grow-under-crawl"
+            | "stream-lost"
+            | "no-blobs" => Stage::Crawling,
             "upgrade" => Stage::Before,
+            "kill-cache" => Stage::Cached,
+            "same-answers" => Stage::Ranked,
+            "log-alone" | "rebuild" => Stage::NoSnapshots,
             name if name.starts_with("cut-") => Stage::Cut,
+            name if name.starts_with("agent") => Stage::Several,
             _ => Stage::Crawled,
         }
     }
+
+    /// Whether its machines are network namespaces.
+    fn is_in_net(self) -> bool {
+        matches!(self, Stage::Cut | Stage::Several)
+    }
+
+    /// Whether somebody uses a cluster of this stage after another.
+    fn is_kept(self) -> bool {
+        !matches!(self, Stage::Crawling | Stage::Several | Stage::NoSnapshots)
+    }
+}
+
+/// Whether it wants a network and mounts of its own.
+fn is_inside_only(scenario: &Scenario) -> bool {
+    Stage::of(scenario).is_in_net() || scenario.name == "no-blobs"
 }
 
 pub fn run(arguments: &[&str]) -> Result<(), String> {
-    if arguments == ["--list"] {
+    if arguments == ["--list"] || arguments == ["--help"] {
+        if arguments == ["--help"] {
+            println!("{USAGE}\n");
+        }
         for scenario in SCENARIOS {
-            println!("{:<18} {}", scenario.name, scenario.what);
+            println!("  {:<22}  {}", scenario.name, scenario.what);
         }
         return Ok(());
     }
     let mut options = Options::read(arguments)?;
-    if options.chosen.iter().any(|scenario| Stage::of(scenario) == Stage::Cut) && !net::is_inside() {
+    if options.chosen.iter().any(|scenario| is_inside_only(scenario)) && !net::is_inside() {
         let Some(missing) = net::missing() else { return net::run_inside() };
-        options.chosen.retain(|scenario| Stage::of(scenario) != Stage::Cut);
+        options.chosen.retain(|scenario| !is_inside_only(scenario));
         if options.chosen.is_empty() {
             return Err(missing);
         }
@@ -185,9 +227,7 @@ fn run_all(options: &Options, keep: impl Fn(&Done, u64) -> Result<(), String>) -
     let mut standing: Option<(Stage, Bench, History)> = None;
     for scenario in &options.chosen {
         let stage = Stage::of(scenario);
-        if let Some((_, bench, history)) =
-            standing.take_if(|(kept, ..)| *kept != stage || stage == Stage::Crawling)
-        {
+        if let Some((_, bench, history)) = standing.take_if(|(kept, ..)| *kept != stage || !stage.is_kept()) {
             end(bench, history);
         }
         let (_, mut bench, history) = match standing.take() {
@@ -220,10 +260,16 @@ fn run_all(options: &Options, keep: impl Fn(&Done, u64) -> Result<(), String>) -
 fn set_up(options: &Options, stage: Stage) -> Result<(Stage, Bench, History), String> {
     run::announce("a new cluster");
     let lab = Lab::start(options, options.pages, stage)?;
-    let history = History::start(lab.server_addresses(), Lab::nats_login());
-    let mut bench =
-        Bench { lab, questions: Vec::new(), pages: 0, per_second: options.per_second, away: options.away };
-    if stage != Stage::Crawling {
+    let history = History::start(&lab.server_addresses(), Lab::nats_login());
+    let mut bench = Bench {
+        lab,
+        questions: Vec::new(),
+        pages: 0,
+        per_second: options.per_second,
+        repeats: false,
+        away: options.away,
+    };
+    if !matches!(stage, Stage::Crawling | Stage::Several) {
         bench.pages = bench.lab.wait_for_crawl()?;
         bench.questions = bench.lab.questions()?;
         println!("{} pages, {} questions", bench.pages, bench.questions.len());
@@ -256,7 +302,11 @@ mod tests {
     fn only_nodes_that_are_cut_off_want_namespaces() {
         let of = |stage| SCENARIOS.iter().filter(|scenario| Stage::of(scenario) == stage).count();
         let rare = (of(Stage::Cut), of(Stage::Crawling), of(Stage::Before));
-        assert_eq!((rare, of(Stage::Crawled)), ((2, 3, 1), SCENARIOS.len() - 6));
+        let others = of(Stage::Cached) + of(Stage::Ranked) + of(Stage::NoSnapshots) + of(Stage::Several);
+        assert_eq!((rare, others, of(Stage::Crawled)), ((3, 6, 1), 8, SCENARIOS.len() - 18));
+        let inside: Vec<&str> =
+            SCENARIOS.iter().filter(|one| is_inside_only(one)).map(|one| one.name).collect();
+        assert_eq!(inside.len(), 8, "{inside:?}");
     }
 
     #[test]

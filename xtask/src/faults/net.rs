@@ -83,6 +83,18 @@ impl Net {
         ip(&["-n", &space, "link", "set", "lo", "up"])
     }
 
+    /// Has a machine find at the bridge what others find on their own loopback; 127.0.0.1 stays its own.
+    pub fn lead_loopback_here(&self, name: &str) -> Result<(), String> {
+        let space = space(name);
+        let may = |device: &str| format!("echo 1 > /proc/sys/net/ipv4/conf/{device}/route_localnet");
+        command(&["sh", "-c", &may(BRIDGE)])?;
+        command(&["ip", "netns", "exec", &space, "sh", "-c", &may("eth0")])?;
+        let all = "127.0.0.0/8";
+        ip(&["-n", &space, "route", "delete", "local", all, "dev", "lo", "table", "local"])?;
+        let here = address(HERE).to_string();
+        ip(&["-n", &space, "route", "add", all, "via", &here, "dev", "eth0"])
+    }
+
     /// Words before a program that is to run at a machine.
     pub fn words_at(name: &str) -> Vec<String> {
         let space = space(name);
@@ -93,6 +105,20 @@ impl Net {
     /// Pulls a machine's cable, or plugs it in again. Nobody is told: what is sent is lost.
     pub fn plug(last: u8, is_in: bool) -> Result<(), String> {
         ip(&["link", "set", &format!("port-{last}"), if is_in { "up" } else { "down" }])
+    }
+}
+
+impl Net {
+    /// Has a machine and some others lose what they send each other; nobody is told, and all else goes on.
+    pub fn part(name: &str, last: u8, others: &[(String, u8)], is_parted: bool) -> Result<(), String> {
+        let what = if is_parted { "add" } else { "delete" };
+        others.iter().try_for_each(|(other, other_last)| {
+            let lose = |space: &str, last: u8| {
+                ip(&["-n", space, "route", what, "blackhole", &format!("{}/32", address(last))])
+            };
+            lose(&space(name), *other_last)?;
+            lose(&space(other), last)
+        })
     }
 }
 
@@ -121,7 +147,8 @@ fn ip(words: &[&str]) -> Result<(), String> {
     command(&[&["ip"], words].concat())
 }
 
-fn command(words: &[&str]) -> Result<(), String> {
+/// Runs a program of the system.
+pub fn command(words: &[&str]) -> Result<(), String> {
     let done = Command::new(words[0]).args(&words[1..]).output();
     let done = done.map_err(|error| format!("cannot run {}: {error}", words[0]))?;
     if done.status.success() {

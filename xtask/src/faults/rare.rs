@@ -5,6 +5,7 @@ use super::bench::{Allowed, Bench, Healed, Row};
 use super::crawl;
 use super::history::History;
 use super::lab::{FRONTS, Lab, PATIENCE, SHARDS};
+use super::net;
 use super::scenarios::with_digests;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -29,37 +30,42 @@ pub fn all_servers(bench: &mut Bench, _: &History) -> Result<Vec<Row>, String> {
     Ok(vec![row])
 }
 
-/// While pages come the folder of snapshots is replaced by a file: all is crawled and found without it, and snapshots are
-/// made once it is back.
+/// While pages come the folder of snapshots cannot be written to: all is crawled and found without it, and snapshots are
+/// made once it can.
 pub fn no_blobs(bench: &mut Bench, _: &History) -> Result<Vec<Row>, String> {
     bench.lab.wait_for("enough pages to ask for", |status| status.pages() > 100)?;
     bench.questions = bench.lab.questions()?;
-    let row = bench.under_load("the folder of snapshots", Allowed::default(), |lab, away| {
-        let (blobs, aside) = (lab.dir.join("blobs"), lab.dir.join("blobs-aside"));
-        let cannot = |error: std::io::Error| format!("cannot move {}: {error}", blobs.display());
-        std::fs::rename(&blobs, &aside).map_err(cannot)?;
-        // A name that is taken: nobody, whatever his rights, can make the folder anew.
-        std::fs::write(&blobs, "away").map_err(cannot)?;
-        let (gone, from) = (Instant::now(), lab.status()?.pages());
-        let pages = lab.wait_for_crawl()?;
+    let blobs = bench.lab.blobs();
+    let folder = blobs.display().to_string();
+    // A mount of its own, which only this run sees: rights would not keep root from writing.
+    net::command(&["mount", "--bind", &folder, &folder])?;
+    let row = bench.under_load("snapshots read-only", Allowed::default(), |lab, away| {
+        remount(&folder, "ro")?;
         let mut healed = Healed::default();
-        healed.notes.push(format!("{from} pages when the folder went, {pages} found without it"));
+        if std::fs::write(blobs.join("trial"), "").is_ok() {
+            healed.broken.push(format!("{folder} can be written to"));
+        }
+        let (gone, from) = (Instant::now(), lab.status()?.pages());
+        let pages = lab.wait_for_crawl();
         // Long enough for snapshots to be tried.
         std::thread::sleep(away.max(Duration::from_secs(75)).saturating_sub(gone.elapsed()));
-        let said = lab.status()?.warnings();
+        let said = lab.status().map(|status| status.warnings());
+        remount(&folder, "rw")?;
+        let (pages, said) = (pages?, said?);
+        healed.notes.push(format!("{from} pages when the folder became read-only, {pages} found meanwhile"));
         match said.iter().find(|text| text.contains("has no new snapshot")) {
             Some(text) => healed.notes.push(format!("meanwhile the cluster says: {text}")),
             None => healed.broken.push(format!("nobody says that snapshots fail: {said:?}")),
         }
-        std::fs::remove_file(&blobs).map_err(cannot)?;
-        std::fs::rename(&aside, &blobs).map_err(cannot)?;
         let (back, known) = (Instant::now(), newest(&blobs));
         while newest(&blobs) <= known && back.elapsed() < SNAPSHOT_MAX {
             std::thread::sleep(Duration::from_secs(1));
         }
         let (took, away) = (back.elapsed().as_secs(), (back - gone).as_secs());
         match newest(&blobs) > known {
-            true => healed.notes.push(format!("away for {away} s; a new snapshot {took} s after its return")),
+            true => {
+                healed.notes.push(format!("read-only for {away} s; a new snapshot {took} s after that"));
+            }
             false => healed.broken.push(format!("no new snapshot within {took} s of its return")),
         }
         Ok(healed)
@@ -71,6 +77,19 @@ pub fn no_blobs(bench: &mut Bench, _: &History) -> Result<Vec<Row>, String> {
         row.broken.push(format!("{archived} pages were archived, {} are in the index", bench.pages));
     }
     Ok(vec![row])
+}
+
+/// Has a mount be read-only, or writable again; refused while a file below it is being written.
+fn remount(folder: &str, how: &str) -> Result<(), String> {
+    let begun = Instant::now();
+    loop {
+        match net::command(&["mount", "-o", &format!("remount,bind,{how}"), folder]) {
+            Err(_) if begun.elapsed() < Duration::from_secs(20) => {
+                std::thread::sleep(Duration::from_millis(50))
+            }
+            done => return done,
+        }
+    }
 }
 
 /// The latest change below a folder.

@@ -44,6 +44,20 @@ impl Status {
         self.shards().map(|shard| shard.get("pages").number() as u64).sum()
     }
 
+    /// Which table says who crawls what.
+    pub fn epoch(&self) -> u64 {
+        self.json.get("route.epoch").number() as u64
+    }
+
+    /// Whether all agents go by it.
+    pub fn is_settled(&self) -> bool {
+        *self.json.get("route.settled") == Json::Bool(true)
+    }
+
+    pub fn agents(&self) -> usize {
+        self.json.get("agents").list().len()
+    }
+
     /// What the cluster says needs a look.
     pub fn warnings(&self) -> Vec<String> {
         let warnings = self.json.get("warnings").list().iter();

@@ -5,7 +5,7 @@
 //! pages that answer it. The report says where the first of these stands ([`report`]).
 //!
 //! Promise: the questions and their answers were written from the pages, before any answer of Farol was seen. There
-//! are two sets: `a` may be looked at while ranking is mended, `b` is for the end.
+//! are three sets: `a` and `b`, about the same sites, were looked at while ranking was mended; `c`, about others, was not.
 //! Needs Debian 12 (for the packages) and nginx; speaks to loopback only, once the packages are there.
 
 mod questions;
@@ -15,14 +15,13 @@ mod sites;
 use crate::debian_docs::{self, crawl, log, nginx, packages};
 use crate::run;
 use questions::Question;
-use sites::SITES;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 const USAGE: &str = "cargo xtask trial [OPTIONS]
 
-  --set NAME        questions to ask: a, b or both [default: a]
+  --set NAME        questions to ask: a, b, both of these, or c [default: a]
   --farol FILE      the binary to try [default: target/release/farol]
   --dir DIR         where packages, logs and data go [default: target/trial]
   --report FILE     where the report is written [default: docs/results/trial.md]
@@ -58,7 +57,8 @@ impl Options {
                         "a" => &["a"],
                         "b" => &["b"],
                         "both" => &["a", "b"],
-                        other => return Err(format!("there is no set {other}; use a, b or both")),
+                        "c" => &["c"],
+                        other => return Err(format!("there is no set {other}; use a, b, both or c")),
                     };
                 }
                 "--address" => {
@@ -83,13 +83,14 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         println!("{}", report::answers(options.sets, &questions::ask_all(address, &chosen)?));
         return Ok(());
     }
+    let sites = sites::of_set(options.sets[0]);
     options.dir = debian_docs::prepare(&options.farol, &options.dir)?;
 
     run::announce("packages");
-    packages::unpack_all(&options.dir, SITES)?;
+    packages::unpack_all(&options.dir, sites)?;
     run::announce("crawl");
-    let server = nginx::Server::start(&options.dir, SITES)?;
-    let mut crawl = crawl::crawl(&options.farol, &options.dir, SITES, &server)?;
+    let server = nginx::Server::start(&options.dir, sites)?;
+    let mut crawl = crawl::crawl(&options.farol, &options.dir, sites, &server)?;
     println!("idle after {:.0} s", crawl.seconds);
     crawl.settle()?;
     run::announce("questions");
@@ -101,7 +102,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     for seen in requests.iter().filter(|seen| seen.is_page()) {
         *pages.entry(seen.host.clone()).or_default() += 1;
     }
-    let text = report::write(options.sets, &pages, &crawl, &answers);
+    let text = report::write(options.sets, sites, &pages, &crawl, &answers);
     println!("{text}");
     std::fs::write(&options.report, &text)
         .map_err(|error| format!("cannot write {}: {error}", options.report.display()))
@@ -116,7 +117,8 @@ mod tests {
         let options = Options::read(&["--set", "both", "--address", "127.0.0.1:80"]).unwrap();
         assert_eq!(options.sets, ["a", "b"]);
         assert_eq!(options.address, Some(SocketAddr::from(([127, 0, 0, 1], 80))));
-        for wrong in [&["--set", "c"][..], &["--address", "here"], &["--dir"], &["--unknown"]] {
+        assert_eq!(Options::read(&["--set", "c"]).unwrap().sets, ["c"]);
+        for wrong in [&["--set", "d"][..], &["--address", "here"], &["--dir"], &["--unknown"]] {
             assert!(Options::read(wrong).is_err(), "{wrong:?}");
         }
     }

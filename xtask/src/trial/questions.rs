@@ -2,7 +2,7 @@
 //!
 //! `questions.tsv` holds a line per question: set, language, kind, words, and one to three pages as `label/path`.
 
-use super::sites::SITES;
+use super::sites;
 use crate::debian_docs::ask::{self, Hit};
 use crate::debian_docs::log;
 use std::net::SocketAddr;
@@ -49,14 +49,14 @@ fn question(line: &'static str) -> Option<Question> {
     let &[set, language, kind, words, pages] = &fields[..] else {
         return None;
     };
-    let pages: Option<Vec<String>> = pages.split(' ').map(url).collect();
+    let pages: Option<Vec<String>> = pages.split(' ').map(|page| url(set, page)).collect();
     Some(Question { set, language, kind, words, pages: pages? })
 }
 
-/// The URL of `label/path`.
-fn url(page: &str) -> Option<String> {
+/// The URL of `label/path` on a site that the set asks about.
+fn url(set: &str, page: &str) -> Option<String> {
     let (label, path) = page.split_once('/')?;
-    let site = SITES.iter().find(|site| site.label == label)?;
+    let site = sites::of_set(set).iter().find(|site| site.label == label)?;
     Some(format!("http://{}/{path}", site.host()))
 }
 
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn each_set_is_large_and_mixed() {
         let questions = read().unwrap();
-        for set in ["a", "b"] {
+        for set in ["a", "b", "c"] {
             let count = |wanted: &dyn Fn(&Question) -> bool| {
                 questions.iter().filter(|question| question.set == set && wanted(question)).count()
             };
@@ -108,7 +108,7 @@ mod tests {
     fn questions_are_asked_once_and_have_one_to_three_pages() {
         let questions = read().unwrap();
         for (at, question) in questions.iter().enumerate() {
-            assert!(["a", "b"].contains(&question.set), "{question:?}");
+            assert!(["a", "b", "c"].contains(&question.set), "{question:?}");
             assert!(LANGUAGES.contains(&question.language), "{question:?}");
             assert!(KINDS.contains(&question.kind), "{question:?}");
             assert!((1..=3).contains(&question.pages.len()), "{question:?}");

@@ -1,9 +1,9 @@
 //! Writes the places down as Markdown.
 
 use super::questions::{KINDS, LANGUAGES, Placed};
-use super::sites::SITES;
 use crate::debian_docs::crawl::Crawled;
 use crate::debian_docs::machine;
+use crate::debian_docs::packages::Site;
 use crate::debian_docs::report::{cell, result};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,6 +13,7 @@ const SHOWN: usize = 3;
 
 pub fn write(
     sets: &[&str],
+    sites: &[Site],
     pages: &BTreeMap<String, usize>,
     crawl: &Crawled,
     answers: &[Placed<'_>],
@@ -21,12 +22,12 @@ pub fn write(
     let _ = writeln!(
         text,
         "# A trial with written questions\n\n\
-         {} of Debian 12's documentation packages that were never used while Farol was made, each served by nginx \
+         {} of Debian 12's documentation packages, each served by nginx \
          as a host of its own, crawled by the real binary, then asked what a person would ask. Questions and right \
          pages (`xtask/src/trial/questions.tsv`) were written from the pages and committed before the first run; \
-         set A was looked at while ranking was mended, set B was not.\n\n\
+         sets A and B were looked at while ranking was mended, set C was not.\n\n\
          - Date: {}\n- Machine: {}\n- Command: `cargo xtask trial --set {}`\n- Pages: {}, searchable after {:.0} s\n",
-        SITES.len(),
+        sites.len(),
         machine::today(),
         machine::describe(),
         if sets.len() > 1 { "both" } else { sets[0] },
@@ -34,7 +35,7 @@ pub fn write(
         crawl.seconds,
     );
     let _ = writeln!(text, "| package | host | made by | pages |\n|---|---|---|---:|");
-    for site in SITES {
+    for site in sites {
         let count = pages.get(&site.host()).copied().unwrap_or(0);
         let _ = writeln!(text, "| {} | {} | {} | {count} |", site.package, site.host(), site.generator);
     }

@@ -13,6 +13,7 @@ mod density;
 mod direct;
 mod gde;
 mod gradient;
+mod of_mean;
 mod rid;
 mod sid;
 mod spread;
@@ -22,6 +23,7 @@ pub use density::{Density, DensityDelta};
 pub use direct::Direct;
 pub use gde::{Gde, Reach, lambda_best};
 pub use gradient::Gradient;
+pub use of_mean::OfMean;
 pub use rid::Rid;
 pub use sid::Sid;
 pub use spread::Spread;
@@ -45,6 +47,24 @@ pub trait Balancer: Send {
     /// The moves for these loads, by place on the ring. Fewer than two nodes, or loads that are no numbers, give none.
     /// Loads of earlier calls do not matter; who takes borders in turn remembers whose turn it is.
     fn moves(&mut self, loads: &[f64]) -> Vec<Move>;
+}
+
+/// Names that [`by_name`] knows.
+pub const NAMES: [&str; 7] = ["spread", "rid", "sid", "gm", "dm", "dem", "gde"];
+
+/// A balancer by its name, with the settings that the thesis recommends; thresholds are parts of the mean load.
+pub fn by_name(name: &str) -> Option<Box<dyn Balancer>> {
+    let threshold = 0.08;
+    Some(match name {
+        "spread" => Box::new(Spread { slack: 0.05 }),
+        "rid" => Box::new(OfMean(Box::new(Rid { threshold }))),
+        "sid" => Box::new(OfMean(Box::new(Sid { threshold }))),
+        "gm" => Box::new(Gradient { light_below: 0.85, heavy_above: 1.15, portion: 0.5 }),
+        "dm" => Box::new(Direct),
+        "dem" => Box::new(Dem::new(Reach::Sweep)),
+        "gde" => Box::new(Gde::new(Reach::Sweep)),
+        _ => return None,
+    })
 }
 
 /// Mean load over greatest load: 1 is perfect. 1 where nobody has any.

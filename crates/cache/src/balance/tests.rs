@@ -152,3 +152,17 @@ fn measured_density_levels_in_one_go() {
     points.iter().for_each(|point| routed[usize::from(ring.owner(*point).unwrap().0)] += 1.0);
     assert!(efficiency(&routed) > 0.95, "{routed:?}");
 }
+
+#[test]
+fn every_balancer_has_a_name_and_levels_a_hot_node() {
+    for name in NAMES {
+        let mut balancer = by_name(name).unwrap_or_else(|| panic!("{name}"));
+        let mut loads = vec![100.0, 400.0, 100.0, 90.0, 110.0, 100.0, 95.0, 105.0];
+        for _ in 0..30 {
+            loads = moved(&loads, &balancer.moves(&loads));
+        }
+        let most = loads.iter().copied().fold(0.0, f64::max);
+        assert!(most < 320.0, "{name}: {loads:?}");
+    }
+    assert!(by_name("none").is_none());
+}

@@ -294,3 +294,33 @@ fn a_node_agrees_with_a_plain_list_of_everything_that_was_ever_told() {
         assert!(node.counts().hits > 50, "{:?}", node.counts());
     }
 }
+
+#[test]
+fn giving_copies_out_what_is_wanted_and_takes_nothing_away() {
+    let mut node = Node::new(&options(0.1));
+    (0..100).for_each(|key| {
+        node.insert(entry(key));
+    });
+    copy(&mut node, 3, 1, entry(500));
+    let now = Now::default();
+    assert_eq!(value(&mut node, 7, &now), Some(70));
+    let is_wanted = |hash: u64| [7, 50, 99, 500, 777].map(mix).contains(&hash);
+    let (mut given, mut next, mut steps) = (Vec::new(), Some(0), 0);
+    while let Some(from) = next {
+        let step = node.step_give(from, 16, is_wanted);
+        given.extend(step.found);
+        (next, steps) = (step.next, steps + 1);
+    }
+    // Own entries alone, each once, in several steps; whoever takes them in keeps them even where it is full.
+    let mut keys: Vec<u64> = given.iter().map(|one| one.entry.key).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, [7, 50, 99]);
+    assert!(steps > 3 && given.iter().all(|one| one.uses >= 1));
+    assert_eq!(node.len(), (100, 1));
+    let mut full = Node::new(&options(0.0));
+    (1000..2000).for_each(|key| {
+        full.insert(entry(key));
+    });
+    given.into_iter().for_each(|one| assert!(full.take_over(one)));
+    assert!([7, 50, 99].iter().all(|key| value(&mut full, *key, &now) == Some(key * 10)));
+}

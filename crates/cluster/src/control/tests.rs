@@ -204,6 +204,7 @@ fn a_replica_serves_only_once_it_has_what_the_others_have() {
         manifest: String::new(),
         before: None,
         mark: ReplicaMark { seq: 5, ..mark(5).mark },
+        at: 0,
     };
     trial.put("snap.0", Some(write(&snapshot)));
     trial.run(1, &[]);

@@ -15,6 +15,7 @@ mod monitor;
 mod options;
 mod reader;
 pub mod server;
+mod servers;
 mod state;
 mod streams;
 mod table;
@@ -42,6 +43,7 @@ pub struct Nats {
     runtime: Option<Runtime>,
 }
 
+/// What calls share.
 struct Shared {
     api: Api,
     streams: Streams,
@@ -96,6 +98,19 @@ impl Nats {
         let looked = Looked::new(servers, monitors);
         let shared = Shared { api, streams, logs: log::Logs::default(), looked };
         Ok(Nats { shared: Arc::new(shared), runtime: Some(runtime) })
+    }
+
+    /// Makes the tables anew and empty, with revisions from `first` on. Only for tables that were lost: what is there of
+    /// them is deleted.
+    ///
+    /// # Errors
+    ///
+    /// One sentence on what was not done.
+    pub fn renew_tables(&self, first: u64) -> Result<(), String> {
+        let renewed = self.call(Duration::from_secs(60), |shared| async move {
+            shared.streams.renew_tables(&shared.api, first).await.map_err(|trouble| trouble.to_string())
+        });
+        renewed.unwrap_or_else(|| Err(gave_up()))
     }
 
     /// Runs a call on the own runtime and waits for it, up to `limit`.
@@ -213,10 +228,7 @@ impl Fabric for Nats {
     fn state(&self) -> FabricState {
         let looked = &self.shared.looked;
         if looked.is_old() {
-            let monitors = looked.monitors();
-            let seen = self.call(state::LOOK_MAX, |shared| async move {
-                state::look(&shared.api, &shared.streams, monitors).await
-            });
+            let seen = self.call(state::LOOK_MAX, |shared| async move { state::look(&shared).await });
             looked.keep(seen.unwrap_or_else(Look::nothing));
         }
         looked.state(&self.shared.api)

@@ -1,19 +1,24 @@
 //! How NATS fares, for people: asked for at most once in a few seconds, because asking takes time.
 
+use super::Shared;
 use super::api::Api;
 use super::monitor;
 use super::options::Servers;
-use super::streams::Streams;
+use super::servers::Met;
 use crate::{FabricState, StreamFill};
 use async_nats::connection::State;
 use farol_base::sync::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What was seen is told again for so long.
 const FRESH: Duration = Duration::from_secs(3);
 
 /// Looking may take no longer: whoever asks has other things to do.
-pub const LOOK_MAX: Duration = Duration::from_secs(2);
+pub const LOOK_MAX: Duration = Duration::from_secs(3);
+
+/// Each part of a look is given up before the whole is.
+const ASIDE_MAX: Duration = Duration::from_secs(2);
 
 /// A stream this full is worth a word: per cent.
 const NEARLY_FULL: u64 = 90;
@@ -22,6 +27,7 @@ const NEARLY_FULL: u64 = 90;
 pub struct Looked {
     servers: Servers,
     monitors: Vec<String>,
+    met: Met,
     last: Mutex<Option<(Instant, Look)>>,
 }
 
@@ -43,15 +49,11 @@ impl Look {
 
 impl Looked {
     pub fn new(servers: Servers, monitors: Vec<String>) -> Looked {
-        Looked { servers, monitors, last: Mutex::new(None) }
+        Looked { servers, monitors, met: Met::default(), last: Mutex::new(None) }
     }
 
     pub fn is_old(&self) -> bool {
         self.last.lock().as_ref().is_none_or(|(at, _)| at.elapsed() > FRESH)
-    }
-
-    pub fn monitors(&self) -> Vec<String> {
-        self.monitors.clone()
     }
 
     pub fn keep(&self, seen: Look) {
@@ -71,10 +73,11 @@ impl Looked {
         } else {
             Some(away())
         };
+        let version = if connected { api.client().server_info().version } else { String::new() };
         FabricState {
             connected,
-            version: if connected { api.client().server_info().version } else { String::new() },
-            servers: self.servers.addresses.clone(),
+            servers: self.met.seen(&self.servers, connected, &version),
+            version,
             sync_always: seen.sync_always,
             streams: seen.streams,
             trouble,
@@ -82,11 +85,16 @@ impl Looked {
     }
 }
 
-/// Looks at streams and monitors.
-pub async fn look(api: &Api, streams: &Streams, monitors: Vec<String>) -> Look {
-    let told = tokio::task::spawn_blocking(move || monitor::ask_all(&monitors)).await.ok().flatten();
-    let sync_always = told.map(|told| told.sync_always);
-    match streams.list(api, LOOK_MAX).await {
+/// Looks at streams, monitors and servers.
+pub async fn look(shared: &Arc<Shared>) -> Look {
+    let (asking, meeting) = (Arc::clone(shared), Arc::clone(shared));
+    let told = tokio::task::spawn_blocking(move || monitor::ask_all(&asking.looked.monitors));
+    let met = tokio::task::spawn_blocking(move || meeting.looked.met.look(&meeting.looked.servers));
+    // What comes later than this is there at the next look.
+    let (told, met) = (tokio::time::timeout(ASIDE_MAX, told), tokio::time::timeout(ASIDE_MAX, met));
+    let (told, _, listed) = tokio::join!(told, met, shared.streams.list(&shared.api, ASIDE_MAX));
+    let sync_always = told.ok().and_then(Result::ok).flatten().map(|told| told.sync_always);
+    match listed {
         Ok(all) => {
             Look { streams: all.into_iter().map(|info| info.fill).collect(), sync_always, trouble: None }
         }

@@ -14,6 +14,9 @@ const ASK: Duration = Duration::from_secs(5);
 /// Making a stream on several servers takes longer: they choose its leader.
 const MAKE: Duration = Duration::from_secs(10);
 
+/// Tries to be faster than all nodes.
+const RENEWALS_MAX: usize = 10;
+
 /// Where a stream's id stands in its metadata.
 const ID: &str = "farol-stream-id";
 
@@ -109,6 +112,24 @@ impl Streams {
     /// Makes the stream of the tables, where it is missing.
     pub async fn make_tables(&self, api: &Api) -> Result<(), Trouble> {
         self.make(api, &self.tables(), self.tables_settings()).await.map(drop)
+    }
+
+    /// Makes the stream of the tables anew, so that its next number is `first`.
+    pub async fn renew_tables(&self, api: &Api, first: u64) -> Result<(), Trouble> {
+        let name = self.tables();
+        let mut settings = self.tables_settings();
+        settings["first_seq"] = json!(first);
+        for _ in 0..RENEWALS_MAX {
+            match api.ask(&format!("STREAM.DELETE.{name}"), Value::Null, MAKE).await {
+                Err(trouble) if !trouble.is(&[api::NO_STREAM]) => return Err(trouble),
+                _ => {}
+            }
+            // A node that has just written to it may have been faster with one of its own.
+            if self.make(api, &name, settings.clone()).await?.end.saturating_add(1) >= first {
+                return Ok(());
+            }
+        }
+        Err(Trouble::Silent(format!("nodes make {name} again and again; stop them")))
     }
 
     /// Every stream of the cluster.

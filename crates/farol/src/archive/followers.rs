@@ -31,6 +31,7 @@ use farol_parse::robots::Robots;
 use farol_store::pages::{Archive, ArchiveReader};
 use farol_store::urls::{Found, Record, State, UrlStore, Visit, VisitOutcome};
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -109,6 +110,15 @@ impl FollowerSet {
         FollowerSet { urls: false, links: false, hosts: false, index: false, exchange: false };
 }
 
+/// Where servers stand, where agreements with other engines may be about that.
+fn shared_places(config: &Config) -> Result<Option<Arc<Places>>> {
+    let file = &config.crawl.places;
+    match config.federation.enabled && !file.is_empty() {
+        true => Ok(Some(Arc::new(Places::read(Path::new(file))?))),
+        false => Ok(None),
+    }
+}
+
 impl Followers {
     /// Opens what is in the fabric's tables, beside a URL store and a link graph that are open. `indexing` says whether
     /// documents are taken from the fabric.
@@ -134,7 +144,7 @@ impl Followers {
             clicks: Arc::new(ClickCounts::open(fabric.tables.clone(), now)?),
             fabric,
             exchange: None,
-            left: LeftParts::default(),
+            left: LeftParts::with_places(shared_places(config)?),
             importer: None,
             whole: Vec::new(),
             delay_min: config.crawl.delay_min.get(),
@@ -197,9 +207,9 @@ impl Followers {
         self.scope.view().cloned()
     }
 
-    /// Where servers stand, where the crawl's scope asks for it.
+    /// Where servers stand, where what is shared or the crawl's scope asks for it.
     pub(super) fn places(&self) -> Option<&Places> {
-        self.scope.view().map(|view| view.places())
+        self.left.places().map(|places| &**places).or_else(|| self.scope.view().map(|view| view.places()))
     }
 
     /// Takes a seed in: the operator's table remembers it, the scope widens, and the URL store learns it.
@@ -321,8 +331,7 @@ impl Followers {
             found.retain(|found| self.wants(&found.url));
         }
         if let Some(exchange) = &mut self.exchange {
-            let is_other = |found: &&Found| page.is_none_or(|page| page.host_str() != found.url.host_str());
-            exchange.count_between(found.iter().filter(is_other).count());
+            exchange.count_between(page, &found);
             found = exchange.sort(found)?;
         }
         Ok((in_scope, self.note(page, found)?))

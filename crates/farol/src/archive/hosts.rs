@@ -14,6 +14,7 @@ use farol_base::status::RecentVisit;
 use farol_base::{CanonicalUrl, Host, Language, PagePosition, Timestamp};
 use farol_frontier::{HostMemory, ROBOTS_VALID};
 use farol_parse::robots::{Robots, Verdict};
+use farol_partition::Position;
 use farol_partition::rtt::Samples;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -21,6 +22,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A host's name is asked again after this where it is.
+const LOCATION_VALID: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Visits of a host that the dashboard shows.
 const RECENT_MAX: usize = 10;
 
@@ -39,11 +42,20 @@ pub struct HostRow {
     pub errors: HashMap<String, u64>,
     /// Where it was last connected to.
     pub address: Option<IpAddr>,
+    /// Where its name says that it is, in ten-thousandths of a degree north and east; and when that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<(i32, i32)>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub location_asked_ms: u64,
     /// Pages by the language that they were in when they were last fetched; those that were met first.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub languages: BTreeMap<String, u32>,
     /// Times of connections to that address: when (milliseconds), and microseconds; oldest first.
     pub connects: Vec<(u64, u32)>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Languages that are counted of a host.
@@ -56,6 +68,12 @@ impl HostRow {
     /// Round-trip times to the host, as far as its connections tell.
     pub fn round_trips(&self) -> Samples {
         self.connects.iter().map(|(at, micros)| (Timestamp::from_millis(*at), *micros)).collect()
+    }
+
+    /// Where its name says that it is.
+    pub fn position(&self) -> Option<Position> {
+        let (north, east) = self.location?;
+        Position::new(f64::from(north) / 10_000.0, f64::from(east) / 10_000.0)
     }
 
     /// The language of more than half of its pages.
@@ -301,6 +319,37 @@ impl Hosts {
             row.connects.remove(0);
         }
         self.changed.entry(host.clone()).or_default();
+        Ok(())
+    }
+
+    /// Whether a host's name is to be asked where it is; from now on it was.
+    pub fn asks_location(&mut self, host: &Host, now: Timestamp) -> Result<bool> {
+        let row = &mut self.load(host)?.row;
+        let asked = Timestamp::from_millis(row.location_asked_ms);
+        let is_due = row.location_asked_ms == 0 || now.since(asked) >= LOCATION_VALID;
+        if is_due {
+            row.location_asked_ms = now.as_millis();
+            self.changed.entry(host.clone()).or_default();
+        }
+        Ok(is_due)
+    }
+
+    /// Remembers where a host's name says that it is.
+    pub fn stands_at(&mut self, host: &Host, position: Position) -> Result<()> {
+        let fixed = |degrees: f64| (degrees * 10_000.0).round() as i32;
+        let row = &mut self.load(host)?.row;
+        row.location = Some((fixed(position.latitude()), fixed(position.longitude())));
+        self.changed.entry(host.clone()).or_default();
+        Ok(())
+    }
+
+    /// Remembers where a host is that was never connected to: whoever plans who asks it has to know.
+    pub fn located(&mut self, host: &Host, address: IpAddr) -> Result<()> {
+        let row = &mut self.load(host)?.row;
+        if row.connects.is_empty() && row.address != Some(address) {
+            row.address = Some(address);
+            self.changed.entry(host.clone()).or_default();
+        }
         Ok(())
     }
 

@@ -83,6 +83,11 @@ impl Followers {
             refused.fetch_add((wire.urls.len() - urls.len()) as u64, Ordering::Relaxed);
             found.extend(urls.into_iter().map(|found| (found, wire.hops)));
         }
+        self.take_found(from, found)
+    }
+
+    /// Notes, or passes on, what another agent says there is.
+    fn take_found(&mut self, from: NodeNo, mut found: Vec<(Found, u8)>) -> Result<()> {
         // What the sender takes to be in scope need not be so here: it may not have heard of the last order yet.
         let mut inside: Vec<Found> = found.iter().map(|(found, _)| found.clone()).collect();
         self.keep_in_scope(&mut inside);
@@ -102,7 +107,9 @@ impl Followers {
         };
         let desk = exchange.desk();
         let counters = &desk.counters;
-        let mut hosts = Vec::new();
+        let (mut hosts, mut unproven) = (Vec::new(), Vec::new());
+        let giver = NodeNo(u16::try_from(from.0.0).unwrap_or(u16::MAX));
+        let rights = exchange.rights();
         let refuse = |why: &dyn std::fmt::Display| {
             counters.damaged.fetch_add(1, Ordering::Relaxed);
             tracing::warn!("a part of a host from sender {} is left out: {why}", from.0.0);
@@ -123,11 +130,34 @@ impl Followers {
                     continue;
                 }
             };
+            // Whoever cannot have had the host cannot say what was visited there, nor what its server wants. Only the first
+            // part says where it was asked.
+            let is_believed = || {
+                let head = part.head.as_ref().and_then(|head| head.address.map(|(address, _)| address));
+                let known = self.hosts.row(&host).and_then(|row| row.address);
+                let mut addresses = [head, known, rights.pinned(&host)].into_iter();
+                addresses.any(|address| rights.may_have_had(giver, &host, address))
+            };
+            let is_own = giver == NodeNo(0) || giver == rights.me().no;
+            if !is_own && !importer.is_expecting(&host, part.parcel) && !is_believed() {
+                counters.unproven.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(
+                    "agent {giver} brings {host}, which it cannot have had: its URLs count as found"
+                );
+                let now = self.now;
+                let urls = part.urls.into_iter().filter_map(|url| url.read(&host, now));
+                let found = urls.map(|known| Found { url: known.url, depth: known.record.depth, hint: None });
+                unproven.extend(found.map(|found| (found, 0)));
+                continue;
+            }
             let taken = importer.take(part, from, self.now, &mut *self.urls, &mut self.hosts)?;
             counters.refused.fetch_add(taken.left_out, Ordering::Relaxed);
             if hosts.last() != Some(&host) {
                 hosts.push(host);
             }
+        }
+        if !unproven.is_empty() {
+            self.take_found(giver, unproven)?;
         }
         Ok(hosts)
     }

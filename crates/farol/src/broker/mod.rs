@@ -29,7 +29,7 @@ use farol_base::trace::Trace;
 use farol_base::{CanonicalUrl, Document, Host, fingerprint};
 use farol_query::parts::Sizes;
 use farol_query::scatter::{ReplicaBook, ShardNo, Wanted};
-use farol_rpc::{CallError, CallerHandle, Gathered, encode, gather};
+use farol_rpc::{CallError, CallerHandle, Gathered, Here, encode, gather};
 use known::{COUNTS_MAX, CountsByShard, KnownSizes, Remembered};
 use metrics::BrokerCounters;
 use question::Question;
@@ -67,6 +67,8 @@ pub struct RemoteIndex {
     counts: Remembered<Vec<u8>, CountsByShard>,
     completions: Completions,
     counters: BrokerCounters,
+    /// Shards of this node are asked without a connection.
+    own: Option<Here>,
 }
 
 impl RemoteIndex {
@@ -81,7 +83,13 @@ impl RemoteIndex {
             counts: Remembered::new(COUNTS_MAX),
             completions: Completions::default(),
             counters: BrokerCounters::default(),
+            own: None,
         }
+    }
+
+    /// Shards of this node are asked in this process.
+    pub fn with_own(self, own: Option<Here>) -> RemoteIndex {
+        RemoteIndex { own, ..self }
     }
 
     /// The table as it stands now; replicas are asked by it from now on.
@@ -125,6 +133,7 @@ impl RemoteIndex {
         let trace = Trace::current().unwrap_or_default();
         let gathered = self.caller.block_on(gather(&self.book, wanted, deadline, |ask| {
             let peer = table.peers.get(&ask.replica).cloned();
+            let own = self.own.as_ref().filter(|own| peer.as_ref().is_some_and(|peer| own.is(peer)));
             let body = encode(&request(ask.shard));
             async move {
                 let refused = |why: String| CallError::Refused(why);
@@ -138,7 +147,11 @@ impl RemoteIndex {
                     verb, shard = ask.shard.0, node = peer.node.as_str(),
                     error = tracing::field::Empty
                 );
-                let answer = client.call_bytes(&peer, verb, body, deadline, Some(&step.to_string())).await;
+                let step = step.to_string();
+                let answer = match own {
+                    Some(own) => own.call_bytes(verb, body, deadline, Some(&step)).await,
+                    None => client.call_bytes(&peer, verb, body, deadline, Some(&step)).await,
+                };
                 let answer = answer.inspect_err(|error| {
                     span.record("error", tracing::field::display(error));
                     tracing::debug!(trace = trace.id(), verb, shard = ask.shard.0, node = peer.node, %error, "a call failed");

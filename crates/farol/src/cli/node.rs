@@ -43,6 +43,9 @@ pub struct NodeArgs {
     /// Address and port where other nodes reach it [default: 127.0.0.1:7800]
     #[arg(long, value_name = "ADDR:PORT")]
     listen_rpc: Option<String>,
+    /// Where it tells its numbers to Prometheus, at /metrics; a port alone is one of 127.0.0.1 [default: nowhere]
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<String>,
     /// Folder that all nodes share
     #[arg(long, value_name = "DIR")]
     blobs: Option<String>,
@@ -60,6 +63,8 @@ pub fn run(args: &NodeArgs) -> Result<ExitCode> {
     let cluster = &mut config.cluster;
     cluster.zone = args.zone.clone().unwrap_or(std::mem::take(&mut cluster.zone));
     cluster.listen_rpc = args.listen_rpc.clone().unwrap_or(std::mem::take(&mut cluster.listen_rpc));
+    cluster.metrics = args.metrics.clone().unwrap_or(std::mem::take(&mut cluster.metrics));
+    cluster.check()?;
     cluster.blobs = args.blobs.clone().unwrap_or(std::mem::take(&mut cluster.blobs));
     let options = NodeOptions {
         roles: args.roles.iter().map(|role| read_role(role)).collect::<Result<_>>()?,
@@ -71,11 +76,22 @@ pub fn run(args: &NodeArgs) -> Result<ExitCode> {
     let told = super::run::told_to_end()?;
     let orphaned = args.while_stdin.then(watch_stdin);
     let ended = || told() || orphaned.as_ref().is_some_and(|orphaned| orphaned.load(Ordering::SeqCst));
+    if options.config.federation.enabled {
+        tracing::warn!(
+            "engines of other owners are not reached from a cluster yet: enabled = true under [federation] does nothing on \
+             this node; share pages from an engine of its own, started by `farol up`"
+        );
+    }
     let mut node = RunningNode::start(options)?;
     eprintln!("Nodes meet at {}", node.rpc_address());
-    let (begun, mut waits) = (Instant::now(), true);
+    let (begun, mut waits, mut is_ready) = (Instant::now(), true, false);
     while !ended() && !node.has_left() {
-        if let Some(listening) = node.tick()? {
+        let listening = node.tick()?;
+        if !is_ready && node.is_working() {
+            is_ready = true;
+            crate::notify::ready();
+        }
+        if let Some(listening) = listening {
             node.notes().iter().for_each(|note| tracing::warn!("{note}"));
             eprintln!("Search at http://{}; dashboard at {}", listening.address, listening.dashboard);
         }
@@ -85,6 +101,7 @@ pub fn run(args: &NodeArgs) -> Result<ExitCode> {
         }
         std::thread::sleep(LOOK_EVERY);
     }
+    crate::notify::stopping();
     let deadline = Instant::now() + args.drain.get();
     if !node.has_left() && Instant::now() < deadline {
         eprintln!("Giving its work away, for {} at most; Ctrl-C again ends it at once", args.drain);
@@ -110,6 +127,7 @@ fn tell_wait(node: &RunningNode) {
         _ => "there is no leader yet; start a node with the role control".to_string(),
     };
     eprintln!("Waiting to become a member: {why}");
+    crate::notify::status(&format!("waiting to become a member: {why}"));
 }
 
 fn read_role(text: &str) -> Result<Role> {

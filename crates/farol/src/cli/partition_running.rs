@@ -67,9 +67,11 @@ pub fn plan(place: &Place, joining: &Joining) -> Result<RunningPlan> {
     let record = plan_record(&*door.fabric)?.unwrap_or_default();
     let (mut planner, _) = known::planner(&config.partition, &blobs, &record)?;
     planner.set_places(known::places(&config)?);
+    known::traces(&config)?.iter().for_each(|trace| planner.add_trace(trace));
     let files = TableStore::new(Some(blobs.clone()), None);
     planner.install(known::in_force(&route, &files).with_context(|| files.trouble())?);
     planner.set_agents(known::agents(nodes.iter(), &route));
+    known::set_sources(&mut planner, nodes.iter());
     planner.set_rules(known::rules(&config.partition.rules()?, nodes.iter()))?;
     let now = SystemClock.now();
     known::take_reports(&mut planner, &blobs, now, &|_| false)?;

@@ -86,6 +86,7 @@ pub fn run_until_stopped(
             "Site owners cannot see who you are: set contact or public_url under [identity] in farol.toml",
         );
     }
+    crate::notify::ready();
     let before = running.snapshot().totals.pages;
     let mut news = SeedNews::default();
     runtime.block_on(watch(&running, &mut progress, &mut news));
@@ -95,6 +96,7 @@ pub fn run_until_stopped(
     // A crawl that could not begin anywhere has failed, as far as whoever started it is concerned.
     let in_vain = roles.ends_when_done && snapshot.totals.pages == 0 && snapshot.seeds.troubled() > 0;
     let failed = snapshot.state == EngineState::Failed || in_vain;
+    crate::notify::stopping();
     second_signal_ends_at_once(&runtime);
     let result = running.stop();
     // What was told long ago has scrolled away.

@@ -5,16 +5,14 @@ use crate::config::Config;
 use crate::handles::cache_node::{CacheShelf, ShelfName};
 use crate::handles::cluster::ClusterView;
 use crate::ring::PeerOf;
+use crate::ring::choice;
 use crate::ring::client::{RingClient, RingClientParts};
 use crate::ring::reporter::RingReporter;
 use crate::roles::cacheleader::{CacheLeaderParts, RunningCacheLeader};
 use crate::roles::cachenode::{CacheNodeParts, RunningCacheNode};
 use crate::roles::front::RingCache;
 use anyhow::{Context, Result};
-use farol_cache::failover::FailoverCopies;
 use farol_cache::freshness::Expiry;
-use farol_cache::front::FrontRules;
-use farol_cache::lead::LeaderRules;
 use farol_cache::node::NodeOptions;
 use farol_cache::replace::Policy;
 use farol_cluster::NodeNo;
@@ -33,7 +31,7 @@ pub fn peer_of(shared: &Shared) -> PeerOf {
 /// Starts the cache node of this process; it answers from then on.
 pub fn start_node(shared: &Arc<Shared>, no: NodeNo) -> Result<RunningCacheNode> {
     let config = &shared.options.config;
-    let copies = failover(config);
+    let copies = choice::failover(&config.cache);
     let name = ShelfName {
         no: no.0,
         incarnation: incarnation(&shared.cluster.view())?,
@@ -41,6 +39,7 @@ pub fn start_node(shared: &Arc<Shared>, no: NodeNo) -> Result<RunningCacheNode> 
     };
     let shelf = Arc::new(CacheShelf::new(&options(config), name, shared.ring.clone()));
     shared.desk.open_cache(shelf.clone());
+    let _ = shared.metrics.shelf.set(shelf.clone());
     let parts = CacheNodeParts {
         shelf,
         fabric: shared.fabric.clone(),
@@ -57,7 +56,11 @@ pub fn start_leader(shared: &Shared) -> Result<RunningCacheLeader> {
     let parts = CacheLeaderParts {
         fabric: shared.fabric.clone(),
         cluster: shared.cluster.clone(),
-        rules: LeaderRules::ours,
+        rules_told: choice::told(&shared.options.config.cache),
+        rules: {
+            let cache = shared.options.config.cache.clone();
+            Box::new(move || choice::leader_rules(&cache))
+        },
     };
     Ok(RunningCacheLeader::start(parts)?)
 }
@@ -68,7 +71,7 @@ pub fn start_front(shared: &Shared) -> Result<(RingCache, RingReporter)> {
     let client = Arc::new(RingClient::new(RingClientParts {
         me: view.me.0,
         incarnation: incarnation(&view)?,
-        rules: FrontRules::ours(),
+        rules: choice::front_rules(&shared.options.config.cache),
         tables: shared.ring.clone(),
         peer_of: peer_of(shared),
         caller: shared.client.blocking(),
@@ -81,12 +84,6 @@ pub fn start_front(shared: &Shared) -> Result<(RingCache, RingReporter)> {
 fn incarnation(view: &ClusterView) -> Result<u64> {
     let me = view.nodes.get(&view.me).context("the cluster has no record of this node")?;
     Ok(me.incarnation)
-}
-
-fn failover(config: &Config) -> Option<FailoverCopies> {
-    let share = config.cache.copies;
-    let every = config.cache.copies_every.get();
-    (share > 0.0).then(|| FailoverCopies { share, every, ..FailoverCopies::default() })
 }
 
 /// How the cache node is built.

@@ -38,14 +38,15 @@ impl Door {
         let cluster = self.cluster().map_err(Refusal::of)?;
         let Some(cluster) = cluster else {
             return Err(Refusal::of(format!(
-                "there is no cluster {:?} on these NATS servers; make it with `farol cluster init`, or name another \
-                 with --cluster",
+                "there is no cluster {:?} on these NATS servers; make it with `farol cluster init`, name another with \
+                 --cluster, or, where it was there and the servers have lost it, `farol cluster repair`",
                 self.name
             )));
         };
         for node in self.nodes().map_err(Refusal::of)?.iter().filter(|node| !node.state.is_gone()) {
             version::check(WIRE, &node.name, &node.program, node.wire).map_err(Refusal::of)?;
         }
+        version::check_logs(WIRE, cluster.wire).map_err(Refusal::of)?;
         Ok(cluster)
     }
 

@@ -4,6 +4,7 @@
 //! [`node`] starts membership, replicas, crawl and front, each a role that knows the others through handles alone. What
 //! the nodes decide is in `farol_cluster`, what carries it in `farol_fabric` and `farol_rpc`.
 
+pub mod adopt;
 mod agents;
 pub mod birth;
 mod caches;
@@ -11,6 +12,7 @@ pub mod calls;
 mod crawl_orders;
 pub mod door;
 pub mod identity;
+pub mod metrics;
 pub mod node;
 pub mod orders;
 mod refusal;

@@ -5,6 +5,7 @@ use super::Refusal;
 use super::caches;
 use super::door::Door;
 use super::identity;
+use super::metrics::{self, NodeMetrics};
 use super::serving;
 use super::work::NodeWork;
 use crate::broker::ask_again;
@@ -16,6 +17,7 @@ use crate::handles::cluster::{ClusterHandle, ReportBoard};
 use crate::handles::planner::PlannerDesk;
 use crate::handles::ranks::Ranks;
 use crate::handles::replicas::Replicas;
+use crate::handles::tables_copy::TablesCopy;
 use crate::ring::tables::{RingTables, TableFollower};
 use crate::roles::cacheleader::RunningCacheLeader;
 use crate::roles::cachenode::RunningCacheNode;
@@ -32,12 +34,12 @@ use farol_cluster::{NodeId, NodeRecord, Phase, Times};
 use farol_fabric::Fabric;
 use farol_fabric::blobs::Blobs;
 use farol_index::ShardOptions;
-use farol_rpc::{Client, ClientSettings, Limits, Server, TlsSettings};
+use farol_rpc::{Client, ClientSettings, Here, Limits, Server, TlsSettings};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// How long calls under way may take to end when the node stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -72,6 +74,9 @@ pub struct Shared {
     /// Which cache node keeps what.
     pub ring: Arc<RingTables>,
     pub client: Client,
+    pub metrics: Arc<NodeMetrics>,
+    /// This node's own calls, once it serves.
+    pub here: OnceLock<Here>,
     pub runtime: tokio::runtime::Handle,
 }
 
@@ -107,6 +112,7 @@ impl RunningNode {
         }
         let listener = bind(&settings.listen_rpc, !settings.tls_cert.is_empty())?;
         let rpc_address = listener.local_addr()?;
+        let metrics_listener = metrics::bind(settings.metrics_address()?)?;
         let door = Door::connect(&config)?;
         door.enter()?;
         let folder = Folder::open_or_create(&options.data)?;
@@ -121,10 +127,22 @@ impl RunningNode {
             .context("cannot start threads")?;
         let client_settings =
             ClientSettings { node: Some(id.to_string()), tls: tls.clone(), ..ClientSettings::default() };
-        let cluster = Arc::new(ClusterHandle::new(id));
-        let board = Arc::new(ReportBoard { disk_path: options.data.clone(), ..ReportBoard::default() });
+        let cluster = Arc::new(ClusterHandle::with_copy(id, TablesCopy::read(folder.path())?));
+        let board = Arc::new(ReportBoard::of_node(&options.data));
         let (replicas, ranks) = (Arc::new(Replicas::default()), Arc::new(Ranks::default()));
         let desk = IndexDesk::new(replicas.clone(), cluster.clone(), ranks.clone());
+        let client = Client::new(client_settings, runtime.handle().clone());
+        let node_metrics = NodeMetrics {
+            name: options.name.clone(),
+            roles: options.roles.clone(),
+            cluster: cluster.clone(),
+            board: board.clone(),
+            client: client.clone(),
+            begun: Instant::now(),
+            server: OnceLock::new(),
+            shelf: OnceLock::new(),
+            engine: OnceLock::new(),
+        };
         let shared = Arc::new(Shared {
             folder,
             fabric: door.fabric.clone(),
@@ -135,7 +153,9 @@ impl RunningNode {
             board,
             replicas,
             ranks,
-            client: Client::new(client_settings, runtime.handle().clone()),
+            client,
+            metrics: Arc::new(node_metrics),
+            here: OnceLock::new(),
             runtime: runtime.handle().clone(),
             options,
         });
@@ -143,8 +163,12 @@ impl RunningNode {
             let _guard = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let limits = limits(&shared.options.roles);
-            farol_rpc::serve(listener, tls, shared.desk.clone(), limits)?
+            let server = farol_rpc::serve(listener, tls, shared.desk.clone(), limits)?;
+            let _ = shared.metrics.server.set(server.metrics());
+            metrics_listener.map_or(Ok(()), |listener| metrics::serve(listener, shared.metrics.clone()))?;
+            server
         };
+        let _ = shared.here.set(server.here(id.to_string()));
         let planner_desk = Arc::new(PlannerDesk::default());
         let member = RunningMember::start(Membership {
             fabric: shared.fabric.clone(),
@@ -216,6 +240,11 @@ impl RunningNode {
     pub fn stands(&self) -> (Phase, Option<String>) {
         let view = self.shared.cluster.view();
         (view.phase.clone(), view.trouble.clone())
+    }
+
+    /// Whether it is a member, and does what its roles say.
+    pub fn is_working(&self) -> bool {
+        self.work.is_some()
     }
 
     /// What opening the folder had to mend.
@@ -348,6 +377,7 @@ fn index_service(shared: &Arc<Shared>, me: NodeId) -> Result<IndexService> {
         ask_again: ask_again(shared.table.clone(), shared.client.blocking()),
         commit_every: config.index.commit_every.get(),
         snapshot_every: config.cluster.snapshot_every.get(),
+        snapshot_bytes: config.cluster.snapshot_bytes.get(),
     })
 }
 

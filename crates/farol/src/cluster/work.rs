@@ -14,7 +14,7 @@ use crate::exchange::gate::BackupGate;
 use crate::exchange::orders::CrawlOrder;
 use crate::exchange::outboxes::Outboxes;
 use crate::exchange::{Exchange, ExchangeDesk};
-use crate::fabric::Fabric as LocalFabric;
+use crate::fabric::{Fabric as LocalFabric, Tables};
 use crate::graph::tables::TableStore;
 use crate::handles::cluster::ClusterFace;
 use crate::handles::cluster_status::status_of;
@@ -26,7 +26,7 @@ use crate::handles::still::StillCrawl;
 use crate::handover::backup::BackupRules;
 use crate::ring::reporter::RingReporter;
 use crate::roles::control::{Control, Watched};
-use crate::roles::courier::{Courier, CourierSources, OrderReader};
+use crate::roles::courier::{Courier, CourierSources, OrderReader, PER_MINUTE};
 use crate::roles::crawler::{AgentSources, Crawler};
 use crate::roles::desk::BackupDesk;
 use crate::roles::estate::{EstateSources, Estates};
@@ -134,7 +134,9 @@ impl NodeWork {
             _ => None,
         };
         let estates = match (&crawl, &agent) {
-            (Some(crawl), Some(agent)) => start_estates(shared, no, agent, crawl.clone())?,
+            (Some(crawl), Some(agent)) => {
+                start_estates(shared, no, agent, crawl.clone(), local.tables.clone())?
+            }
             _ => None,
         };
         let reporter = match (&crawl, &desk) {
@@ -192,6 +194,9 @@ impl NodeWork {
             })),
             false => None,
         };
+        if let Some(engine) = &engine {
+            let _ = shared.metrics.engine.set(Arc::downgrade(engine));
+        }
         if let Some(engine) = engine.clone().filter(|_| crawls) {
             shared.desk.open_pages(crawl_orders::page_desk(engine, here));
         }
@@ -333,6 +338,7 @@ fn start_courier(shared: &Shared, no: NodeNo, agent: &AgentSources, crawl: Crawl
         cluster: shared.cluster.clone(),
         board: shared.board.clone(),
         crawl,
+        per_minute: PER_MINUTE,
         ask_again: ask_again(shared.table.clone(), shared.client.blocking()),
     })
 }
@@ -343,6 +349,7 @@ fn start_estates(
     no: NodeNo,
     agent: &AgentSources,
     crawl: CrawlHandle,
+    tables: Arc<dyn Tables>,
 ) -> Result<Option<Estates>> {
     let Some(blobs) = agent.blobs.clone() else { return Ok(None) };
     let config = shared.options.config.clone();
@@ -361,6 +368,7 @@ fn start_estates(
         cluster: shared.cluster.clone(),
         board: shared.board.clone(),
         crawl,
+        tables,
         pages: shared.folder.pages(),
         estates: shared.folder.estates(),
         rules,
@@ -411,6 +419,7 @@ fn remote_index(shared: &Shared) -> RemoteIndex {
         ..BrokerSettings::default()
     };
     RemoteIndex::new(shared.table.clone(), shared.client.blocking(), settings)
+        .with_own(shared.here.get().cloned())
 }
 
 /// What the pages show of the cluster, and the orders that they take.
@@ -421,9 +430,9 @@ fn face(
     ring: Option<&RingCache>,
 ) -> ClusterFace {
     let ring = ring.map(|ring| ring.client().clone());
-    let (shown, asked_by) = (shared.clone(), ring.clone());
-    let (status, order, counted, asked, index) =
-        (shared.clone(), shared.clone(), index.clone(), index.clone(), index.clone());
+    let (shown, asked_by, searched) = (shared.clone(), ring.clone(), shared.clone());
+    let (status, order, node, counted, asked, index) =
+        (shared.clone(), shared.clone(), shared.metrics.clone(), index.clone(), index.clone(), index.clone());
     ClusterFace {
         status: Box::new(move || {
             let name = &status.options.config.cluster.name;
@@ -433,7 +442,7 @@ fn face(
         metrics: Box::new(move || {
             let exchanged = desk.as_ref().map_or_else(String::new, |desk| desk.metrics_text());
             let cached = ring.as_ref().map_or_else(String::new, |ring| ring.metrics_text());
-            counted.metrics_text() + &exchanged + &cached
+            counted.metrics_text() + &searched.desk.metrics_text() + &exchanged + &cached + &node.node_text()
         }),
         ring: Box::new(move || {
             let open = asked_by.as_ref().map(|ring| ring.nodes()).unwrap_or_default();

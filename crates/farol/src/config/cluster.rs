@@ -4,6 +4,7 @@ use super::section::{self, Explained, Section, section};
 use super::values::{ByteSize, Span};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 
 section! {
     /// A cluster of several machines, for `farol node` and `farol cluster`; `farol up` does without.
@@ -23,6 +24,9 @@ section! {
         tls_key: String = String::new(),
         /// Address and port where other nodes reach this one.
         listen_rpc: String = "127.0.0.1:7800".to_string(),
+        /// Address and port where this node tells its numbers to Prometheus, whatever its roles are, at `/metrics`; a port
+        /// alone is one of 127.0.0.1. Nobody is asked who he is there: keep it inside. Empty = nowhere.
+        metrics: String = String::new(),
         /// Name of what fails together, such as a rack or a site: replicas of a shard go to different ones.
         zone: String = String::new(),
         /// Country where this node stands, two small letters as in `br`; empty where nobody says.
@@ -41,6 +45,8 @@ section! {
         outbox_max: ByteSize = ByteSize::mib(2048),
         /// Time between two snapshots of a shard.
         snapshot_every: Span = Span::secs(600),
+        /// Bytes that a shard's log brings between two snapshots at most: it keeps everything that is in none.
+        snapshot_bytes: ByteSize = ByteSize::mib(1024),
         /// Time between two backups of an agent that crawls: what it has found since the last one is found again by others
         /// where it is lost for good. Needs `blobs`.
         backup_every: Span = Span::secs(300),
@@ -83,10 +89,25 @@ impl Cluster {
                 "cluster.tls_ca, tls_cert and tls_key belong together: name all three, as `farol cluster certs` says"
             );
         }
+        self.metrics_address()?;
         if self.log_max.get() < 1 << 20 {
             bail!("cluster.log_max is {}, less than a few batches; choose 64MiB or more", self.log_max);
         }
         Ok(())
+    }
+}
+
+impl Cluster {
+    /// Where this node tells its numbers, if anywhere.
+    pub fn metrics_address(&self) -> Result<Option<SocketAddr>> {
+        if self.metrics.is_empty() {
+            return Ok(None);
+        }
+        let port = self.metrics.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
+        let Some(address) = port.or_else(|| self.metrics.parse().ok()) else {
+            bail!("cluster.metrics is {:?}; use ADDR:PORT or a port, such as 127.0.0.1:7801", self.metrics)
+        };
+        Ok(Some(address))
     }
 }
 
@@ -124,6 +145,12 @@ mod tests {
         refused("outbox_max = '1KiB'", "64MiB");
         refused("tls_ca = 'ca.pem'", "all three");
         refused("log_max = '1KiB'", "64MiB");
+        refused("metrics = 'here'", "127.0.0.1:7801");
+        let metrics =
+            |text: &str| super::Cluster { metrics: text.into(), ..Default::default() }.metrics_address();
+        assert_eq!(metrics("").unwrap(), None);
+        assert_eq!(metrics("7801").unwrap(), Some("127.0.0.1:7801".parse().unwrap()));
+        assert_eq!(metrics("10.0.0.5:80").unwrap(), Some("10.0.0.5:80".parse().unwrap()));
         Config::parse("[cluster]\nname = 'books-2'\ncopies = 3\njoin = 'nats://a:4222'").unwrap();
     }
 }

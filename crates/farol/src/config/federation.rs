@@ -40,8 +40,8 @@ section! {
         delay_max: Span = Span::secs(600),
         /// A packet of pages is closed when it has grown to this size, before compression.
         packet_max: ByteSize = ByteSize::mib(4),
-        /// Bytes that wait on the disk for one partner at most; when there are more they are dropped, and all pages are sent
-        /// again later.
+        /// Bytes that wait on the disk for one partner; where there are so many, nothing more is packed for it until some of them
+        /// were taken.
         outbox_max: ByteSize = ByteSize::mib(2048),
         /// Pages taken from one partner in a day at most.
         pages_per_day: u64 = 1_000_000,

@@ -61,6 +61,18 @@ pub enum RevisitKind {
     Interval,
 }
 
+/// What spreads questions over cache nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheRules {
+    /// Ours: hot questions on all nodes at once, borders by measured density.
+    Ours,
+    /// Those of \[Gomez14\].
+    Thesis,
+    /// None: the ring alone.
+    Off,
+}
+
 section! {
     /// Who runs this engine, and how it is called.
     Identity {
@@ -230,6 +242,12 @@ section! {
         copies: f64 = 0.05,
         /// Time between two rounds of copies.
         copies_every: Span = Span::secs(300),
+        /// How cache nodes share the load: `ours`, `thesis` (hot questions, bursts and borders as the literature has them,
+        /// to compare with) or `off` (each question where its hash lies). The same on all nodes of a cluster.
+        rules: CacheRules = CacheRules::Ours,
+        /// What moves borders between cache nodes: `spread`, `rid`, `sid`, `gm`, `dm`, `dem` or `gde`; empty = `spread` for
+        /// our rules and `rid` for the thesis'.
+        balancer: String = String::new(),
     }
 }
 
@@ -281,6 +299,11 @@ impl Config {
         }
         if !(0.0..=0.5).contains(&self.cache.copies) {
             bail!("cache.copies is {}, choose a share from 0 to 0.5", self.cache.copies);
+        }
+        let balancers = farol_cache::balance::NAMES;
+        if !self.cache.balancer.is_empty() && !balancers.contains(&self.cache.balancer.as_str()) {
+            let (wrong, known) = (&self.cache.balancer, balancers.join(", "));
+            bail!("cache.balancer is {wrong:?}; choose one of {known}, or leave it empty");
         }
         if !(0.0..=0.9).contains(&self.crawl.discovery) {
             bail!("crawl.discovery is {}, choose a share from 0 to 0.9", self.crawl.discovery);

@@ -6,6 +6,16 @@ use anyhow::{Result, anyhow, bail, ensure};
 use farol_partition::replan::{Rule, Scope};
 use serde::{Deserialize, Serialize};
 
+/// What becomes of hosts at addresses that no table names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownKind {
+    /// A consistent hash of the address says who asks them.
+    Hash,
+    /// They wait for the next table.
+    Hold,
+}
+
 section! {
     /// Which agent of a cluster crawls which hosts: how they are planned, and what you order.
     Partition {
@@ -25,6 +35,14 @@ section! {
         /// lisbon`, `country:pt -> lisbon`, `lang:gl -> vigo`. Agents are called by their names. A rule for an agent that
         /// is not there waits. Countries need `crawl.places`; languages hold for servers most of whose pages are in them.
         rules: Vec<String> = Vec::new(),
+        /// Ask the DNS once a month where each server says that it is (LOC records, RFC 1876); most do not say.
+        locations: bool = true,
+        /// What becomes of hosts at addresses that no table names: `hash` shares them out at once by a hash of the address,
+        /// `hold` lets them wait until the next table names them. Until there is a first table all go by hash.
+        unknown: UnknownKind = UnknownKind::Hash,
+        /// A file of traceroutes from where agents stand, as `traceroute -n` writes them, each behind a line `from ADDRESS`
+        /// with the address of an agent's node; for the nodes that may lead. They fill in round trips that no agent measured.
+        traces: String = String::new(),
     }
 }
 
@@ -115,6 +133,11 @@ mod tests {
         refused("growth = 0", "20 is usual");
         refused("links = -1.0", "0 leaves it out");
         refused("report_every = '0s'", "10m");
+        refused("unknown = 'wait'", "hold");
+        assert_eq!(
+            Config::parse("[partition]\nunknown = 'hold'").unwrap().partition.unknown,
+            UnknownKind::Hold
+        );
         Config::parse("[partition]\nrules = ['.br -> node-1']\nplan_gap = '2s'").unwrap();
     }
 }

@@ -27,7 +27,7 @@ use anyhow::Result;
 use farol_base::sync::Mutex;
 use farol_base::{CanonicalUrl, PagePosition};
 use farol_cluster::{Epoch, NodeNo};
-use farol_partition::hold::Destination;
+use farol_partition::hold::{Destination, EpochOwners};
 use farol_store::urls::Found;
 use gather::Gatherer;
 use orders::CrawlOrder;
@@ -54,6 +54,8 @@ pub struct ExchangeCounters {
     pub between: AtomicU64,
     /// Those of them that are another agent's.
     pub foreign: AtomicU64,
+    /// Those of the links to another host that a hash of the hosts' names alone would have made another agent's.
+    pub hashed: AtomicU64,
     /// URLs sent, passed on ones with them.
     pub sent: AtomicU64,
     /// URLs that had come from another agent and went on to a third.
@@ -61,6 +63,10 @@ pub struct ExchangeCounters {
     pub received: AtomicU64,
     /// Received URLs that are none.
     pub refused: AtomicU64,
+    /// Batches of senders that send too much; they come again.
+    pub put_off: AtomicU64,
+    /// Hosts from agents that cannot have had them: their URLs count as found, and nothing else.
+    pub unproven: AtomicU64,
     /// Batches that could not be read.
     pub damaged: AtomicU64,
     /// Batches that nobody could send again.
@@ -83,6 +89,7 @@ impl ExchangeDesk {
             ("links", &counters.links),
             ("between_hosts", &counters.between),
             ("foreign", &counters.foreign),
+            ("foreign_by_hash", &counters.hashed),
             ("sent", &counters.sent),
             ("passed_on", &counters.passed_on),
             ("received", &counters.received),
@@ -93,17 +100,19 @@ impl ExchangeDesk {
             ("received", &counters.batches_received),
             ("damaged", &counters.damaged),
             ("lost", &counters.lost),
+            ("put_off", &counters.put_off),
         ];
         let rights = [
             ("hosts_sent", &counters.hosts_sent),
             ("hosts_received", &counters.hosts_received),
+            ("hosts_unproven", &counters.unproven),
             ("notes_sent", &counters.notes_sent),
             ("notes_received", &counters.notes_received),
         ];
         let waiting = self.outboxes.lock().waiting();
         let mut text = String::from(
             "# HELP farol_exchange_urls_total URLs between agents, since this one began: in scope, to other hosts, another's, \
-             sent, passed on, received, refused.\n# TYPE farol_exchange_urls_total counter\n",
+             what a hash of names alone would have made another's, sent, passed on, received, refused.\n# TYPE farol_exchange_urls_total counter\n",
         );
         for (what, counter) in totals {
             let value = counter.load(Ordering::Relaxed);
@@ -178,6 +187,8 @@ pub struct Exchange {
     rights: Arc<Rights>,
     /// The epoch under which things were learnt.
     epoch: Epoch,
+    /// Whom a hash alone would give hosts in this epoch, for comparison.
+    hashed: Option<EpochOwners>,
     /// Who asks hosts, by their hash, as far as their homes have told in this epoch.
     learned: HashMap<u64, NodeNo>,
     gather: Gatherer,
@@ -204,6 +215,7 @@ impl Exchange {
         Ok(Exchange {
             rights,
             epoch: Epoch(0),
+            hashed: None,
             learned: HashMap::new(),
             gather: Gatherer::new(gather::LATELY_BYTES),
             unkept: VecDeque::new(),
@@ -231,14 +243,26 @@ impl Exchange {
         let epoch = self.rights.epoch();
         if epoch != self.epoch {
             self.epoch = epoch;
+            self.hashed = self.rights.by_hash();
             self.learned.clear();
             self.gather.forget();
         }
     }
 
-    /// Counts links to other hosts, before they are sorted.
-    pub fn count_between(&self, links: usize) {
-        count(&self.desk.counters.between, links as u64);
+    /// Counts a page's links to other hosts, before they are sorted, and those that a hash alone would send to another agent.
+    pub fn count_between(&mut self, page: Option<&CanonicalUrl>, found: &[Found]) {
+        self.look();
+        let source = page.map(CanonicalUrl::host_str);
+        let others = found.iter().map(|found| found.url.host_str()).filter(|host| source != Some(*host));
+        let by_hash = |host: &str| self.hashed.as_ref().and_then(|owners| owners.home(host));
+        let own = source.map(by_hash);
+        let (mut between, mut crossing) = (0, 0);
+        for host in others {
+            between += 1;
+            crossing += u64::from(own.is_some_and(|own| own != by_hash(host)));
+        }
+        count(&self.desk.counters.between, between);
+        count(&self.desk.counters.hashed, crossing);
     }
 
     /// Takes what is another agent's out of what a page names, and sends it; answers what is this one's.

@@ -11,7 +11,7 @@ use farol_base::Host;
 use farol_base::sync::Mutex;
 use farol_cluster::{Epoch, Monotonic, NodeNo, RouteRecord};
 use farol_partition::hold::{
-    AgentId, Destination, HoldRules, HoldSettings, Holder, Move, Note, Place, Ticket, Verdict,
+    AgentId, Destination, EpochOwners, HoldRules, HoldSettings, Holder, Move, Note, Place, Ticket, Verdict,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -211,6 +211,22 @@ impl Rights {
     pub fn heard(&self, from: AgentId, note: &Note) -> bool {
         let now = (self.clock)();
         self.inner.lock().holder.heard(from, note, now)
+    }
+
+    /// Whether nobody may connect to an address before a table names it.
+    pub fn is_held(&self, address: IpAddr) -> bool {
+        self.inner.lock().holder.is_held(address)
+    }
+
+    /// Whether an agent may have had a host that was asked at an address.
+    pub fn may_have_had(&self, from: NodeNo, host: &Host, address: Option<IpAddr>) -> bool {
+        self.inner.lock().holder.may_have_had(from, host.as_str(), address)
+    }
+
+    /// Whom a hash alone would give what is in force now, for comparison.
+    pub fn by_hash(&self) -> Option<EpochOwners> {
+        let inner = self.inner.lock();
+        inner.heard.as_ref().map(|record| EpochOwners::new(&record.newest, record.seed, None))
     }
 
     /// Whether an agent is in the table in force, though it may have nothing.

@@ -213,3 +213,18 @@ fn only_a_hosts_first_urls_go_round_by_its_home() {
     let passed_on = agents[1].exchange.desk().counters.passed_on.load(Ordering::Relaxed);
     assert!(passed_on <= 2, "{passed_on} of 3 went by its home, each twice");
 }
+
+#[test]
+fn what_a_hash_alone_would_have_sent_is_counted_beside() {
+    use std::sync::atomic::Ordering;
+    let mut agent = Agent::new(AGENTS[0]);
+    let found: Vec<Found> = (1..60).map(|host| Found { url: url(host, 2), depth: 1, hint: None }).collect();
+    agent.exchange.count_between(Some(&url(1, 1)), &found);
+    let owners = agent.exchange.rights().by_hash().unwrap();
+    let home = |host: u64| owners.home(url(host, 1).host_str());
+    let want = (2..60).filter(|host| home(*host) != home(1)).count() as u64;
+    let desk = agent.exchange.desk();
+    assert_eq!(desk.counters.between.load(Ordering::Relaxed), 58);
+    assert!(want > 0 && desk.counters.hashed.load(Ordering::Relaxed) == want, "{want}");
+    assert!(desk.metrics_text().contains(&format!("what=\"foreign_by_hash\"}} {want}")));
+}

@@ -124,11 +124,11 @@ impl EngineCalls {
                 return answered(line.send_request(request).await?, end).await;
             }
             match self.connect(to, &url).await? {
-                (Line::Http2(mut line), end) => {
+                (EngineLine::Http2(mut line), end) => {
                     self.keep(to, (line.clone(), end));
                     answered(line.send_request(request).await?, end).await
                 }
-                (Line::Http1(mut line), end) => {
+                (EngineLine::Http1(mut line), end) => {
                     request.headers_mut().insert(HOST, HeaderValue::from_str(&authority)?);
                     *request.uri_mut() = path.parse()?;
                     answered(line.send_request(request).await?, end).await
@@ -153,7 +153,7 @@ impl EngineCalls {
         lines.insert(to.clone(), line);
     }
 
-    async fn connect(&self, to: &EngineAddress, url: &EngineUrl) -> Result<(Line, Option<EngineId>)> {
+    async fn connect(&self, to: &EngineAddress, url: &EngineUrl) -> Result<(EngineLine, Option<EngineId>)> {
         let addresses = self.resolve(url).await?;
         let connecting = async {
             let mut last = None;
@@ -232,12 +232,12 @@ impl EngineCalls {
     }
 }
 
-enum Line {
+enum EngineLine {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-async fn speak_http2<S>(stream: S) -> Result<Line>
+async fn speak_http2<S>(stream: S) -> Result<EngineLine>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -248,16 +248,16 @@ where
         .handshake(TokioIo::new(stream))
         .await?;
     tokio::spawn(connection);
-    Ok(Line::Http2(line))
+    Ok(EngineLine::Http2(line))
 }
 
-async fn speak_http1<S>(stream: S) -> Result<Line>
+async fn speak_http1<S>(stream: S) -> Result<EngineLine>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (line, connection) = http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    Ok(Line::Http1(line))
+    Ok(EngineLine::Http1(line))
 }
 
 async fn answered(response: Response<Incoming>, end: Option<EngineId>) -> Result<CallReply> {
@@ -296,7 +296,12 @@ mod tests {
                 Reply::text(StatusCode::OK, format!("{} {} {end}", asked.path, asked.body.len()))
             })
         });
-        door::open(listener, Some(identities[0].server().unwrap()), answering);
+        let refused = Arc::new(Mutex::new(Vec::new()));
+        let counting: door::Counting = {
+            let refused = refused.clone();
+            Arc::new(move |why| refused.lock().push(why))
+        };
+        door::open(listener, Some(identities[0].server().unwrap()), answering, counting);
         let [_, second, _] = identities;
         let calls = EngineCalls::new(second, true);
         let to = |engine| EngineAddress { url: url.clone(), engine, behind_proxy: false };
@@ -314,6 +319,7 @@ mod tests {
         assert!(format!("{other:#}").contains("certificate is of another key"), "{other:#}");
         let large = call(to(None), "/federation/v1/x", vec![0; 2 << 20]).await;
         assert!(large.is_err() || large.is_ok_and(|reply| reply.status == StatusCode::PAYLOAD_TOO_LARGE));
+        assert_eq!(*refused.lock(), ["door_too_large"]);
         let elsewhere = call(to(None), "/x", Vec::new()).await.unwrap();
         assert_eq!(elsewhere.status, StatusCode::NOT_FOUND);
         // A card that leads into our own network leads nowhere.

@@ -85,18 +85,23 @@ impl Reply {
 /// Answers requests.
 pub type Answering = Arc<dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Reply> + Send>> + Send + Sync>;
 
+/// Counts what is refused here, by reason.
+pub type Counting = Arc<dyn Fn(&'static str) + Send + Sync>;
+
 struct DoorState {
     acceptor: Option<TlsAcceptor>,
     answering: Answering,
+    counting: Counting,
     open: AtomicUsize,
     rates: Mutex<HashMap<IpAddr, (f64, Instant)>>,
 }
 
 /// Opens the door; it closes with the runtime. Without `tls` a proxy stands before it.
-pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>, answering: Answering) {
+pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>, answering: Answering, counting: Counting) {
     let state = Arc::new(DoorState {
         acceptor: tls.map(TlsAcceptor::from),
         answering,
+        counting,
         open: AtomicUsize::new(0),
         rates: Mutex::default(),
     });
@@ -106,6 +111,7 @@ pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>, answering: An
                 Ok((stream, address)) => {
                     if state.open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
                         tracing::debug!(%address, "too many engines are connected");
+                        (state.counting)("door_full");
                         continue;
                     }
                     state.open.fetch_add(1, Ordering::Relaxed);
@@ -224,6 +230,7 @@ async fn read(
     request: Request<Incoming>,
 ) -> Result<Asked, Reply> {
     if !state.may_ask(from) {
+        (state.counting)("door_too_many_requests");
         let text = "too many requests come from this address; send fewer";
         return Err(Reply::later(StatusCode::TOO_MANY_REQUESTS, text, Duration::from_secs(1)));
     }
@@ -232,6 +239,7 @@ async fn read(
         return Err(Reply::text(StatusCode::NOT_FOUND, "engines are asked at /federation/v1/"));
     };
     let too_large = || {
+        (state.counting)("door_too_large");
         let text = format!("the body has more than {BODY_BYTES_MAX} bytes; send it in pieces");
         Reply::text(StatusCode::PAYLOAD_TOO_LARGE, text)
     };
@@ -242,8 +250,14 @@ async fn read(
     let body = match collected {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => return Err(too_large()),
-        Ok(Err(_)) => return Err(Reply::text(StatusCode::BAD_REQUEST, "the body broke off; send it again")),
-        Err(_) => return Err(Reply::text(StatusCode::REQUEST_TIMEOUT, "the body did not come in time")),
+        Ok(Err(_)) => {
+            (state.counting)("door_broken_off");
+            return Err(Reply::text(StatusCode::BAD_REQUEST, "the body broke off; send it again"));
+        }
+        Err(_) => {
+            (state.counting)("door_too_slow");
+            return Err(Reply::text(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"));
+        }
     };
     Ok(Asked {
         method: head.method,

@@ -3,10 +3,11 @@
 
 use super::{FOLDER, REPORT_BYTES_MAX, atlas, report_of, tables::TableStore};
 use crate::archive::places::Places;
+use crate::config::partition::UnknownKind;
 use crate::config::{Config, Partition};
 use crate::wire::batch::unpack;
 use crate::wire::graph::WireGraphReport;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use farol_base::Timestamp;
 use farol_cluster::planned::{GainRecord, PlanRecord};
 use farol_cluster::{NodeNo, NodeRecord, NodeState, RouteRecord};
@@ -14,6 +15,9 @@ use farol_fabric::blobs::Blobs;
 use farol_partition::geo::{GeoTable, countries};
 use farol_partition::hold::{EpochOwners, NamedOwners};
 use farol_partition::replan::{Gain, InForce, LastPlan, Receipt, Replanner, Rule, Settings, Triggers};
+use farol_partition::rtt::Trace;
+use farol_partition::rtt::read_traces;
+use farol_partition::table::Unknown;
 use farol_partition::{Agent, Position, RoutingTable};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,6 +37,10 @@ pub fn settings(config: &Partition) -> Settings {
         },
         links: config.links,
         round_trips: config.round_trips,
+        unknown: match config.unknown {
+            UnknownKind::Hash => Unknown::Hash,
+            UnknownKind::Hold => Unknown::Hold,
+        },
         ..Settings::default()
     }
 }
@@ -51,6 +59,26 @@ pub fn places(config: &Config) -> Result<Option<Arc<GeoTable>>> {
         }
     };
     Ok(Some(Arc::new(table)))
+}
+
+/// Traceroutes that the operator has made from where agents stand; none where no file is named.
+pub fn traces(config: &Config) -> Result<Vec<Trace>> {
+    let path = &config.partition.traces;
+    if path.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("partition.traces: cannot read {path}; name a file of traceroutes"))?;
+    read_traces(&text).with_context(|| {
+        format!("partition.traces: {path} is no list of traceroutes, each behind a line `from ADDRESS`")
+    })
+}
+
+/// Tells a planner where its agents' traceroutes begin: at the addresses under which other nodes reach them.
+pub fn set_sources<'a>(planner: &mut Replanner, nodes: impl Iterator<Item = &'a NodeRecord>) {
+    for (no, address) in nodes.filter_map(|node| Some((node.no?, node.rpc.ip()))) {
+        planner.set_source(&no.to_string(), address);
+    }
 }
 
 /// Agents that get something by a record, with their capacities and places.
@@ -107,8 +135,11 @@ pub fn in_force(route: &RouteRecord, files: &TableStore) -> Option<InForce> {
         None => RoutingTable { destinations: names.clone(), ..RoutingTable::default() },
     };
     let table = RoutingTable { version: route.epoch().0, ..table };
-    let owner = move |_: &str, address| {
-        let owner = everyone.of_address(address)?;
+    // As agents do it: a host that the operator has given to somebody is asked by that one wherever it is, and where nobody
+    // may connect to an address yet its home knows of it.
+    let owner = move |host: &str, address| {
+        let asker = everyone.filtered(host).or_else(|| everyone.of_address(address));
+        let owner = asker.or_else(|| everyone.home(host))?;
         owners.iter().position(|known| *known == owner.no).map(|at| at as u32)
     };
     Some(InForce::shared(table, names, Arc::new(owner)))
@@ -353,5 +384,39 @@ mod tests {
         };
         let rules = rules(&[wanted("lisbon"), wanted("vigo")], [node].iter());
         assert_eq!(rules.iter().map(|rule| rule.to.as_str()).collect::<Vec<_>>(), ["4", "?vigo"]);
+    }
+
+    #[test]
+    fn traceroutes_of_the_operators_fill_in_what_no_agent_measured() {
+        use farol_partition::replan::Source;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("traces");
+        let mut config = Config::default();
+        assert_eq!(traces(&config).unwrap(), []);
+        config.partition.traces = path.to_str().unwrap().to_string();
+        let said = |config: &Config| format!("{:#}", traces(config).unwrap_err());
+        assert!(said(&config).contains("name a file"), "{}", said(&config));
+        std::fs::write(&path, "1  192.0.2.1  1 ms\n").unwrap();
+        assert!(said(&config).contains("from ADDRESS"), "{}", said(&config));
+        let (storage, mut planner) = (Storage::new(), started());
+        let hosts: Vec<HostFacts> =
+            hosts(HONEST, |n| 900 + n).into_iter().map(|facts| HostFacts { rtt: None, ..facts }).collect();
+        let target = hosts[0].address;
+        storage.tell(HONEST, HONEST, 1, hosts);
+        storage.take(&mut planner);
+        let text = format!(
+            "from 127.0.0.9\ntraceroute to a.test ({target})\n 1  192.0.2.1  2.0 ms\n 2  {target}  9.0 ms\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        traces(&config).unwrap().iter().for_each(|trace| planner.add_trace(trace));
+        let routes = |planner: &mut Replanner| {
+            let job = planner.job_for(Timestamp::from_secs(1_700_000_001), Trigger::Ordered);
+            job.sources().get(&Source::Route).copied().unwrap_or(0)
+        };
+        assert_eq!(routes(&mut planner), 0, "nobody stands where it was made");
+        let mut node = NodeRecord::new(farol_cluster::NodeId(3), "lisbon", "127.0.0.9:1".parse().unwrap());
+        node.no = Some(LIAR);
+        set_sources(&mut planner, [node].iter());
+        assert_eq!(routes(&mut planner), 1);
     }
 }

@@ -61,11 +61,21 @@ struct TakenBytes {
 
 impl CacheShelf {
     pub fn new(options: &NodeOptions, me: ShelfName, tables: Arc<RingTables>) -> CacheShelf {
+        CacheShelf::since(options, me, tables, Instant::now())
+    }
+
+    /// One whose clock began at this instant. No two nodes' clocks agree, and nothing depends on it.
+    pub fn since(
+        options: &NodeOptions,
+        me: ShelfName,
+        tables: Arc<RingTables>,
+        begun: Instant,
+    ) -> CacheShelf {
         CacheShelf {
             node: ShardedNode::new(options),
             tables,
             me,
-            begun: Instant::now(),
+            begun,
             counters: ShelfCounters::default(),
             busy: AtomicU16::new(0),
             seed: Mutex::new(None),

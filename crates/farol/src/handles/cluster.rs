@@ -1,12 +1,15 @@
 //! What a node knows of its cluster, and what it tells of itself.
 
+use crate::handles::dead::DeadLetters;
 use crate::handles::sender::SendProgress;
+use crate::handles::tables_copy::TablesCopy;
 use farol_base::sync::{Mutex, RwLock};
 use farol_base::{CanonicalUrl, PagePosition};
 use farol_cluster::planned::PlanRecord;
 use farol_cluster::record::{
     ClusterRecord, LeaderRecord, RankTable, RanksReport, ReplicaReport, StateRecord,
 };
+use farol_cluster::snapshot::SnapshotPointer;
 use farol_cluster::{
     ArchivePosition, Monotonic, NodeId, NodeNo, NodeRecord, NodeReport, Phase, RouteRecord, ShardId, ShardMap,
 };
@@ -14,7 +17,7 @@ use farol_fabric::Topic;
 use farol_front::{ClusterOrder, ClusterStatus, EngineError, PageDetail, RingStatus};
 use farol_store::pages::Exchange;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -40,6 +43,8 @@ pub struct ClusterView {
     /// The last wish for a plan; 0 where nobody had one.
     pub plan_wish: u64,
     pub ranks: Option<RankTable>,
+    /// The newest snapshot of each shard.
+    pub snapshots: BTreeMap<ShardId, SnapshotPointer>,
     pub state: Option<StateRecord>,
     /// Whether this node may act for the cluster: its lease is valid.
     pub is_active: bool,
@@ -64,6 +69,7 @@ impl ClusterView {
             plan: None,
             plan_wish: 0,
             ranks: None,
+            snapshots: BTreeMap::new(),
             state: None,
             is_active: false,
             active_until: None,
@@ -76,11 +82,23 @@ impl ClusterView {
 pub struct ClusterHandle {
     view: RwLock<Arc<ClusterView>>,
     drain: AtomicBool,
+    /// The tables as they are written.
+    pub copy: TablesCopy,
 }
 
 impl ClusterHandle {
+    #[cfg(test)]
     pub fn new(me: NodeId) -> ClusterHandle {
-        ClusterHandle { view: RwLock::new(Arc::new(ClusterView::new(me))), drain: AtomicBool::new(false) }
+        ClusterHandle::with_copy(me, TablesCopy::default())
+    }
+
+    /// With the tables as they were seen before.
+    pub fn with_copy(me: NodeId, copy: TablesCopy) -> ClusterHandle {
+        ClusterHandle {
+            view: RwLock::new(Arc::new(ClusterView::new(me))),
+            drain: AtomicBool::new(false),
+            copy,
+        }
     }
 
     pub fn view(&self) -> Arc<ClusterView> {
@@ -140,10 +158,40 @@ pub struct ReportBoard {
     pub load: AtomicU64,
     /// Something must be finished before the node may leave.
     pub busy: AtomicBool,
+    /// Batches of logs that could not be read.
+    pub dead: DeadLetters,
+    /// Pages that were passed over because they are dated too far ahead of this machine's clock.
+    pub pages_ahead: AtomicU64,
+    /// How the ranker fares, where this node is the one.
+    pub ranker: Mutex<Option<RankerFigures>>,
     pub disk_path: PathBuf,
 }
 
+/// How a ranker fares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankerFigures {
+    /// Pages whose links it knows, and links on them.
+    pub pages: u64,
+    pub links: u64,
+    /// Bytes of the graph on disk.
+    pub bytes: u64,
+    /// Pages whose anchor texts wait to be told to their shards.
+    pub anchors_waiting: u64,
+    /// Number of the last batch of the log that it has made durable.
+    pub mark: u64,
+    pub is_ranking: bool,
+}
+
 impl ReportBoard {
+    /// For the node of this data folder.
+    pub fn of_node(data: &Path) -> ReportBoard {
+        ReportBoard {
+            dead: DeadLetters::in_folder(data),
+            disk_path: data.to_path_buf(),
+            ..ReportBoard::default()
+        }
+    }
+
     /// Notes what is wrong with one part of the node; empty where all is well.
     pub fn complain(&self, who: &'static str, sentence: &str) {
         let mut trouble = self.trouble.lock();
@@ -158,6 +206,7 @@ impl ReportBoard {
     pub fn report(&self) -> NodeReport {
         let sender = self.sender.lock().clone();
         let mut trouble: Vec<String> = self.trouble.lock().values().cloned().collect();
+        trouble.extend(self.dead.trouble());
         let mut sent = BTreeMap::new();
         if let Some(sender) = &sender {
             trouble.extend(Some(sender.trouble.lock().clone()).filter(|text| !text.is_empty()));

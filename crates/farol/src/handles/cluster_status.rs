@@ -2,7 +2,7 @@
 
 use crate::graph::known::position_of;
 use crate::handles::cluster::ClusterView;
-use farol_base::Timestamp;
+use farol_base::{Clock, SystemClock, Timestamp};
 use farol_cluster::planned::{GainRecord, LastPlanRecord, OutcomeRecord, PastEpoch, PlanRecord};
 use farol_cluster::record::{NodeRecord, ReplicaReport, Role};
 use farol_cluster::{NodeId, NodeNo, NodeState, ReplicaState, ShardEntry, ShardId, ShardMap, ShardState};
@@ -53,11 +53,12 @@ pub fn status_of(name: &str, view: &ClusterView, fabric: &FabricState) -> Cluste
         servers: fabric
             .servers
             .iter()
-            .map(|address| FabricServer {
-                name: String::new(),
-                address: address.clone(),
-                version: fabric.version.clone(),
-                is_reached: fabric.connected,
+            .map(|server| FabricServer {
+                // Told apart by it, so it is never empty.
+                name: if server.name.is_empty() { server.address.clone() } else { server.name.clone() },
+                address: server.address.clone(),
+                version: server.version.clone(),
+                is_reached: server.is_reached,
             })
             .collect(),
         sync_always: fabric.sync_always,
@@ -269,7 +270,12 @@ fn shard_of(entry: &ShardEntry, view: &ClusterView) -> ClusterShard {
         pages: replicas.iter().map(|replica| replica.pages).max().unwrap_or(0),
         replicas,
         keeper: entry.keeper.map(|keeper| keeper.to_string()),
-        snapshot_age: None,
+        snapshot_age: view
+            .snapshots
+            .get(&entry.id)
+            .map(|snapshot| snapshot.at)
+            .filter(|at| *at > 0)
+            .map(|at| SystemClock.now().since(Timestamp::from_millis(at))),
     }
 }
 
@@ -292,6 +298,12 @@ fn warnings(status: &ClusterStatus, view: &ClusterView, fabric: &FabricState) ->
                 shard.share * 100.0
             ),
             "Start its nodes again; where they are lost for good, `farol cluster remove NODE`.",
+        );
+    }
+    for server in status.servers.iter().filter(|server| fabric.connected && !server.is_reached) {
+        warn(
+            format!("The NATS server {} does not answer.", server.address),
+            "The others carry on while they are more than half; start it again before a second one fails.",
         );
     }
     if status.leader.is_none() {
@@ -361,6 +373,7 @@ fn warnings(status: &ClusterStatus, view: &ClusterView, fabric: &FabricState) ->
 mod tests {
     use super::*;
     use farol_cluster::ReplicaEntry;
+    use farol_fabric::ServerSeen;
 
     fn record(id: u64, name: &str, state: NodeState) -> NodeRecord {
         let mut record = NodeRecord::new(NodeId(id), name, "127.0.0.1:1".parse().unwrap());
@@ -387,13 +400,29 @@ mod tests {
             .replicas
             .insert(ShardId(0), ReplicaReport { documents: 7, lag_ms: Some(90_000), ..Default::default() });
         let view = view(&[one, record(2, "two", NodeState::Dead)], map);
-        let fabric = FabricState { sync_always: Some(false), ..FabricState::default() };
+        let server = |address: &str, is_reached| ServerSeen {
+            address: address.to_string(),
+            is_reached,
+            ..ServerSeen::default()
+        };
+        let fabric = FabricState {
+            connected: true,
+            servers: vec![server("nats://a:1", true), server("nats://b:1", false)],
+            sync_always: Some(false),
+            ..FabricState::default()
+        };
         let status = status_of("books", &view, &fabric);
         let texts: Vec<&str> = status.warnings.iter().map(|warning| &*warning.text).collect();
         assert!(texts[0].contains("Nobody answers for shard 1: 50%"), "{texts:?}");
-        for want in
-            ["Nobody leads", "has 1 of 2 replicas", "90 s behind", "taken for dead", "written to disk"]
-        {
+        assert!(!texts.iter().any(|text| text.contains("nats://a:1")), "{texts:?}");
+        for want in [
+            "nats://b:1 does not answer",
+            "Nobody leads",
+            "has 1 of 2 replicas",
+            "90 s behind",
+            "taken for dead",
+            "written to disk",
+        ] {
             assert!(texts.iter().any(|text| text.contains(want)), "{want}: {texts:?}");
         }
         assert!(status.warnings.iter().all(|warning| !warning.advice.is_empty()));
@@ -407,8 +436,13 @@ mod tests {
         let mut view = view(&[record(1, "one", NodeState::Up)], map);
         let leader = r#"{"v":1,"node":"0000000000000","incarnation":1,"nonce":1,"term":5}"#;
         view.leader = Some(serde_json::from_str(leader).unwrap());
+        let at = SystemClock.now().as_millis() - 60_000;
+        let snapshot =
+            format!(r#"{{"v":1,"number":1,"node":"0000000000000","manifest":"m","mark":{{}},"at":{at}}}"#);
+        view.snapshots.insert(ShardId(0), serde_json::from_str(&snapshot).unwrap());
         let status = status_of("books", &view, &FabricState { connected: true, ..FabricState::default() });
         assert_eq!(status.warnings, []);
+        assert!(status.shards[0].snapshot_age.is_some_and(|age| (59..100).contains(&age.as_secs())));
         assert_eq!(status.leader.map(|leader| leader.term), Some(5));
     }
 

@@ -3,6 +3,7 @@
 //! A page is left where that is sure before it is visited: by its address, and by its server's where that is known. A host all
 //! of whose pages are left is not asked at all, not even for its robots.txt.
 
+use crate::archive::places::Places;
 use farol_base::sync::{Mutex, RwLock};
 use farol_base::{CanonicalUrl, Host};
 use farol_federation::agreement::EngineId;
@@ -17,7 +18,10 @@ const HOSTS_MAX: usize = 100_000;
 
 /// The parts that are left; clones share them. Empty where nothing is shared.
 #[derive(Clone, Default)]
-pub struct LeftParts(Arc<RwLock<Arc<Parts>>>);
+pub struct LeftParts {
+    parts: Arc<RwLock<Arc<Parts>>>,
+    places: Option<Arc<Places>>,
+}
 
 #[derive(Default)]
 struct Parts {
@@ -32,6 +36,16 @@ struct LeftPart {
 }
 
 impl LeftParts {
+    /// The same where it is known where servers stand.
+    pub fn with_places(places: Option<Arc<Places>>) -> LeftParts {
+        LeftParts { places, ..LeftParts::default() }
+    }
+
+    /// Where servers stand.
+    pub fn places(&self) -> Option<&Arc<Places>> {
+        self.places.as_ref()
+    }
+
     /// Leaves these parts to these engines, and nothing else.
     pub fn set(&self, parts: &[(View, EngineId)]) {
         let parts = parts.iter().map(|(view, to)| LeftPart {
@@ -39,17 +53,17 @@ impl LeftParts {
             matcher: Matcher::of(view),
             to: *to,
         });
-        *self.0.write() = Arc::new(Parts { parts: parts.collect(), hosts: Mutex::default() });
+        *self.parts.write() = Arc::new(Parts { parts: parts.collect(), hosts: Mutex::default() });
     }
 
     /// Whether nothing is left to anybody.
     pub fn is_empty(&self) -> bool {
-        self.0.read().parts.is_empty()
+        self.parts.read().parts.is_empty()
     }
 
     /// Whether all pages of a host are left.
     pub fn has_host(&self, host: &Host) -> bool {
-        let parts = self.0.read().clone();
+        let parts = self.parts.read().clone();
         if parts.parts.is_empty() {
             return false;
         }
@@ -68,14 +82,15 @@ impl LeftParts {
 
     /// To whom a page is left, if it is.
     pub fn of_page(&self, url: &CanonicalUrl, address: Option<IpAddr>) -> Option<EngineId> {
-        let parts = self.0.read().clone();
+        let parts = self.parts.read().clone();
         if parts.parts.is_empty() {
             return None;
         }
         let facts = Facts::of(url);
-        let facts = match address {
-            Some(address) => facts.address(address),
-            None => facts,
+        let facts = match (address, &self.places) {
+            (Some(address), Some(places)) => places.facts_at(facts, address),
+            (Some(address), None) => facts.address(address),
+            (None, _) => facts,
         };
         parts.parts.iter().find(|part| part.matcher.has(&facts) == Answer::Yes).map(|part| part.to)
     }
@@ -115,6 +130,13 @@ mod tests {
         assert_eq!(left.of_page(&url("http://b.pt/x"), None), None);
         assert_eq!(left.of_page(&url("http://c.pt/"), None), None, "its language is known after the visit");
         assert_eq!(left.of_page(&url("http://d.pt/"), "10.1.1.1".parse().ok()), Some(to[1]));
+        // Where servers stand is told by a table.
+        let places = Places::parse("10.2.0.0/16,pt\n10.3.0.0/16,es").unwrap();
+        let by_country = LeftParts::with_places(Some(Arc::new(places)));
+        by_country.set(&[(view("country:pt"), to[0])]);
+        assert_eq!(by_country.of_page(&url("http://d.pt/"), "10.2.1.1".parse().ok()), Some(to[0]));
+        assert_eq!(by_country.of_page(&url("http://d.pt/"), "10.3.1.1".parse().ok()), None);
+        assert_eq!(by_country.of_page(&url("http://d.pt/"), None), None, "its server is not known");
         left.set(&[]);
         assert!(!left.has_host(&host("http://a.pt/")) && left.of_page(&url("http://a.pt/"), None).is_none());
     }

@@ -9,7 +9,11 @@
 //! INVARIANT: a blob is written once, under a name that holds the backup's number; nothing is deleted that the newest
 //! manifest or the one before it names.
 
+use crate::archive::hosts::HostRow;
+use crate::fabric::{Table, Tables};
+use crate::wire::batch::{pack, unpack_within};
 use crate::wire::freight::{Freight, unpack_freight};
+use crate::wire::parcel::WireHostRow;
 use crate::wire::urls::UrlBody;
 use anyhow::{Context, Result, bail, ensure};
 use farol_base::PagePosition;
@@ -32,6 +36,9 @@ const PIECE_BYTES: u64 = 8 << 20;
 /// A file in more pieces than this is uploaded whole again, so that manifests stay small.
 const PIECES_MAX: usize = 64;
 const VERSION: u16 = 1;
+/// Rows of hosts in one batch, and the bytes that they unpack to: each has 15 times of connections and few errors.
+const ROWS: usize = 1_000;
+const ROWS_BYTES_MAX: usize = 16 << 20;
 
 /// Batches that wait in the agent's log for a backup; at half of what a log holds senders would soon have to wait.
 const BATCHES_MAX: u64 = 1_024;
@@ -126,6 +133,10 @@ pub struct AgentManifest {
     /// URLs that other agents had not told to have: packed batches, each behind its length.
     #[serde(default)]
     pub outbox: Vec<Piece>,
+    /// What was remembered of hosts: pauses that they asked for, delays, failures, times to connect; packed batches, each
+    /// behind its length. Their robots.txt is not among it: whoever takes a host over asks for that first.
+    #[serde(default)]
+    pub rows: Vec<Piece>,
 }
 
 /// The pointer to a manifest, unless there is a newer one already. Logs of the agent may be trimmed up to its numbers.
@@ -164,7 +175,7 @@ impl AgentManifest {
 
     fn blobs(&self) -> impl Iterator<Item = &str> {
         let pieces = self.urls.iter().chain(&self.pages).flat_map(|file| &file.pieces);
-        pieces.chain(&self.outbox).map(|piece| piece.blob.as_str())
+        pieces.chain(&self.outbox).chain(&self.rows).map(|piece| piece.blob.as_str())
     }
 
     /// Hands over the URLs that other agents had not told to have, batch by batch.
@@ -172,24 +183,91 @@ impl AgentManifest {
     /// # Errors
     /// Where a blob is not what was uploaded, or cannot be reached; a batch that cannot be read is left out.
     pub fn waiting_urls(&self, blobs: &Blobs, take: &mut dyn FnMut(UrlBody) -> Result<()>) -> Result<()> {
-        for piece in &self.outbox {
-            let bytes = blobs.get(&piece.blob)?;
-            let found = format!("{:08x}", crc32fast::hash(&bytes));
-            ensure!(found == piece.digest, "blob {} is not what was uploaded", piece.blob);
-            let mut rest = &bytes[..];
-            while let Some((len, behind)) = rest.split_first_chunk::<4>() {
-                let (packed, behind) = behind
-                    .split_at_checked(u32::from_le_bytes(*len) as usize)
-                    .with_context(|| format!("blob {} ends in the middle of a batch", piece.blob))?;
-                rest = behind;
-                match unpack_freight(packed) {
-                    Ok(Freight::Urls(body)) => take(body)?,
-                    Ok(_) => {}
-                    Err(error) => tracing::warn!(%error, "URLs in {} are left out", piece.blob),
-                }
+        batches(&self.outbox, blobs, &mut |blob, packed| match unpack_freight(packed) {
+            Ok(Freight::Urls(body)) => take(body),
+            Ok(_) => Ok(()),
+            Err(error) => {
+                tracing::warn!(%error, "URLs in {blob} are left out");
+                Ok(())
+            }
+        })
+    }
+
+    /// Hands over what was remembered of hosts, some at a time.
+    ///
+    /// # Errors
+    /// As [`AgentManifest::waiting_urls`].
+    pub fn remembered(
+        &self,
+        blobs: &Blobs,
+        take: &mut dyn FnMut(Vec<(String, WireHostRow)>) -> Result<()>,
+    ) -> Result<()> {
+        batches(&self.rows, blobs, &mut |blob, packed| match unpack_within(packed, ROWS_BYTES_MAX) {
+            Ok(rows) => take(rows),
+            Err(error) => {
+                tracing::warn!(%error, "what was remembered of hosts in {blob} is left out");
+                Ok(())
+            }
+        })
+    }
+}
+
+/// Hands over batches in pieces, each with the name of its blob.
+fn batches(pieces: &[Piece], blobs: &Blobs, take: &mut dyn FnMut(&str, &[u8]) -> Result<()>) -> Result<()> {
+    for piece in pieces {
+        let bytes = blobs.get(&piece.blob)?;
+        let found = format!("{:08x}", crc32fast::hash(&bytes));
+        ensure!(found == piece.digest, "blob {} is not what was uploaded", piece.blob);
+        let mut rest = &bytes[..];
+        while let Some((len, behind)) = rest.split_first_chunk::<4>() {
+            let (packed, behind) = behind
+                .split_at_checked(u32::from_le_bytes(*len) as usize)
+                .with_context(|| format!("blob {} ends in the middle of a batch", piece.blob))?;
+            rest = behind;
+            take(&piece.blob, packed)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the tables remember of hosts that were asked, packed, a thousand at a time. Their robots.txt counts as unknown.
+pub struct RememberedHosts<'a> {
+    tables: &'a dyn Tables,
+    after: String,
+}
+
+impl RememberedHosts<'_> {
+    pub fn of(tables: &dyn Tables) -> RememberedHosts<'_> {
+        RememberedHosts { tables, after: String::new() }
+    }
+
+    fn read(&mut self) -> Result<Option<Vec<u8>>> {
+        loop {
+            let rows = self.tables.scan_after(Table::Hosts, &self.after, ROWS)?;
+            let Some((last, _)) = rows.last() else { return Ok(None) };
+            self.after.clone_from(last);
+            let read = |(host, row): (String, Vec<u8>)| {
+                let row: HostRow = serde_json::from_slice(&row).ok()?;
+                let was_asked = row.robots_fetched_ms > 0
+                    || row.asked_to_wait_ms > 0
+                    || row.failures > 0
+                    || !row.connects.is_empty();
+                let wire = WireHostRow { robots_fetched: 0, robots_status: 0, ..WireHostRow::from(&row) };
+                was_asked.then_some((host, wire))
+            };
+            let rows: Vec<(String, WireHostRow)> = rows.into_iter().filter_map(read).collect();
+            if !rows.is_empty() {
+                return Ok(Some(pack(&rows)?));
             }
         }
-        Ok(())
+    }
+}
+
+impl Iterator for RememberedHosts<'_> {
+    type Item = Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Result<Vec<u8>>> {
+        self.read().transpose()
     }
 }
 
@@ -224,7 +302,8 @@ impl Moment {
         Ok(Moment { files, archive, end })
     }
 
-    /// Uploads what the last backup lacks, then the manifest, and answers it. `waiting` are packed URLs for other agents.
+    /// Uploads what the last backup lacks, then the manifest, and answers it. `waiting` are packed URLs for other agents,
+    /// `rows` what is remembered of hosts ([`RememberedHosts`]).
     /// May take minutes; done twice it does no harm.
     pub fn upload(
         &self,
@@ -233,6 +312,7 @@ impl Moment {
         pages: &Path,
         last: Option<&AgentManifest>,
         waiting: &mut dyn Iterator<Item = Result<Vec<u8>>>,
+        rows: &mut dyn Iterator<Item = Result<Vec<u8>>>,
     ) -> Result<AgentManifest> {
         let number = last.map_or(0, |last| last.number) + 1;
         let mut manifest = AgentManifest {
@@ -245,6 +325,7 @@ impl Moment {
             urls: Vec::new(),
             pages: Vec::new(),
             outbox: Vec::new(),
+            rows: Vec::new(),
         };
         // The archive first: the store may not be ahead of it, even where this is broken off and begun again.
         // Files that are here no more stay where they were uploaded to.
@@ -259,7 +340,8 @@ impl Moment {
             let before = last.and_then(|last| known(&last.urls, &file.name));
             manifest.urls.push(self.upload_urls(agent, number, file, before, blobs)?);
         }
-        manifest.outbox = upload_outbox(agent, number, waiting, blobs)?;
+        manifest.outbox = upload_batches((agent, number), "outbox", waiting, blobs)?;
+        manifest.rows = upload_batches((agent, number), "rows", rows, blobs)?;
         blobs.put(&manifest.name(), &serde_json::to_vec_pretty(&manifest)?)?;
         Ok(manifest)
     }
@@ -316,10 +398,10 @@ impl Moment {
     }
 }
 
-/// Batches of the outbox, in pieces.
-fn upload_outbox(
-    agent: NodeNo,
-    number: u64,
+/// Batches, in pieces.
+fn upload_batches(
+    (agent, number): (NodeNo, u64),
+    what: &str,
     waiting: &mut dyn Iterator<Item = Result<Vec<u8>>>,
     blobs: &Blobs,
 ) -> Result<Vec<Piece>> {
@@ -328,7 +410,7 @@ fn upload_outbox(
         if bytes.is_empty() {
             return Ok(());
         }
-        let blob = format!("urls/{agent}/{number:010}-outbox-{}", pieces.len());
+        let blob = format!("urls/{agent}/{number:010}-{what}-{}", pieces.len());
         blobs.put(&blob, bytes)?;
         let digest = format!("{:08x}", crc32fast::hash(bytes));
         pieces.push(Piece { blob, bytes: bytes.len() as u64, digest });

@@ -48,7 +48,9 @@ fn an_agent_that_is_gone_is_handed_out_from_its_backup_and_the_tail_of_its_archi
     // The crawl goes on while the backup is uploaded.
     (3..6).for_each(|number| fetch(&mut agent, number));
     agent.followers.urls.compact_all().unwrap();
-    let first = moment.upload(AGENT, &blobs, &folder.pages(), None, &mut std::iter::empty()).unwrap();
+    let first = moment
+        .upload(AGENT, &blobs, &folder.pages(), None, &mut std::iter::empty(), &mut std::iter::empty())
+        .unwrap();
     drop(moment);
     assert_eq!((first.mark, first.end.file, &first.numbers[..]), (first.end, 0, &[(9, 77)][..]));
     let pointer = pointer_to(&first, None).unwrap();
@@ -58,8 +60,16 @@ fn an_agent_that_is_gone_is_handed_out_from_its_backup_and_the_tail_of_its_archi
     // A backup whose store is older than its archive: as where the upload of a store fails and that of pages goes on.
     let before = first.mark;
     let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
-    let second =
-        moment.upload(AGENT, &blobs, &folder.pages(), Some(&first), &mut std::iter::empty()).unwrap();
+    let second = moment
+        .upload(
+            AGENT,
+            &blobs,
+            &folder.pages(),
+            Some(&first),
+            &mut std::iter::empty(),
+            &mut std::iter::empty(),
+        )
+        .unwrap();
     let all = exported(&mut *agent.followers.urls, &hosts());
     drop((moment, agent));
     std::fs::remove_dir_all(folder.path()).unwrap();
@@ -120,8 +130,16 @@ fn a_backup_uploads_what_is_new_and_deletes_what_two_manifests_no_longer_name() 
             agent.followers.urls.compact_all().unwrap();
         }
         let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
-        let manifest =
-            moment.upload(AGENT, &blobs, &folder.pages(), last.as_ref(), &mut std::iter::empty()).unwrap();
+        let manifest = moment
+            .upload(
+                AGENT,
+                &blobs,
+                &folder.pages(),
+                last.as_ref(),
+                &mut std::iter::empty(),
+                &mut std::iter::empty(),
+            )
+            .unwrap();
         let next = pointer_to(&manifest, pointer.as_ref()).unwrap();
         assert_eq!(pointer_to(&manifest, Some(&next)), None, "a pointer does not go back");
         for blob in deletable(&names(), &manifest, last.as_ref()) {
@@ -146,8 +164,16 @@ fn a_backup_uploads_what_is_new_and_deletes_what_two_manifests_no_longer_name() 
     std::fs::remove_file(folder.pages().join(file_name(0))).unwrap();
     fetch(&mut agent, 9);
     let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
-    let manifest =
-        moment.upload(AGENT, &blobs, &folder.pages(), Some(&newest), &mut std::iter::empty()).unwrap();
+    let manifest = moment
+        .upload(
+            AGENT,
+            &blobs,
+            &folder.pages(),
+            Some(&newest),
+            &mut std::iter::empty(),
+            &mut std::iter::empty(),
+        )
+        .unwrap();
     assert_eq!(manifest.pages[0], newest.pages[0]);
 }
 
@@ -160,7 +186,9 @@ fn a_blob_that_is_not_what_was_uploaded_is_named() {
     let mut agent = opened(&folder);
     fetch(&mut agent, 0);
     let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
-    let manifest = moment.upload(AGENT, &blobs, &folder.pages(), None, &mut std::iter::empty()).unwrap();
+    let manifest = moment
+        .upload(AGENT, &blobs, &folder.pages(), None, &mut std::iter::empty(), &mut std::iter::empty())
+        .unwrap();
     let names: Vec<String> = manifest.blobs().map(str::to_string).collect();
     for (number, name) in names.iter().enumerate() {
         let good = blobs.get(name).unwrap();
@@ -208,7 +236,9 @@ fn urls_that_waited_for_other_agents_are_in_the_backup() {
     let mut waiting: Vec<_> = (0..5).map(|page| pack_urls(&body(page))).collect();
     waiting.insert(2, pack_notes(1, &[]));
     let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
-    let manifest = moment.upload(AGENT, &blobs, &folder.pages(), None, &mut waiting.into_iter()).unwrap();
+    let manifest = moment
+        .upload(AGENT, &blobs, &folder.pages(), None, &mut waiting.into_iter(), &mut std::iter::empty())
+        .unwrap();
     assert_eq!(manifest.outbox.len(), 1);
     let mut read = Vec::new();
     manifest
@@ -221,4 +251,43 @@ fn urls_that_waited_for_other_agents_are_in_the_backup() {
     blobs.put(&manifest.outbox[0].blob, b"else").unwrap();
     let error = manifest.waiting_urls(&blobs, &mut |_| Ok(())).unwrap_err().to_string();
     assert!(error.contains(&manifest.outbox[0].blob), "{error}");
+}
+
+#[test]
+fn a_pause_that_a_server_asked_for_outlives_its_agent() {
+    use farol_base::{Clock, SystemClock};
+    use std::time::Duration;
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = blobs(&dir);
+    let folder = Folder::open_or_create(&dir.path().join("data")).unwrap();
+    crawled(&folder);
+    let mut agent = opened(&folder);
+    fetch(&mut agent, 0);
+    let [host, _] = hosts();
+    let now = SystemClock.now();
+    let until = now + Duration::from_secs(3600);
+    let known = &mut agent.followers.hosts;
+    known.connected(&host, [192, 0, 2, 7].into(), Duration::from_millis(30), now).unwrap();
+    known.asked_to_wait(&host, until).unwrap();
+    known.rest_until(&host, until.as_millis()).unwrap();
+    known.write(agent.archive.end()).unwrap();
+    let moment = Moment::take(&mut *agent.followers.urls, &mut agent.archive).unwrap();
+    let tables = agent.followers.fabric.tables.clone();
+    let manifest = moment
+        .upload(
+            AGENT,
+            &blobs,
+            &folder.pages(),
+            None,
+            &mut std::iter::empty(),
+            &mut RememberedHosts::of(&*tables),
+        )
+        .unwrap();
+    assert_eq!(manifest.rows.len(), 1);
+    let at = dir.path().join("estate");
+    let estate = Estate::open(&blobs, &manifest, &at, &Config::default(), &seeds()).unwrap();
+    let row = estate.row(&host).unwrap();
+    assert_eq!((row.asked_to_wait_ms, row.not_before_ms), (until.as_millis(), until.as_millis()));
+    assert_eq!((row.address, row.connects.len()), (Some([192, 0, 2, 7].into()), 1));
+    assert_eq!(row.robots_fetched_ms, 0, "whoever takes it over asks for robots.txt first");
 }

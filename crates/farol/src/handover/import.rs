@@ -264,6 +264,11 @@ impl ParcelImporter {
         std::mem::take(&mut self.unflushed).into_iter().filter_map(whole).collect()
     }
 
+    /// Whether a part of this parcel was taken before.
+    pub fn is_expecting(&self, host: &Host, parcel: ParcelId) -> bool {
+        self.coming.get(host).is_some_and(|coming| coming.parcel == parcel)
+    }
+
     /// Hosts of which something came, and not all.
     pub fn coming(&self) -> usize {
         self.coming.values().filter(|coming| !coming.is_whole()).count()

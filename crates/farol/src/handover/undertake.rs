@@ -4,11 +4,13 @@
 //! Everything goes into a folder of its own, which the caller removes when all is done; nothing of the undertaker's own
 //! crawl is touched. Each step may happen twice.
 //!
-//! Pages that were fetched after the last upload are not known here, and are fetched again. robots.txt files are known as
-//! far as they stand in the tail of the archive; of other hosts their new owners ask for it before anything else.
+//! Pages that were fetched after the last upload are not known here, and are fetched again. Pauses, delays and times to
+//! connect are those of the backup. robots.txt files are known as far as they stand in the tail of the archive; of other
+//! hosts their new owners ask for it before anything else.
 
 use super::backup::{AgentManifest, restore_file};
 use super::export::{Heads, ParcelSink, Sent, hand_out};
+use super::luggage::read_row;
 use super::pace::Pacer;
 use crate::archive::followers::{FollowerSet, Followers};
 use crate::archive::interpret::Interpreter;
@@ -100,8 +102,15 @@ impl Estate {
         // As agents do: what a page's content hash covers depends on it.
         let view = followers.view();
         let interpreter = Interpreter { agent: config.crawl.agent.clone(), wants: Wants::Everything, view };
+        remember(blobs, manifest, &mut followers)?;
         let replayed = replay_tail(&folder, manifest.end.into(), &mut followers, &interpreter)?;
         Ok(Estate { followers, replayed })
+    }
+
+    /// What is remembered of a host.
+    #[cfg(test)]
+    pub fn row(&self, host: &Host) -> Option<crate::archive::hosts::HostRow> {
+        self.followers.hosts.row(host)
     }
 
     /// Hands all hosts out to their owners, who depend on where a host was asked last, as far as that is known; hosts without
@@ -141,6 +150,20 @@ impl Estate {
         }
         Ok(all)
     }
+}
+
+/// Takes in what was remembered of hosts: a server that asked for a pause gets it, whoever asks it now.
+fn remember(blobs: &Blobs, manifest: &AgentManifest, followers: &mut Followers) -> Result<()> {
+    let now = farol_base::Clock::now(&farol_base::SystemClock);
+    manifest.remembered(blobs, &mut |rows| {
+        for (host, row) in rows {
+            if let Ok(host) = Host::parse(&host) {
+                followers.hosts.take_over(&host, read_row(row, now), None)?;
+            }
+        }
+        let upto = followers.hosts.watermark();
+        followers.hosts.write(upto)
+    })
 }
 
 /// Takes in what the archive has beyond the store, as a crawler does that starts after a crash.

@@ -14,13 +14,14 @@ use crate::wire::v1::cache::{
     WireEntry, WireLookup, WireSender, verb,
 };
 use farol_base::Timestamp;
+use farol_base::random::mix;
 use farol_base::sync::Mutex;
 use farol_cache::NodeId;
 use farol_cache::freshness::CLOCK_BEGINS;
 use farol_cache::front::{FrontRouter, FrontRules, Route};
 use farol_cache::health::Failure;
 use farol_cache::key::QueryKey;
-use farol_cache::tables::{FrontId, FrontReport};
+use farol_cache::tables::{Epoch, FrontId, FrontReport};
 use farol_rpc::{CallError, CallerHandle};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -348,6 +349,14 @@ impl RingClient {
             client.on_the_way.fetch_sub(1, Ordering::Relaxed);
             then(&client, reply);
         });
+    }
+
+    /// How new the ring is that it goes by, and the hot questions: with the sum of what is in that table.
+    pub fn epochs(&self) -> (Epoch, Epoch, u64) {
+        let hot = self.tables.now().hot;
+        let sum = hot.iter().flat_map(|doc| &doc.hot);
+        let sum = sum.fold(0, |sum, hot| sum ^ mix(hot.degree.hash ^ hot.degree.nodes as u64));
+        (self.with(|router, _| router.epoch()), hot.map(|doc| doc.epoch).unwrap_or_default(), sum)
     }
 
     /// What happened since the last report, where one is due.

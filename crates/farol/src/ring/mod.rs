@@ -6,6 +6,7 @@
 //!
 //! INVARIANT: no question waits for a table, a beat or the leader: with the tables that came last everything goes on.
 
+pub mod choice;
 pub mod client;
 pub mod metrics;
 pub mod records;

@@ -53,6 +53,8 @@ pub struct CachesRecord {
     pub hot_version: u64,
     /// When it was written, milliseconds since 1970.
     pub at: u64,
+    /// What the leader decides by.
+    pub rules: String,
     /// Fronts that report.
     pub fronts: u16,
     /// Mean over greatest load of the last minute, by the nodes' own counters: 1 where all bear the same.

@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(200);
 /// How often the leader lets logs forget.
 const TRIM_EVERY: Duration = Duration::from_secs(30);
+/// How often the copy of the tables is written.
+const COPY_EVERY: Duration = Duration::from_secs(10);
 /// What the member remembers, in the data folder.
 const DISK_FILE: &str = "member.json";
 
@@ -175,9 +177,15 @@ impl MemberLoop {
     fn run(&mut self) {
         let fabric = self.membership.fabric.clone();
         let watch = fabric.watch("");
+        let mut copied = Instant::now();
         while !self.stop.load(Ordering::SeqCst) {
             for entry in news(&watch) {
+                self.membership.cluster.copy.hear(&entry.key, entry.value.clone(), entry.revision.0);
                 self.hear(&entry.key, entry.value.as_deref(), Revision(entry.revision.0));
+            }
+            if copied.elapsed() >= COPY_EVERY {
+                copied = Instant::now();
+                self.save_copy();
             }
             for key in self.member.wants() {
                 match fabric.get(&key) {
@@ -203,6 +211,14 @@ impl MemberLoop {
                 self.member.wrote(&write.key, outcome, now());
             }
             self.publish();
+        }
+        self.save_copy();
+    }
+
+    /// Nothing waits for it: another node has one, too.
+    fn save_copy(&self) {
+        if let Err(error) = self.membership.cluster.copy.save(&self.membership.folder) {
+            tracing::warn!("the copy of the tables cannot be written: {error:#}");
         }
     }
 
@@ -238,6 +254,12 @@ impl MemberLoop {
                 view.plan_wish = read::<PlanWish>(key, value).map_or(view.plan_wish, |wish| wish.nonce);
             }
             (Some(Key::Cluster), Some(value)) => view.cluster = read(key, value).ok(),
+            (Some(Key::Snapshot(shard)), Some(value)) => {
+                if let Ok(snapshot) = read(key, value) {
+                    view.snapshots.insert(shard, snapshot);
+                }
+            }
+            (Some(Key::Snapshot(shard)), None) => drop(view.snapshots.remove(&shard)),
             (Some(Key::State), Some(value)) => {
                 let state: Option<StateRecord> = read(key, value).ok();
                 let known = view.state.as_ref().map_or(0, |state| state.version);

@@ -86,6 +86,8 @@ enum WireNoteBody {
     Grant { host: String, address: IpAddr, grant: u64, is_last: bool },
     Back { host: String, address: Option<IpAddr>, grant: Option<u64>, with_right: bool },
     Placed { host: String, by: u16 },
+    Claim { host: String, address: IpAddr },
+    Moved { address: IpAddr, to: u16 },
 }
 
 impl From<&Note> for WireNote {
@@ -99,6 +101,8 @@ impl From<&Note> for WireNote {
                 WireNoteBody::Back { host, address, grant, with_right }
             }
             NoteBody::Placed { host, by } => WireNoteBody::Placed { host, by: by.0 },
+            NoteBody::Claim { host, address } => WireNoteBody::Claim { host, address },
+            NoteBody::Moved { address, to } => WireNoteBody::Moved { address, to: to.0 },
         };
         WireNote { epoch: note.epoch.0, body }
     }
@@ -117,12 +121,15 @@ impl WireNote {
                 NoteBody::Back { host, address, grant, with_right }
             }
             WireNoteBody::Placed { host, by } => NoteBody::Placed { host, by: NodeNo(by) },
+            WireNoteBody::Claim { host, address } => NoteBody::Claim { host, address },
+            WireNoteBody::Moved { address, to } => NoteBody::Moved { address, to: NodeNo(to) },
         };
         let names_host = match &body {
-            NoteBody::Free { .. } => true,
-            NoteBody::Grant { host, .. } | NoteBody::Back { host, .. } | NoteBody::Placed { host, .. } => {
-                is_host(host)
-            }
+            NoteBody::Free { .. } | NoteBody::Moved { .. } => true,
+            NoteBody::Grant { host, .. }
+            | NoteBody::Back { host, .. }
+            | NoteBody::Placed { host, .. }
+            | NoteBody::Claim { host, .. } => is_host(host),
         };
         names_host.then_some(Note { epoch: Epoch(self.epoch), body })
     }
@@ -218,7 +225,9 @@ mod tests {
             NoteBody::Free { address },
             NoteBody::Grant { host: host.clone(), address, grant: 7, is_last: true },
             NoteBody::Back { host: host.clone(), address: None, grant: Some(7), with_right: true },
-            NoteBody::Placed { host, by: NodeNo(9) },
+            NoteBody::Placed { host: host.clone(), by: NodeNo(9) },
+            NoteBody::Claim { host, address },
+            NoteBody::Moved { address, to: NodeNo(9) },
         ];
         bodies.map(|body| Note { epoch: Epoch(4), body }).into()
     }
@@ -229,11 +238,13 @@ mod tests {
         let wire = WireNotes { incarnation: 2, notes: notes().iter().map(WireNote::from).collect() };
         assert_eq!(
             postcard::to_stdvec(&wire).unwrap(),
-            b"\x02\x04\
+            b"\x02\x06\
               \x04\x00\x00\x7f\x00\x00\x01\
               \x04\x01\x08http://h\x00\x7f\x00\x00\x01\x07\x01\
               \x04\x02\x08http://h\x00\x01\x07\x01\
-              \x04\x03\x08http://h\x09"
+              \x04\x03\x08http://h\x09\
+              \x04\x04\x08http://h\x00\x7f\x00\x00\x01\
+              \x04\x05\x00\x7f\x00\x00\x01\x09"
         );
     }
 

@@ -96,7 +96,7 @@ fn fronts_share_cache_nodes_and_lose_no_question_when_these_are_killed() {
     std::fs::write(
         dir.path().join("farol.toml"),
         "[index]\ncommit_every = '300ms'\nrank_every = '1h'\n[serve]\nrate_per_minute = 1000000\n\
-         [cache]\nttl = '24h'\ngrace = '4s'\ncopies_every = '2s'\n",
+         [cache]\nttl = '24h'\ngrace = '4s'\ncopies = 0.5\ncopies_every = '2s'\n",
     )
     .unwrap();
     let size = ["--nodes", "2", "--shards", "1", "--replicas", "2", "--caches", "3", "--delay", "0"];
@@ -155,10 +155,21 @@ fn fronts_share_cache_nodes_and_lose_no_question_when_these_are_killed() {
     let name = nodes.iter().find(|node| node["id"] == id).unwrap()["name"].as_str().unwrap().to_string();
     let other = if name == "node-1" { fronts[1] } else { fronts[0] };
     let term = ring(&cluster)["term"].as_u64();
+    // Questions that are asked once lie at one node each, and half of them at its neighbour: two rounds of copies go by.
+    let pairs = |one: &String| questions.iter().map(|two| format!("{one} {two}")).collect::<Vec<_>>();
+    let quiet: Vec<String> = questions.iter().flat_map(pairs).take(60).collect();
+    let at_other = bearers[usize::from(other == fronts[1])].clone();
+    quiet.iter().for_each(|question| assert!(ask(other, question).is_some(), "{question}"));
+    std::thread::sleep(Duration::from_secs(5));
+    let adopted = counter(other, &at_other, "adopted");
     let people = Regulars::ask(&[other, other], &questions);
     std::thread::sleep(Duration::from_secs(1));
     cluster.kill("cache-2");
     cluster.kill(&name);
+    // Nobody leads, so nobody has taken the dead node out: its neighbour gives its copies to who passes it over.
+    quiet.iter().for_each(|question| assert!(ask(other, question).is_some(), "{question}"));
+    let adopted = counter(other, &at_other, "adopted") - adopted;
+    assert!(adopted > 0, "of {} questions none was answered from copies", quiet.len());
     wait_for_ring(&cluster, "the ring of the next leader", |ring| {
         ring["term"].as_u64() > term && has_all(ring)
     });

@@ -64,3 +64,22 @@ fn crawl_and_index_go_on_while_a_client_holds_all_connections_that_it_can_get() 
     farol.interrupt();
     assert!(data.run(&["check"]).status.success());
 }
+
+#[test]
+fn one_engine_alone_listens_for_people_and_needs_no_server() {
+    let web = Web::start(WebConfig { hosts: 2, pages: 20, ..WebConfig::tame() });
+    let data = Data::new();
+    // Settings of a cluster concern nobody who is in none.
+    data.configure(
+        "[cluster]\njoin = 'nats://127.0.0.1:1'\nlisten_rpc = '127.0.0.1:0'\nmetrics = '127.0.0.1:0'\n",
+    );
+    let mut farol = Farol::up(&data, &web, &["--delay", "0"]);
+    let status = farol.wait_until_idle();
+    assert_eq!(status["index"]["documents"], 20);
+    let front = farol.address().port();
+    assert_eq!(farol.listening_ports(), [front]);
+    assert!(farol.json("/api/v1/search?q=site:web.test")["total"].as_u64() >= Some(20));
+    let metrics = farol.get("/metrics").body;
+    assert!(!metrics.contains("farol_member_") && !metrics.contains("farol_rpc_"), "{metrics}");
+    farol.interrupt();
+}

@@ -35,6 +35,7 @@ contracts! {
     sitemap from "../../../../fuzz/contracts/sitemap.rs",
     tables from "../../../../fuzz/contracts/tables.rs",
     url from "../../../../fuzz/contracts/url.rs",
+    view from "../../../../fuzz/contracts/view.rs",
     warc from "../../../../fuzz/contracts/warc.rs",
     wire from "../../../../fuzz/contracts/wire.rs",
 }

@@ -17,19 +17,19 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 /// Pages of the department, each with a word of its own.
-const WORDS: [&str; 5] = ["lantern", "harbour", "granite", "estuary", "compass"];
+pub const WORDS: [&str; 5] = ["lantern", "harbour", "granite", "estuary", "compass"];
 
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn page(title: &str, text: &str, links: &[String]) -> SiteReply {
+pub fn page(title: &str, text: &str, links: &[String]) -> SiteReply {
     let links: String = links.iter().map(|to| format!("<a href=\"{to}\">{to}</a> ")).collect();
     SiteReply::html(format!("<html lang=en><title>{title}</title><p>{}</p>{links}</html>", text.repeat(4)))
 }
 
 /// A university with a department, at two addresses: one is where the consumer finds it, the other where the provider does.
-fn university() -> Site {
+pub fn university() -> Site {
     Site::start_at(2, |host, path| match (host, path) {
         (_, "/robots.txt") => SiteReply::missing(),
         ("www.uni.test", "/") => page("University", "The university by the sea teaches many things. ", &[]),
@@ -56,7 +56,7 @@ fn university() -> Site {
 }
 
 /// An engine that finds the university's hosts at one of its addresses.
-fn engine(name: &str, scope: &str, port: u16, more: &str) -> Data {
+pub fn engine(name: &str, scope: &str, port: u16, more: &str) -> Data {
     let data = Data::new();
     data.configure(&format!(
         "[identity]\nname = '{name}'\n[crawl]\nscope = '{scope}'\ndelay_min = '0s'\nallow_private = true\n\
@@ -92,7 +92,7 @@ pub fn wait_for_state(farol: &mut Farol, want: &str) -> Value {
 }
 
 #[track_caller]
-fn wait_for_hits(farol: &mut Farol, word: &str) {
+pub fn wait_for_hits(farol: &mut Farol, word: &str) {
     let begun = Instant::now();
     while farol.json(&format!("/api/v1/search?q={word}"))["total"] != 1 {
         assert!(begun.elapsed() < PATIENCE, "{word} is not found");
@@ -177,30 +177,52 @@ fn without_federation_nothing_listens_and_nothing_shows() {
     data.configure(&format!(
         "[crawl]\ndelay_min = '0s'\nallow_private = true\n[federation]\nlisten = '127.0.0.1:{port}'\n"
     ));
-    let mut farol = start(&data, &site, 1, "http://www.uni.test/");
+    let mut farol = start(&data, &site, 1, "http://www.dept.uni.test/");
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
     assert_eq!(farol.get("/api/v1/federation").status, 404);
     assert!(!farol.get("/admin?hl=en").body.contains("/admin/federation"));
     assert!(!data.path().join("federation").exists());
     let refused = data.run(&["federation", "status"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("enabled = true"), "{refused:?}");
+    // Answers are the same, on and off.
+    farol.wait_for("the pages to be there", |status| status["index"]["documents"] == 6);
+    let answers = |farol: &mut Farol| -> Vec<String> {
+        let questions = WORDS.iter().copied().chain(["department", "nothing"]);
+        // Scores change once link ranks are computed, which is not of interest here.
+        let told =
+            |hit: &Value| format!("{} {} {} {}", hit["url"], hit["title"], hit["snippet"], hit["source"]);
+        questions
+            .map(|word| {
+                let answer = farol.json(&format!("/api/v1/search?q={word}"));
+                answer["hits"].as_array().unwrap().iter().map(told).collect::<Vec<_>>().join("\n")
+            })
+            .collect()
+    };
+    let off = answers(&mut farol);
+    farol.interrupt();
+    data.configure(&format!(
+        "[crawl]\ndelay_min = '0s'\nallow_private = true\n[federation]\nenabled = true\nlisten = '127.0.0.1:{port}'\n"
+    ));
+    let mut farol = start(&data, &site, 1, "http://www.dept.uni.test/");
+    assert_eq!(answers(&mut farol), off);
+    assert!(off[0].contains("lantern"), "{off:?}");
     farol.interrupt();
 }
 
 /// An engine that a test plays: it has a key, and says what the test wants.
-struct Stranger {
-    key: Ed25519KeyPair,
-    at: SocketAddr,
-    to: EngineId,
-    letters: u8,
+pub struct Stranger {
+    pub key: Ed25519KeyPair,
+    pub at: SocketAddr,
+    pub to: EngineId,
+    pub letters: u8,
 }
 
 impl Stranger {
-    fn id(&self) -> EngineId {
+    pub fn id(&self) -> EngineId {
         EngineId(self.key.public_key().as_ref().try_into().unwrap())
     }
 
-    fn seal(&mut self, kind: &str, payload: Vec<u8>) -> Envelope {
+    pub fn seal(&mut self, kind: &str, payload: Vec<u8>) -> Envelope {
         self.letters += 1;
         let mut envelope = Envelope {
             from: self.id(),
@@ -215,20 +237,20 @@ impl Stranger {
         envelope
     }
 
-    fn sign(&self, bytes: &[u8]) -> [u8; 64] {
+    pub fn sign(&self, bytes: &[u8]) -> [u8; 64] {
         self.key.sign(bytes).as_ref().try_into().unwrap()
     }
 
-    fn post(&self, envelope: &Envelope) -> Reply {
+    pub fn post(&self, envelope: &Envelope) -> Reply {
         request(self.at, "POST /federation/v1/message HTTP/1.0", &[], &envelope.to_json())
     }
 
-    fn say(&mut self, kind: &str, payload: Vec<u8>) -> Reply {
+    pub fn say(&mut self, kind: &str, payload: Vec<u8>) -> Reply {
         let envelope = self.seal(kind, payload);
         self.post(&envelope)
     }
 
-    fn put(&mut self, agreement: AgreementId, sequence: u64, packet: &[u8]) -> (u16, String) {
+    pub fn put(&mut self, agreement: AgreementId, sequence: u64, packet: &[u8]) -> (u16, String) {
         let path = format!("packets/{agreement}/{sequence}");
         let letter = self.seal(&format!("PUT {path}"), Vec::new()).to_json();
         let letter = data_encoding::BASE64.encode(letter.as_bytes());
@@ -238,6 +260,17 @@ impl Stranger {
             &format!("farol-letter: {letter}"),
             packet,
         )
+    }
+
+    /// Asks for packets, as a consumer does; `more` is a query, `header` one more header line.
+    pub fn fetch(&mut self, path: &str, more: &str, header: &str) -> (u16, Vec<u8>) {
+        let letter = self.seal(&format!("GET {path}"), Vec::new()).to_json();
+        let letter = data_encoding::BASE64.encode(letter.as_bytes());
+        let headers = format!("farol-letter: {letter}{header}");
+        let (status, answer) =
+            send_raw(self.at, &format!("GET /federation/v1/{path}{more} HTTP/1.0"), &headers, &[]);
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+        (status, answer[end..].to_vec())
     }
 
     fn put_piece(
@@ -254,7 +287,7 @@ impl Stranger {
         send(self.at, &format!("PUT /federation/v1/{path} HTTP/1.0"), &headers, piece)
     }
 
-    fn packet(&self, start: HeaderStart, body: &Body) -> Vec<u8> {
+    pub fn packet(&self, start: HeaderStart, body: &Body) -> Vec<u8> {
         let plain = body.encode(Grade::Text);
         let draft = Draft::new(start, body.counts(), plain.len(), Codec::Plain, plain);
         let signature = self.sign(&draft.to_sign());
@@ -264,6 +297,11 @@ impl Stranger {
 
 /// A request with a body that is no text.
 fn send(at: SocketAddr, what: &str, header: &str, body: &[u8]) -> (u16, String) {
+    let (status, answer) = send_raw(at, what, header, body);
+    (status, String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn send_raw(at: SocketAddr, what: &str, header: &str, body: &[u8]) -> (u16, Vec<u8>) {
     use std::io::{Read as _, Write as _};
     let mut stream = std::net::TcpStream::connect(at).unwrap();
     let head = format!("{what}\r\nHost: {at}\r\n{header}\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -272,17 +310,17 @@ fn send(at: SocketAddr, what: &str, header: &str, body: &[u8]) -> (u16, String) 
     let _ = stream.write_all(body);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let head = String::from_utf8_lossy(&answer[..answer.len().min(64)]).into_owned();
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     (status, answer)
 }
 
-fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     Timestamp::from_millis(since.as_millis() as u64)
 }
 
-fn entry(url: &str, origin: EngineId, word: &str) -> PageEntry {
+pub fn entry(url: &str, origin: EngineId, word: &str) -> PageEntry {
     PageEntry {
         url: CanonicalUrl::parse(url).unwrap(),
         origin,

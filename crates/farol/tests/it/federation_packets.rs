@@ -57,8 +57,12 @@ fn archive_of(seed: u64) -> Vec<u8> {
 }
 
 /// An engine that has these pages by itself.
+/// Link ranks are computed at once, where a minute is usual.
+const RANKS_SOON: &str = "[index]\nrank_every = '2s'\n";
+
 fn provider(dir: &tempfile::TempDir) -> Data {
     let data = Data::new();
+    data.configure(RANKS_SOON);
     let file = dir.path().join("web.warc");
     std::fs::write(&file, archive_of(7)).unwrap();
     data.run_well(&["import", "--no-index", file.to_str().unwrap()]);
@@ -144,6 +148,7 @@ fn compare(count: u64) {
         .into_iter()
         .map(|more| {
             let consumer = Data::new();
+            consumer.configure(RANKS_SOON);
             let files = packets(&provider, &dir, "domain:test", more);
             import(&consumer, &files, &[]);
             (consumer, more.is_empty())
@@ -163,6 +168,13 @@ fn compare(count: u64) {
         let page = other.get(&format!("/copy?url={}", escaped(hit["url"].as_str().unwrap())));
         assert_eq!(page.status, 404, "nobody can see copies of the provider, so none is promised");
     }
+    // The index is lost, and comes again from the archive.
+    let consumer = &consumers[0].0;
+    std::fs::remove_dir_all(consumer.path().join("index")).unwrap();
+    let mut again = Farol::start(consumer, "serve", &[]);
+    for question in questions(20) {
+        assert_same(&mut one, &mut again, &question, true);
+    }
     // Whoever fetched them has no source to name.
     assert!(one.json("/api/v1/search?q=farol")["hits"][0].get("source").is_none());
 }
@@ -176,7 +188,9 @@ fn received_pages_are_found_in_the_order_in_which_fetched_ones_are() {
 #[test]
 #[ignore = "a minute"]
 fn five_hundred_questions_give_the_same_list() {
+    let begun = Instant::now();
     compare(500);
+    println!("500 questions, texts and words: the same lists and scores to 1e-6, in {:.0?}", begun.elapsed());
 }
 
 /// Addresses in the archive, one for each entry.
@@ -244,7 +258,9 @@ fn an_import_that_is_killed_loses_nothing_and_doubles_nothing() {
 #[test]
 #[ignore = "some minutes"]
 fn two_hundred_killed_imports_lose_nothing_and_double_nothing() {
+    let begun = Instant::now();
     kill_imports(200);
+    println!("200 imports killed, none lost, none doubled, in {:.0?}", begun.elapsed());
 }
 
 #[test]

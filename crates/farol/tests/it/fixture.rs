@@ -171,6 +171,20 @@ impl Farol {
         Farol { child, data: data.path() }
     }
 
+    /// Processor time that it has taken so far.
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // Behind the name, in brackets, come the state and ten numbers, then user and system time in hundredths of a second.
+        let numbers: Vec<u64> = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        Duration::from_millis(10 * (numbers[10] + numbers[11]))
+    }
+
     pub fn up(data: &Data, web: &Web, more: &[&str]) -> Farol {
         let mut arguments = web.flags();
         arguments.push(web.seed());
@@ -292,6 +306,31 @@ impl Farol {
             std::thread::sleep(Duration::from_millis(10));
         };
         (status.success(), self.errors())
+    }
+
+    /// Ports at which its process listens, of TCP in both families.
+    pub fn listening_ports(&self) -> Vec<u16> {
+        let own = PathBuf::from(format!("/proc/{}", self.child.id()));
+        let sockets: Vec<String> = std::fs::read_dir(own.join("fd"))
+            .unwrap()
+            .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+            .filter_map(|link| {
+                Some(link.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_string())
+            })
+            .collect();
+        let mut ports = Vec::new();
+        for family in ["tcp", "tcp6"] {
+            let table = std::fs::read_to_string(own.join("net").join(family)).unwrap_or_default();
+            for row in table.lines().skip(1) {
+                let cells: Vec<&str> = row.split_whitespace().collect();
+                let (local, state, socket) = (cells[1], cells[3], cells[9]);
+                if state == "0A" && sockets.iter().any(|own| own == socket) {
+                    let (_, port) = local.rsplit_once(':').unwrap();
+                    ports.push(u16::from_str_radix(port, 16).unwrap());
+                }
+            }
+        }
+        ports
     }
 
     /// Whether it still runs.

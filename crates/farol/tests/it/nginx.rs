@@ -46,7 +46,7 @@ impl Nginx {
     }
 
     /// Passes everything on to another server, as plainly as it can be written.
-    fn proxy(to: std::net::SocketAddr, more: &str) -> Nginx {
+    pub fn proxy(to: std::net::SocketAddr, more: &str) -> Nginx {
         let port = free_port();
         let servers = format!(
             "server {{ listen 127.0.9.1:{port}; location / {{ {more} proxy_pass http://{to}; }} }}\n"
@@ -81,6 +81,11 @@ impl Nginx {
             std::thread::sleep(Duration::from_millis(20));
         }
         nginx
+    }
+
+    /// Where the first of its servers listens.
+    pub fn address(&self) -> String {
+        format!("127.0.9.1:{}", self.port)
     }
 
     pub fn flags(&self, hosts: &[&str]) -> Vec<String> {

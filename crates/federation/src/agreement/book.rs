@@ -6,6 +6,8 @@
 mod change;
 mod consumer;
 mod provider;
+#[cfg(test)]
+mod tests;
 
 use super::messages::{Message, Outgoing};
 use super::paths::{ENDLESS, PATH_MAX, PathPart, may_meet, path_of, surely_holds};
@@ -166,9 +168,14 @@ impl Book {
         out.iter().map(|terms| self.to(terms, answer(terms))).collect()
     }
 
-    /// All that the provider has is taken in.
-    pub fn filled(&mut self, id: AgreementId) {
-        if let Some(taken) = self.taken.get_mut(&id).filter(|taken| taken.state == TakenState::Filling) {
+    /// All that the provider has is taken in, by this revision of the terms.
+    pub fn filled(&mut self, id: AgreementId, revision: u32) {
+        let Some(taken) = self.taken.get_mut(&id) else { return };
+        if taken.lacks.is_some_and(|lacking| revision < lacking) {
+            return;
+        }
+        taken.lacks = None;
+        if taken.state == TakenState::Filling {
             taken.state = TakenState::Chaining;
         }
     }
@@ -278,6 +285,48 @@ impl Book {
             false => drop(self.taken.insert(id, Taken::new(terms, TakenState::Considering))),
         }
         Vec::new()
+    }
+
+    /// Agreements about pages that this engine is not about any more, since its own view is another one.
+    pub fn outgrown(&self) -> Vec<AgreementId> {
+        let given = self.given.values().filter(|given| {
+            !matches!(given.state, GivenState::Ended | GivenState::Ending(_)) && given.amending.is_none()
+        });
+        let taken = self.taken.values().filter(|taken| {
+            !matches!(taken.state, TakenState::Ended | TakenState::Ending(_)) && taken.amending.is_none()
+        });
+        let terms = given.map(|given| &given.terms).chain(taken.map(|taken| &taken.terms));
+        terms.filter(|terms| !surely_holds(&self.view, &terms.view)).map(|terms| terms.id).collect()
+    }
+
+    /// Proposes for such an agreement what both have; ends it where that is nothing, or cannot be proposed.
+    pub fn fit(&mut self, now: Timestamp, id: AgreementId) -> Out {
+        let terms = self.given.get(&id).map(|given| &given.terms);
+        let Some(terms) = terms.or_else(|| self.taken.get(&id).map(|taken| &taken.terms)) else {
+            return Vec::new();
+        };
+        let both = terms.view.and(&self.view);
+        let both = both.boxes().map(|boxes| (boxes.any_page().0 != Answer::No).then(|| boxes.to_view()));
+        let out = both.ok().flatten().map_or_else(Vec::new, |view| self.amend(id, view));
+        if out.is_empty() {
+            return self.end(now, id);
+        }
+        // Nobody else is asked about what we are not about.
+        let own = self.view.clone();
+        if let Some(taken) = self.taken.get_mut(&id).filter(|taken| taken.is_left()) {
+            let before = std::mem::replace(&mut taken.in_force, View::none());
+            let rest = before.and(&own);
+            taken.in_force = rest.boxes().map_or_else(|_| View::none(), |boxes| boxes.to_view());
+            self.path_is_shorter(&before);
+        }
+        out
+    }
+
+    /// Agreements whose consumer may not leave all of it to us, as some of it comes from others and may not go on.
+    pub fn held_back(&self, given: &Terms) -> Option<AgreementId> {
+        let mut left = self.taken.values().filter(|taken| taken.is_left());
+        left.find(|taken| !taken.terms.reach(given) && may_meet(&given.view, &taken.in_force))
+            .map(|taken| taken.terms.id)
     }
 
     /// The part lies in what we are about; and a page is left to one engine only, and not to one that leaves it to us.

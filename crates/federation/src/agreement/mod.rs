@@ -12,7 +12,8 @@
 //! 3. who is asking answers *busy* to others that ask about pages of the same part;
 //! 4. a provider is bound until the consumer has said that it ended, or its lease and a minute are over on its own clock;
 //! 5. a path is only passed on while every lease along it is known to hold: its *horizon*;
-//! 6. paths are numbered, and of two the later counts.
+//! 6. paths are numbered, and of two the later counts;
+//! 7. a part is left only to who may send all of it on: [`Terms::reach`].
 //!
 //! The thesis negotiates and lets go \[Fernandes01 §4.4\]; the rules are ours. The fifth is against chains of silent engines,
 //! whose paths nobody keeps true any more.

@@ -35,9 +35,10 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Whether it may go on to an engine, after so many others as the terms allow.
-    pub fn may_go_to(&self, to: EngineId, forward: u8) -> bool {
-        self.origin != to && !self.via.contains(&to) && self.via.len() <= usize::from(forward).min(VIA_MAX)
+    /// Whether it may go on to an engine: one that it has not been at. How far it may go at all is for the terms to say under
+    /// which it came ([`super::Terms::reach`]).
+    pub fn may_go_to(&self, to: EngineId) -> bool {
+        self.origin != to && !self.via.contains(&to) && self.via.len() <= VIA_MAX
     }
 
     /// The same as it leaves an engine that did not fetch it.
@@ -127,14 +128,16 @@ impl Used {
         (self.day, self.pages, self.bytes)
     }
 
-    /// Takes a packet into account; the time to wait where it is too much for today.
+    /// Takes a packet into account; the time to wait where it is too much for today. The first one of a day is always taken, as
+    /// one that is larger than a day's quota would never be otherwise.
     pub fn take(&mut self, now: Timestamp, quota: Quota, pages: u64, bytes: u64) -> Result<(), Duration> {
         const DAY_MS: u64 = 86_400_000;
         let day = now.as_millis() / DAY_MS;
         let used = if self.day == day { *self } else { Used { day, ..Used::default() } };
         let used =
             Used { day, pages: used.pages.saturating_add(pages), bytes: used.bytes.saturating_add(bytes) };
-        if used.pages > quota.pages_day || used.bytes > quota.bytes_day {
+        let is_first = self.day != day || self.pages == 0 && self.bytes == 0;
+        if !is_first && (used.pages > quota.pages_day || used.bytes > quota.bytes_day) {
             return Err(Duration::from_millis((day + 1) * DAY_MS - now.as_millis()));
         }
         *self = used;
@@ -179,8 +182,8 @@ mod tests {
             Err(Dropped::Old),
             "once is as good as twice"
         );
-        assert!(from(&[2]).may_go_to(engine(3), 1) && !from(&[2]).may_go_to(engine(2), 8));
-        assert!(!from(&[2]).may_go_to(engine(1), 8) && !from(&[2]).may_go_to(engine(3), 0));
+        assert!(from(&[2]).may_go_to(engine(3)) && !from(&[2]).may_go_to(engine(2)));
+        assert!(!from(&[2]).may_go_to(engine(1)));
         assert_eq!(from(&[2]).passed_on_by(engine(3)), from(&[2, 3]));
         assert_eq!(from(&[]).passed_on_by(engine(1)), from(&[]));
     }

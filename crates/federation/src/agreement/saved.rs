@@ -50,6 +50,8 @@ struct TakenText {
     lease_until: u64,
     active_since: u64,
     rejoins: bool,
+    #[serde(default)]
+    lacks: Option<u32>,
     next_renewal: u64,
     next_round: u64,
     next_word: u64,
@@ -172,6 +174,7 @@ fn taken_text(taken: &Taken) -> TakenText {
         lease_until: taken.lease_until.as_millis(),
         active_since: taken.active_since.as_millis(),
         rejoins: taken.rejoins,
+        lacks: taken.lacks,
         next_renewal: taken.next_renewal.as_millis(),
         next_round: taken.next_round.as_millis(),
         next_word: taken.next_word.as_millis(),
@@ -202,6 +205,7 @@ fn read_taken(text: TakenText) -> Result<Taken, MessageError> {
         lease_until: at(text.lease_until),
         active_since: at(text.active_since),
         rejoins: text.rejoins,
+        lacks: text.lacks,
         next_renewal: at(text.next_renewal),
         next_round: at(text.next_round),
         next_word: at(text.next_word),
@@ -283,7 +287,7 @@ mod tests {
                 queue.extend(books[to].receive(now, ids[from], id, out.message, random));
             }
             queue.extend(books[1].decide(id, true));
-            books[1].filled(id);
+            books[1].filled(id, 1);
             now = now + Duration::from_secs(7);
             books.iter_mut().for_each(|book| queue.extend(book.tick(now, random)));
         }

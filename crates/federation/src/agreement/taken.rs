@@ -76,6 +76,8 @@ pub struct Taken {
     pub(crate) active_since: Timestamp,
     /// The provider is not bound any more, so the path must be agreed on again.
     pub(crate) rejoins: bool,
+    /// Pages that a change has added are still to come: those of this revision.
+    pub(crate) lacks: Option<u32>,
     pub(crate) next_renewal: Timestamp,
     pub(crate) next_round: Timestamp,
     /// When a word that was not answered is said again.
@@ -98,6 +100,7 @@ impl Taken {
             lease_until: Timestamp::EPOCH,
             active_since: Timestamp::EPOCH,
             rejoins: false,
+            lacks: None,
             next_renewal: Timestamp::EPOCH,
             next_round: Timestamp::EPOCH,
             next_word: Timestamp::EPOCH,
@@ -118,6 +121,11 @@ impl Taken {
         matches!(self.state, TakenState::Active | TakenState::Silent)
     }
 
+    /// Whether the provider still has to send what there is.
+    pub fn is_filling(&self) -> bool {
+        self.state == TakenState::Filling || self.lacks.is_some() && self.is_left()
+    }
+
     /// Whether the path is known to hold.
     pub(crate) fn is_vouched(&self, now: Timestamp, rules: &Rules) -> bool {
         !rules.horizon
@@ -134,7 +142,8 @@ impl Taken {
 
     /// Whether a round is to begin.
     pub(crate) fn wants_round(&self) -> bool {
-        let extends = self.state == TakenState::Active && self.in_force != self.terms.view;
+        let extends =
+            self.state == TakenState::Active && self.in_force != self.terms.view && self.lacks.is_none();
         let rejoins = self.rejoins && self.is_left();
         self.round.is_none()
             && self.relay.is_none()
@@ -156,6 +165,7 @@ impl Taken {
         self.parts = Vec::new();
         self.horizon = None;
         self.rejoins = false;
+        self.lacks = None;
         self.round = None;
     }
 }

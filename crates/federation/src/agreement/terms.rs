@@ -137,6 +137,12 @@ impl Terms {
         hash.finalize().into()
     }
 
+    /// Whether pages that come under these terms may be sent on under others: to their consumer, and as far beyond it as
+    /// they promise.
+    pub fn reach(&self, given: &Terms) -> bool {
+        given.forward < self.forward
+    }
+
     /// The other side.
     pub fn partner_of(&self, me: EngineId) -> EngineId {
         if me == self.provider { self.consumer } else { self.provider }
@@ -195,10 +201,20 @@ pub struct Rules {
     pub horizon: bool,
     /// Of two paths the later counts, whichever came later.
     pub numbered: bool,
+    /// Nobody leaves a part to an engine that may not send all of it on.
+    pub reach: bool,
 }
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { own_id: true, consent: true, busy: true, bound: true, horizon: true, numbered: true }
+        Rules {
+            own_id: true,
+            consent: true,
+            busy: true,
+            bound: true,
+            horizon: true,
+            numbered: true,
+            reach: true,
+        }
     }
 }

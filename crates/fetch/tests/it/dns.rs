@@ -16,6 +16,8 @@ struct Zone {
     ttl: u32,
     /// 0: no error, 2: the server failed, 3: no such name.
     code: u8,
+    /// Data of a LOC record of every name.
+    location: Option<[u8; 16]>,
 }
 
 struct NameServer {
@@ -31,7 +33,7 @@ impl NameServer {
         let addresses = addresses.iter().map(|bytes| Ipv4Addr::from(*bytes)).collect();
         let server = NameServer {
             address: socket.local_addr().unwrap(),
-            zone: Arc::new(Mutex::new(Zone { addresses, ttl, code: 0 })),
+            zone: Arc::new(Mutex::new(Zone { addresses, ttl, code: 0, location: None })),
             asked: Arc::default(),
         };
         let (zone, asked) = (server.zone.clone(), server.asked.clone());
@@ -72,6 +74,12 @@ fn answer(question: &[u8], zone: &Zone) -> Option<(Vec<u8>, bool)> {
     let is_v4 = question.get(name_end..name_end + 2)? == [0, 1];
     let mut answer = question.get(..name_end + 4)?.to_vec();
     answer[2..4].copy_from_slice(&[0x81, 0x80 | zone.code]);
+    if let Some(location) = zone.location.filter(|_| question[name_end..name_end + 2] == [0, 29]) {
+        answer[4..12].copy_from_slice(&[0, 1, 0, 1, 0, 0, 0, 0]);
+        answer.extend_from_slice(&[0xc0, 12, 0, 29, 0, 1, 0, 0, 0, 60, 0, 16]);
+        answer.extend_from_slice(&location);
+        return Some((answer, false));
+    }
     let records = if is_v4 && zone.code == 0 { zone.addresses.as_slice() } else { &[] };
     let is_negative = records.is_empty() && zone.code != 2;
     answer[4..12].copy_from_slice(&[0, 1, 0, records.len() as u8, 0, u8::from(is_negative), 0, 0]);
@@ -202,4 +210,20 @@ async fn a_name_that_moves_into_the_private_network_is_refused() {
     let result = fetcher.get(get(&url)).await;
     assert!(matches!(result, Err(FetchError::Guard { .. })), "{result:?}");
     assert_eq!(web.accepted(), 0);
+}
+
+#[tokio::test]
+async fn where_a_name_says_that_it_is_comes_as_it_was_sent() {
+    let names = NameServer::start(&[[127, 0, 0, 1]], 60).await;
+    let overrides = vec!["set.test=127.0.0.1".parse().unwrap()];
+    let config = FetchConfig { nameservers: vec![names.address], overrides, ..FetchConfig::default() };
+    let fetcher = Fetcher::new(config).unwrap();
+    assert_eq!(fetcher.location(&host("a.test")).await, None, "it does not say");
+    let data = [0, 0x33, 0x16, 0x13, 0x89, 0x17, 0x2d, 0xd0, 0x70, 0xbe, 0x15, 0xf0, 0, 0x98, 0x8d, 0x20];
+    names.set(|zone| zone.location = Some(data));
+    assert_eq!(fetcher.location(&host("a.test")).await, Some(data.to_vec()));
+    // Whose address the operator has set by hand is not asked for, and neither is what has no name.
+    assert_eq!(fetcher.location(&host("set.test")).await, None);
+    assert_eq!(fetcher.location(&host("127.0.0.1")).await, None);
+    names.set(|zone| zone.code = 3);
 }

@@ -17,7 +17,7 @@ mod tests;
 use farol_base::fingerprint::hash64;
 use farol_base::query::{Answer, Query, Request, Term};
 use farol_base::{CanonicalUrl, ContentHash, Document, Language, Languages, PagePosition};
-use farol_index::{Question, Ranks, SearchRules, Searcher, Shard, ShardOptions, ShardedSearch};
+use farol_index::{ENDLESS, Question, Ranks, SearchRules, Searcher, Shard, ShardOptions, ShardedSearch};
 use farol_query::parts::{Asking, Counts, Figures, Sizes, merge};
 use scattered::Scattered;
 use std::error::Error;
@@ -123,7 +123,7 @@ fn phases(many: &Built, questions: &[(Query, Languages)], rules: &SearchRules) -
     let sizes: Vec<Sizes> = many.searchers.iter().map(Searcher::sizes).collect();
     let sizes = Sizes::sum(&sizes);
     for (query, languages) in questions {
-        let question = Question { query, languages: *languages, rules };
+        let question = Question { query, languages: *languages, rules, patience: &ENDLESS };
         let times = [cpu()?; 1];
         let counts = many.searchers.iter().map(|shard| shard.count(&question, &sizes));
         let counts = Counts::sum(counts.collect::<Result<Vec<_>, _>>()?);

@@ -2,7 +2,7 @@
 
 use farol_base::query::{Answer, Hit, Query, Request};
 use farol_base::{Languages, PageId};
-use farol_index::{Error, Question, Ranks, SearchRules, Searcher};
+use farol_index::{ENDLESS, Error, Question, Ranks, SearchRules, Searcher};
 use farol_query::parts::{self, Asking, Counts, Figures, Part, Place, Shards, Sizes};
 use std::cell::RefCell;
 
@@ -31,7 +31,7 @@ impl<'a> Scattered<'a> {
     }
 
     fn question<'q>(&'q self, query: &'q Query) -> Question<'q> {
-        Question { query, languages: self.languages, rules: self.rules }
+        Question { query, languages: self.languages, rules: self.rules, patience: &ENDLESS }
     }
 }
 

@@ -6,14 +6,17 @@
 use crate::error::Error;
 use crate::plan::{Clause, ClauseKind};
 use crate::rank::fields::{Bm25, SPELLING_SHARE, STEM_SHARE, TextField};
-use tantivy::postings::{Postings, SegmentPostings};
+use crate::searcher::SegmentView;
+use tantivy::postings::{Postings, SegmentPostings, TermInfo};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
+use tantivy::{DocId, DocSet, TERMINATED};
 
 /// The pages of one clause, one after the other.
 pub(crate) struct Cursor {
     /// By field; those of a field stand together.
     parts: Vec<CursorPart>,
+    /// Of each part; none until it is opened. All in one piece of memory: each is larger than allocators like.
+    postings: Vec<Option<PartPostings>>,
     doc: DocId,
 }
 
@@ -24,7 +27,8 @@ struct CursorPart {
     weight: f32,
     /// Its pages are pages of the cursor; the others only add to the score of pages that come up anyway.
     drives: bool,
-    postings: PartPostings,
+    /// Where its postings are; none where they are opened already.
+    term: Option<(Field, TermInfo)>,
 }
 
 /// What a part is of the clause.
@@ -36,8 +40,9 @@ enum StandsAs {
     Instead,
 }
 
+#[allow(clippy::large_enum_variant, reason = "most of them are the large ones")]
 enum PartPostings {
-    Term(Box<SegmentPostings>),
+    Term(SegmentPostings),
     Phrase(Box<PhraseCursor>),
 }
 
@@ -51,18 +56,54 @@ struct Place {
 }
 
 impl Cursor {
-    /// Opens a clause in a segment; none where no page of it can have the clause.
-    pub(crate) fn open(segment: &SegmentReader, clause: &Clause) -> Result<Option<Cursor>, Error> {
-        let mut parts = Vec::new();
+    /// Opens a clause in a segment; none where no page of it can have the clause. Before the first page is scored,
+    /// [`Cursor::open_rest`] is called.
+    pub(crate) fn open(segment: SegmentView<'_>, clause: &Clause) -> Result<Option<Cursor>, Error> {
+        let mut found = FoundParts::default();
         for place in places(clause) {
-            open_in(segment, &clause.kind, place, 1.0, &mut parts)?;
+            found.look_in(segment, &clause.kind, place, 1.0)?;
             for spelling in &clause.spellings {
-                open_in(segment, spelling, place, SPELLING_SHARE, &mut parts)?;
+                found.look_in(segment, spelling, place, SPELLING_SHARE)?;
             }
         }
-        let mut cursor = Cursor { parts, doc: TERMINATED };
+        let FoundParts { parts, phrases } = found;
+        if !parts.iter().any(|part| part.drives) {
+            return Ok(None);
+        }
+        let mut cursor = Cursor { postings: Vec::with_capacity(parts.len()), parts, doc: TERMINATED };
+        let mut phrases = phrases.into_iter();
+        for part in &mut cursor.parts {
+            let postings = match part.term.take_if(|_| part.drives) {
+                Some((field, term)) => Some(open_term(segment, field, &term)?),
+                None if part.term.is_none() => phrases.next().map(PartPostings::Phrase),
+                None => None,
+            };
+            cursor.postings.push(postings);
+        }
         cursor.update_doc();
         Ok((cursor.doc != TERMINATED).then_some(cursor))
+    }
+
+    /// Opens what only adds to scores.
+    pub(crate) fn open_rest(&mut self, segment: SegmentView<'_>) -> Result<(), Error> {
+        for (part, postings) in self.parts.iter_mut().zip(&mut self.postings) {
+            if let Some((field, term)) = part.term.take() {
+                *postings = Some(open_term(segment, field, &term)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether any page of a segment may have the clause, by its dictionaries alone.
+    pub(crate) fn can_open(segment: SegmentView<'_>, clause: &Clause) -> Result<bool, Error> {
+        for place in places(clause).into_iter().filter(|place| place.drives) {
+            for kind in std::iter::once(&clause.kind).chain(&clause.spellings) {
+                if can_open_in(segment, kind, place)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// The current page; `TERMINATED` after the last.
@@ -72,10 +113,9 @@ impl Cursor {
 
     /// Goes to the next page.
     pub(crate) fn advance(&mut self) -> DocId {
-        for part in self.parts.iter_mut().filter(|part| part.drives) {
-            if part.postings.doc() == self.doc {
-                part.postings.advance();
-            }
+        let doc = self.doc;
+        for postings in self.driving().filter(|postings| postings.doc() == doc) {
+            postings.advance();
         }
         self.update_doc()
     }
@@ -85,24 +125,27 @@ impl Cursor {
         if self.doc >= target {
             return self.doc;
         }
-        for part in self.parts.iter_mut().filter(|part| part.drives) {
-            part.postings.seek(target);
+        for postings in self.driving() {
+            postings.seek(target);
         }
         self.update_doc()
     }
 
     /// How often the current page has the clause, each time weighed by its field; other forms of a word count less.
-    pub(crate) fn frequency(&mut self, bm25: &Bm25) -> f32 {
+    pub(crate) fn frequency(&mut self, bm25: &Bm25<'_>) -> f32 {
+        debug_assert!(self.parts.iter().all(|part| part.term.is_none()), "scored before all was open");
         let doc = self.doc;
         let mut sum = 0.0;
         let mut at = 0;
         while at < self.parts.len() {
             let field = self.parts[at].field;
             let (mut form, mut stems, mut instead) = (0, 0, 0.0f32);
-            while let Some(part) = self.parts.get_mut(at).filter(|part| part.field == field) {
+            while let Some(part) = self.parts.get(at).filter(|part| part.field == field) {
                 at += 1;
-                if part.postings.seek(doc) == doc {
-                    let frequency = part.postings.frequency();
+                if let Some(postings) = &mut self.postings[at - 1]
+                    && postings.seek(doc) == doc
+                {
+                    let frequency = postings.frequency();
                     match part.stands_as {
                         StandsAs::Form => form += frequency,
                         StandsAs::Stem => stems += frequency,
@@ -121,15 +164,19 @@ impl Cursor {
     }
 
     /// Pages to iterate over, at most.
-    pub(crate) fn cost(&self) -> u64 {
-        self.parts.iter().filter(|part| part.drives).map(|part| part.postings.cost()).sum()
+    pub(crate) fn cost(&mut self) -> u64 {
+        self.driving().map(|postings| postings.cost()).sum()
     }
 
     /// The current page is the least of all postings (a union).
     fn update_doc(&mut self) -> DocId {
-        let driving = self.parts.iter().filter(|part| part.drives);
-        self.doc = driving.map(|part| part.postings.doc()).min().unwrap_or(TERMINATED);
+        self.doc = self.driving().map(|postings| postings.doc()).min().unwrap_or(TERMINATED);
         self.doc
+    }
+
+    fn driving(&mut self) -> impl Iterator<Item = &mut PartPostings> {
+        let parts = self.parts.iter().zip(&mut self.postings);
+        parts.filter(|(part, _)| part.drives).filter_map(|(_, postings)| postings.as_mut())
     }
 }
 
@@ -147,52 +194,72 @@ fn places(clause: &Clause) -> Vec<Place> {
     places
 }
 
-/// Opens a word or a phrase in one field; with a weight below 1 it stands in the stead of what was typed.
-fn open_in(
-    segment: &SegmentReader,
-    kind: &ClauseKind,
-    place: Place,
-    weight: f32,
-    parts: &mut Vec<CursorPart>,
-) -> Result<(), Error> {
-    let mut add = |stands_as, postings| {
-        let stands_as = if weight < 1.0 { StandsAs::Instead } else { stands_as };
-        parts.push(CursorPart { field: place.field, stands_as, weight, drives: place.drives, postings });
-    };
-    match kind {
-        ClauseKind::AnyOf(kinds) => {
-            for (kind, share) in kinds {
-                open_in(segment, kind, place, weight * share, parts)?;
+/// Opens the pages of a word with how often each has it.
+fn open_term(segment: SegmentView<'_>, field: Field, term: &TermInfo) -> Result<PartPostings, Error> {
+    segment.open_at(field, term, IndexRecordOption::WithFreqs).map(PartPostings::Term)
+}
+
+/// The parts of a cursor that a segment has.
+#[derive(Default)]
+struct FoundParts {
+    parts: Vec<CursorPart>,
+    /// Those of the parts without a term, in their order.
+    phrases: Vec<Box<PhraseCursor>>,
+}
+
+impl FoundParts {
+    /// Looks a word or a phrase up in one field; with a weight below 1 it stands in the stead of what was typed.
+    fn look_in(
+        &mut self,
+        segment: SegmentView<'_>,
+        kind: &ClauseKind,
+        place: Place,
+        weight: f32,
+    ) -> Result<(), Error> {
+        match kind {
+            ClauseKind::AnyOf(kinds) => {
+                for (kind, share) in kinds {
+                    self.look_in(segment, kind, place, weight * share)?;
+                }
             }
-        }
-        ClauseKind::Word { form, stems } => {
-            let option = IndexRecordOption::WithFreqs;
-            if let Some(postings) = open(segment, place.forms, form, option)? {
-                add(StandsAs::Form, PartPostings::Term(Box::new(postings)));
+            ClauseKind::Word { form, stems } => {
+                let term = segment.find(place.forms, form)?;
+                self.add(place, StandsAs::Form, weight, term.map(|term| (place.forms, term)));
+                for stem in place.stems.iter().flat_map(|_| stems) {
+                    if let Some(field) = place.stems {
+                        let term = segment.find(field, stem)?;
+                        self.add(place, StandsAs::Stem, weight, term.map(|term| (field, term)));
+                    }
+                }
             }
-            for stem in place.stems.iter().flat_map(|_| stems) {
-                if let Some(field) = place.stems
-                    && let Some(postings) = open(segment, field, stem, option)?
-                {
-                    add(StandsAs::Stem, PartPostings::Term(Box::new(postings)));
+            // Phrases of titles and addresses are phrases of `words`.
+            ClauseKind::Phrase { .. } if !place.drives => {}
+            ClauseKind::Phrase { parts: tokens } => {
+                let mut open_parts = Vec::new();
+                for (offset, form) in tokens {
+                    let option = IndexRecordOption::WithFreqsAndPositions;
+                    let Some(postings) = segment.open(place.forms, form, option)? else { return Ok(()) };
+                    open_parts.push(PhrasePart { offset: *offset, postings, positions: vec![] });
+                }
+                if let Some(phrase) = PhraseCursor::new(open_parts) {
+                    self.phrases.push(Box::new(phrase));
+                    self.push(place, StandsAs::Form, weight, None);
                 }
             }
         }
-        // Phrases of titles and addresses are phrases of `words`.
-        ClauseKind::Phrase { .. } if !place.drives => {}
-        ClauseKind::Phrase { parts: tokens } => {
-            let mut open_parts = Vec::new();
-            for (offset, form) in tokens {
-                let option = IndexRecordOption::WithFreqsAndPositions;
-                let Some(postings) = open(segment, place.forms, form, option)? else { return Ok(()) };
-                open_parts.push(PhrasePart { offset: *offset, postings, positions: vec![] });
-            }
-            if let Some(phrase) = PhraseCursor::new(open_parts) {
-                add(StandsAs::Form, PartPostings::Phrase(Box::new(phrase)));
-            }
+        Ok(())
+    }
+
+    fn add(&mut self, place: Place, stands_as: StandsAs, weight: f32, term: Option<(Field, TermInfo)>) {
+        if term.is_some() {
+            self.push(place, stands_as, weight, term);
         }
     }
-    Ok(())
+
+    fn push(&mut self, place: Place, stands_as: StandsAs, weight: f32, term: Option<(Field, TermInfo)>) {
+        let stands_as = if weight < 1.0 { StandsAs::Instead } else { stands_as };
+        self.parts.push(CursorPart { field: place.field, stands_as, weight, drives: place.drives, term });
+    }
 }
 
 impl PartPostings {
@@ -236,16 +303,39 @@ impl PartPostings {
     }
 }
 
-/// Opens the postings of a term.
-pub(crate) fn open(
-    segment: &SegmentReader,
-    field: Field,
-    text: &str,
-    option: IndexRecordOption,
-) -> Result<Option<SegmentPostings>, Error> {
-    let index = segment.inverted_index(field).map_err(Error::engine("open a segment"))?;
-    let term = Term::from_field_text(field, text);
-    index.read_postings(&term, option).map_err(Error::engine("read the pages of a word"))
+/// Whether a segment has what a word or a phrase needs in one field.
+fn can_open_in(segment: SegmentView<'_>, kind: &ClauseKind, place: Place) -> Result<bool, Error> {
+    match kind {
+        ClauseKind::AnyOf(kinds) => {
+            for (kind, _) in kinds {
+                if can_open_in(segment, kind, place)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        ClauseKind::Word { form, stems } => {
+            if segment.has(place.forms, form)? {
+                return Ok(true);
+            }
+            for stem in stems {
+                if let Some(field) = place.stems
+                    && segment.has(field, stem)?
+                {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        ClauseKind::Phrase { parts } => {
+            for (_, form) in parts {
+                if !segment.has(place.forms, form)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+    }
 }
 
 struct PhrasePart {

@@ -11,20 +11,21 @@
 
 mod cursor;
 
-pub(crate) use cursor::{Cursor, open};
+pub(crate) use cursor::Cursor;
 
 use crate::error::Error;
 use crate::filter::SegmentFilter;
+use crate::patience::Effort;
 use crate::plan::{Clause, Plan};
 use crate::rank::Ranks;
 use crate::rank::fields::Bm25;
 use crate::rank::{links, names};
-use crate::searcher::View;
+use crate::searcher::{SegmentView, View};
 use farol_base::PageId;
-use farol_query::parts::{CANDIDATES_MAX, ENOUGH, share};
+use farol_query::parts::{CANDIDATES_MAX, ENOUGH, lot, share};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
-use tantivy::{DocAddress, DocId, SegmentReader, TERMINATED};
+use tantivy::{DocId, TERMINATED};
 
 /// Pages whose scores add up at a time: 16,384 × 6 bytes = 96 KiB, which stays in L2.
 const WINDOW: u32 = 16_384;
@@ -38,10 +39,19 @@ const LOOSE_BASE: f32 = 0.7;
 const COMMON_SHARE: u64 = 8;
 const COMMON_PAGES: u64 = 10_000;
 
+/// Where a page stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct DocPlace {
+    /// Number of the shard among those that are asked.
+    pub shard: u32,
+    pub segment: u32,
+    pub doc: DocId,
+}
+
 /// A page that matches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
-    pub at: DocAddress,
+    pub at: DocPlace,
     pub page: PageId,
     /// It has every required clause.
     pub strict: bool,
@@ -70,15 +80,15 @@ impl PartialOrd for Candidate {
 /// The greater candidate is the better one.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
-        let key = |c: &Candidate| (c.tie, Reverse(c.page));
+        let key = |c: &Candidate| (c.tie, Reverse(lot(c.page)));
         self.text.total_cmp(&other.text).then_with(|| key(self).cmp(&key(other)))
     }
 }
 
-/// What a shard has for a plan.
+/// What shards have for a plan.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// Best first.
+    /// Best first, of all shards.
     pub candidates: Vec<Candidate>,
     /// Pages that have every required clause, further ones too.
     pub strict: u64,
@@ -90,86 +100,123 @@ pub(crate) fn find(
     plan: &Plan,
     ranks: &dyn Ranks,
     shards: usize,
-) -> Result<Vec<Found>, Error> {
-    let most = share(CANDIDATES_MAX, shards);
-    if plan.clauses.is_empty() {
-        let listed = views.iter().map(|view| list(view, plan, ranks, most));
-        let found = |listed: TopK| Found { strict: listed.offered, candidates: listed.into_sorted() };
-        return listed.map(|listed| listed.map(found)).collect();
-    }
-    let strict = views.iter().map(|view| find_strict(view, plan, most)).collect::<Result<Vec<TopK>, _>>()?;
+    effort: &Effort<'_>,
+) -> Result<Found, Error> {
     // Who sees one of them must do with its share.
-    let enough = share(ENOUGH, shards / views.len().max(1));
-    let lacking = strict.iter().map(|found| found.offered).sum::<u64>() < enough as u64;
+    let shares = shards / views.len().max(1);
+    let mut best = TopK::new(share(CANDIDATES_MAX, shares));
+    let segments = PlannedSegment::all(views, plan)?;
+    if plan.clauses.is_empty() {
+        for segment in &segments {
+            list(segment, ranks, &mut best, effort)?;
+        }
+        return Ok(Found { strict: best.offered, candidates: best.into_sorted() });
+    }
+    for segment in &segments {
+        find_strict(segment, plan, &mut best, effort)?;
+    }
+    let most = best.most;
+    let strict = best.offered;
+    let mut candidates = best.into_sorted();
     let required = plan.loose.iter().filter(|clause| clause.required);
-    let loosely = lacking && required.clone().count() > 1 && required.clone().any(|clause| !clause.must);
-    views.iter().zip(strict).map(|(view, strict)| complete(view, plan, strict, loosely, most)).collect()
-}
-
-/// Adds to the pages that have every word those with most of them, where wanted, and those with the name.
-fn complete(view: &View, plan: &Plan, found: TopK, loosely: bool, most: usize) -> Result<Found, Error> {
-    let mut named = names::find(view, plan)?;
-    let strict = found.offered;
-    let mut candidates = found.into_sorted();
-    if loosely {
-        let strict: HashSet<DocAddress> = candidates.iter().map(|candidate| candidate.at).collect();
-        let loose = find_loose(view, plan, most)?;
-        candidates.extend(loose.into_iter().filter(|candidate| !strict.contains(&candidate.at)));
+    let lacking = strict < share(ENOUGH, shares) as u64;
+    if lacking && required.clone().count() > 1 && required.clone().any(|clause| !clause.must) {
+        let known: HashSet<DocPlace> = candidates.iter().map(|candidate| candidate.at).collect();
+        let mut best = TopK::new(most);
+        find_loose(&segments, plan, &mut best, effort)?;
+        candidates.extend(best.into_sorted().into_iter().filter(|candidate| !known.contains(&candidate.at)));
         candidates.sort_unstable_by(|a, b| b.cmp(a));
         candidates.truncate(most);
     }
+    let mut named = names::find(&segments, plan)?;
     for candidate in &mut candidates {
         candidate.named = named.remove(&candidate.at).unwrap_or(0);
     }
     // What has the name but lacks the words, or has too many betters by its words.
-    if plan.clauses.iter().all(|clause| !clause.must) {
-        let rest = named.into_iter().map(|(at, named)| {
-            let page = view.columns[at.segment_ord as usize].page(at.doc_id);
-            Candidate { at, page, strict: false, named, text: 0.0, tie: 0 }
-        });
+    if !named.is_empty() && plan.clauses.iter().all(|clause| !clause.must) {
+        let page = |at: DocPlace| views[at.shard as usize].segment(at.segment).columns.page(at.doc);
+        let rest = named.into_iter();
+        let rest =
+            rest.map(|(at, named)| Candidate { at, page: page(at), strict: false, named, text: 0.0, tie: 0 });
         candidates.extend(rest);
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
     }
-    candidates.sort_unstable_by(|a, b| b.cmp(a));
+    if views.len() > 1 {
+        // A page is in two shards while it moves between them.
+        let mut seen = HashSet::with_capacity(candidates.len());
+        candidates.retain(|candidate| seen.insert(candidate.page));
+    }
     Ok(Found { candidates, strict })
 }
 
-/// Pages that have every required clause.
-fn find_strict(view: &View, plan: &Plan, most: usize) -> Result<TopK, Error> {
-    let mut best = TopK::new(most);
-    for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
-        let Some(mut cursors) = ClauseScorer::open_all(segment, &plan.clauses)? else { continue };
-        let filter = SegmentFilter::new(segment, view, plan)?;
-        let bm25 = Bm25::new(plan.fields, plan.means, segment)?;
-        // The rarest required clause leads; the optional ones come last.
-        cursors.sort_by_key(|scored| (!scored.required, scored.cursor.cost()));
-        let required = cursors.iter().filter(|scored| scored.required).count();
-        // Sums are taken in the plan's order, so that they are the same to the last bit in every segment.
-        let mut order: Vec<usize> = (0..cursors.len()).collect();
-        order.sort_by_key(|at| cursors[*at].number);
-        let columns = &view.columns[ordinal];
-        let mut doc = cursors[0].cursor.doc();
-        while doc != TERMINATED {
-            match first_beyond(&mut cursors[1..required], doc) {
-                Some(next) => doc = cursors[0].cursor.seek(next),
-                None => {
-                    if filter.allows(doc) {
-                        let text = order.iter().map(|at| cursors[*at].score(doc, &bm25)).sum();
-                        let at = DocAddress::new(ordinal as u32, doc);
-                        best.offer(text, 0, || Candidate {
-                            at,
-                            page: columns.page(doc),
-                            strict: true,
-                            named: 0,
-                            text,
-                            tie: 0,
-                        });
+/// A segment of one of the shards, and what a plan needs of it in every step.
+pub(crate) struct PlannedSegment<'a> {
+    /// Number of the shard.
+    pub shard: u32,
+    pub segment: SegmentView<'a>,
+    pub filter: SegmentFilter<'a>,
+    bm25: Bm25<'a>,
+}
+
+impl<'a> PlannedSegment<'a> {
+    /// The segments of all shards where a page can answer.
+    fn all(views: &[&'a View], plan: &'a Plan) -> Result<Vec<PlannedSegment<'a>>, Error> {
+        let mut all = Vec::new();
+        for (shard, view) in (0..).zip(views) {
+            for segment in view.segments() {
+                let filter = SegmentFilter::new(view, segment, plan)?;
+                let bm25 = Bm25::new(plan.length_factors(), &segment.columns.lengths);
+                all.push(PlannedSegment { shard, segment, filter, bm25 });
+            }
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn at(&self, doc: DocId) -> DocPlace {
+        DocPlace { shard: self.shard, segment: self.segment.ordinal, doc }
+    }
+
+    fn candidate(&self, doc: DocId, strict: bool, text: f32, tie: u64) -> Candidate {
+        Candidate { at: self.at(doc), page: self.segment.columns.page(doc), strict, named: 0, text, tie }
+    }
+}
+
+/// Offers the pages that have every required clause.
+fn find_strict(
+    planned: &PlannedSegment<'_>,
+    plan: &Plan,
+    best: &mut TopK,
+    effort: &Effort<'_>,
+) -> Result<(), Error> {
+    effort.check()?;
+    let Some(mut cursors) = ClauseScorer::open_all(planned.segment, &plan.clauses)? else { return Ok(()) };
+    // The rarest required clause leads; the optional ones come last.
+    cursors.sort_by_cached_key(|scored| (!scored.required, scored.cost));
+    let required = cursors.iter().filter(|scored| scored.required).count();
+    // Sums are taken in the plan's order, so that they are the same to the last bit in every segment.
+    let mut order: Vec<usize> = (0..cursors.len()).collect();
+    order.sort_by_key(|at| cursors[*at].number);
+    let mut doc = cursors[0].cursor.doc();
+    let mut is_open = false;
+    while doc != TERMINATED {
+        effort.page()?;
+        match first_beyond(&mut cursors[1..required], doc) {
+            Some(next) => doc = cursors[0].cursor.seek(next),
+            None => {
+                if planned.filter.allows(doc) {
+                    if !std::mem::replace(&mut is_open, true) {
+                        for scored in &mut cursors {
+                            scored.cursor.open_rest(planned.segment)?;
+                        }
                     }
-                    doc = cursors[0].cursor.advance();
+                    let text = order.iter().map(|at| cursors[*at].score(doc, &planned.bm25)).sum();
+                    best.offer(text, 0, || planned.candidate(doc, true, text, 0));
                 }
+                doc = cursors[0].cursor.advance();
             }
         }
     }
-    Ok(best)
+    Ok(())
 }
 
 /// The first cursor that lacks the page says which page comes next; none lacks it where all have it.
@@ -177,39 +224,48 @@ fn first_beyond(cursors: &mut [ClauseScorer], doc: DocId) -> Option<DocId> {
     cursors.iter_mut().map(|scored| scored.cursor.seek(doc)).find(|found| *found != doc)
 }
 
-/// Pages that have what they must, and some of the other clauses.
-fn find_loose(view: &View, plan: &Plan, most: usize) -> Result<Vec<Candidate>, Error> {
+/// Offers the pages that have what they must, and some of the other clauses.
+fn find_loose(
+    segments: &[PlannedSegment<'_>],
+    plan: &Plan,
+    best: &mut TopK,
+    effort: &Effort<'_>,
+) -> Result<(), Error> {
     let mut clauses: Vec<&Clause> = plan.loose.iter().collect();
     clauses.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     let counted = || clauses.iter().filter(|clause| clause.required);
     let weight_all: f32 = counted().map(|clause| weight(clause)).sum::<f32>().max(f32::MIN_POSITIVE);
     let musts = clauses.iter().filter(|clause| clause.must).count() as u16;
-    let common = COMMON_PAGES.max(plan.slots / COMMON_SHARE);
+    let common = COMMON_PAGES.max(plan.documents / COMMON_SHARE);
     let is_common = |clause: &Clause| clause.pages > common || !clause.required;
     let leads = clauses.iter().any(|clause| !is_common(clause));
-    let mut best = TopK::new(most);
-    let longest = view.searcher.segment_readers().iter().map(SegmentReader::max_doc).max().unwrap_or(0);
+    let longest = segments.iter().map(|planned| planned.segment.reader.max_doc()).max().unwrap_or(0);
     let mut scores = vec![Accumulator::default(); WINDOW.min(longest) as usize];
-    for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
+    for planned in segments {
+        effort.check()?;
         let mut cursors = Vec::new();
         for clause in &clauses {
             let follows = leads && is_common(clause);
-            cursors.extend(ClauseScorer::open(segment, clause, 0)?.map(|scored| (scored, follows, *clause)));
+            if let Some(mut scored) = ClauseScorer::open(planned.segment, clause, 0)? {
+                scored.cursor.open_rest(planned.segment)?;
+                cursors.push((scored, follows, *clause));
+            }
         }
         // Those that lead come first, so that it is known which pages the others can add to.
         cursors.sort_by_key(|(_, follows, _)| *follows);
-        let filter = SegmentFilter::new(segment, view, plan)?;
-        let bm25 = Bm25::new(plan.fields, plan.means, segment)?;
-        let columns = &view.columns[ordinal];
-        for start in (0..segment.max_doc()).step_by(WINDOW as usize) {
-            let end = start.saturating_add(WINDOW).min(segment.max_doc());
+        if cursors.iter().all(|(_, follows, clause)| *follows || !clause.required) {
+            continue;
+        }
+        for start in (0..planned.segment.reader.max_doc()).step_by(WINDOW as usize) {
+            let end = start.saturating_add(WINDOW).min(planned.segment.reader.max_doc());
             for (scored, follows, clause) in &mut cursors {
                 let share = if clause.required { weight(clause) } else { 0.0 };
                 let mut doc = scored.cursor.seek(start);
                 while doc < end {
+                    effort.page()?;
                     let slot = &mut scores[(doc - start) as usize];
                     if !*follows || slot.found {
-                        slot.score += scored.score(doc, &bm25);
+                        slot.score += scored.score(doc, &planned.bm25);
                         slot.share += share;
                         slot.musts += u16::from(clause.must);
                         slot.found |= clause.required;
@@ -219,24 +275,16 @@ fn find_loose(view: &View, plan: &Plan, most: usize) -> Result<Vec<Candidate>, E
             }
             for doc in start..end {
                 let slot = std::mem::take(&mut scores[(doc - start) as usize]);
-                if !slot.found || slot.musts < musts || !filter.allows(doc) {
+                if !slot.found || slot.musts < musts || !planned.filter.allows(doc) {
                     continue;
                 }
                 let share = slot.share / weight_all;
                 let text = slot.score * (LOOSE_BASE + (1.0 - LOOSE_BASE) * share);
-                let at = DocAddress::new(ordinal as u32, doc);
-                best.offer(text, 0, || Candidate {
-                    at,
-                    page: columns.page(doc),
-                    strict: false,
-                    named: 0,
-                    text,
-                    tie: 0,
-                });
+                best.offer(text, 0, || planned.candidate(doc, false, text, 0));
             }
         }
     }
-    Ok(best.into_sorted())
+    Ok(())
 }
 
 /// Score, share and clauses of a page so far.
@@ -252,32 +300,32 @@ fn weight(clause: &Clause) -> f32 {
     clause.idf * clause.count
 }
 
-/// Pages that pass the filters, best linked and newest first.
-fn list(view: &View, plan: &Plan, ranks: &dyn Ranks, most: usize) -> Result<TopK, Error> {
-    let mut best = TopK::new(most);
-    for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
-        let filter = SegmentFilter::new(segment, view, plan)?;
-        let column =
-            |name| segment.fast_fields().u64(name).map_err(Error::engine("read what it knows of pages"));
-        let (dated, fetched) = (column("dated")?, column("fetched")?);
-        let columns = &view.columns[ordinal];
-        let mut hosts = links::HostRanks::new(view, ordinal)?;
-        for doc in 0..segment.max_doc() {
-            if filter.allows(doc) {
-                let page = columns.page(doc);
-                let text = links::prior(ranks.page(page), hosts.host(doc, ranks).1);
-                let tie = dated.first(doc).or_else(|| fetched.first(doc)).unwrap_or(0);
-                let at = DocAddress::new(ordinal as u32, doc);
-                best.offer(text, tie, || Candidate { at, page, strict: true, named: 0, text, tie });
-            }
+/// Offers the pages that pass the filters, the best linked and newest as the best.
+fn list(
+    planned: &PlannedSegment<'_>,
+    ranks: &dyn Ranks,
+    best: &mut TopK,
+    effort: &Effort<'_>,
+) -> Result<(), Error> {
+    effort.check()?;
+    let columns = planned.segment.columns;
+    let mut hosts = links::HostRanks::new(planned.segment);
+    for doc in 0..planned.segment.reader.max_doc() {
+        effort.page()?;
+        if planned.filter.allows(doc) {
+            let text = links::prior(ranks.page(columns.page(doc)), hosts.host(doc, ranks).1);
+            let tie = columns.date(doc);
+            best.offer(text, tie, || planned.candidate(doc, true, text, tie));
         }
     }
-    Ok(best)
+    Ok(())
 }
 
 /// Scores pages by one clause: a cursor with the clause's weight.
 struct ClauseScorer {
     cursor: Cursor,
+    /// Pages to iterate over, at most.
+    cost: u64,
     /// Its place in the plan.
     number: usize,
     /// How rare the clause is times how often it was asked for.
@@ -287,9 +335,10 @@ struct ClauseScorer {
 }
 
 impl ClauseScorer {
-    fn open(segment: &SegmentReader, clause: &Clause, number: usize) -> Result<Option<ClauseScorer>, Error> {
+    fn open(segment: SegmentView<'_>, clause: &Clause, number: usize) -> Result<Option<ClauseScorer>, Error> {
         let cursor = Cursor::open(segment, clause)?;
-        Ok(cursor.map(|cursor| ClauseScorer {
+        Ok(cursor.map(|mut cursor| ClauseScorer {
+            cost: cursor.cost(),
             cursor,
             number,
             weight: weight(clause),
@@ -299,7 +348,13 @@ impl ClauseScorer {
     }
 
     /// Cursors of all clauses; none where the segment lacks a required one.
-    fn open_all(segment: &SegmentReader, clauses: &[Clause]) -> Result<Option<Vec<ClauseScorer>>, Error> {
+    fn open_all(segment: SegmentView<'_>, clauses: &[Clause]) -> Result<Option<Vec<ClauseScorer>>, Error> {
+        // Looking a word up is cheap beside opening its pages.
+        for clause in clauses.iter().filter(|clause| clause.required) {
+            if !Cursor::can_open(segment, clause)? {
+                return Ok(None);
+            }
+        }
         let mut all = Vec::new();
         for (number, clause) in clauses.iter().enumerate() {
             match ClauseScorer::open(segment, clause, number)? {
@@ -312,7 +367,7 @@ impl ClauseScorer {
     }
 
     /// What the clause adds to a page's score; 0 where the page lacks it.
-    fn score(&mut self, doc: DocId, bm25: &Bm25) -> f32 {
+    fn score(&mut self, doc: DocId, bm25: &Bm25<'_>) -> f32 {
         if self.cursor.doc() < doc {
             self.cursor.seek(doc);
         }

@@ -5,11 +5,8 @@
 //! twice \[Robertson04\]. A long title is held against a page as a title, a long body as a body, and much anchor text,
 //! which only says that a page is well known, hardly at all.
 
-use crate::error::Error;
-use crate::schema::Fields;
+use tantivy::DocId;
 use tantivy::fieldnorm::FieldNormReader;
-use tantivy::schema::Field;
-use tantivy::{DocId, SegmentReader};
 
 /// A text of a page that has its own weight and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +60,9 @@ const FEW_WORDS: f32 = 50.0;
 pub(crate) const K1: f32 = 1.2;
 
 /// How rare a word is: `ln(1 + (N − n + ½) / (n + ½))`, never negative.
-pub(crate) fn idf(pages: u64, slots: u64) -> f32 {
-    let pages = pages.min(slots) as f32;
-    (1.0 + (slots as f32 - pages + 0.5) / (pages + 0.5)).ln()
+pub(crate) fn idf(pages: u64, documents: u64) -> f32 {
+    let pages = pages.min(documents) as f32;
+    (1.0 + (documents as f32 - pages + 0.5) / (pages + 0.5)).ln()
 }
 
 /// Usual lengths of the fields that are measured, in tokens.
@@ -76,52 +73,50 @@ pub(crate) struct MeanLengths {
     pub anchors: f32,
 }
 
-/// The parts of BM25F that depend on the lengths of a page's fields.
-pub(crate) struct Bm25 {
-    words: FieldLengths,
-    title: FieldLengths,
-    anchors: FieldLengths,
-}
+/// What a word counts in main texts, titles and anchors of each length, the same for all segments:
+/// `weight / (1 − b' + b' length / mean)` with `b' = b mean / (mean + FEW_WORDS)`, for each of tantivy's 256 classes of length.
+pub(crate) struct LengthFactors([[f32; 256]; 3]);
 
-struct FieldLengths {
-    norms: Option<FieldNormReader>,
-    /// `weight / (1 − b' + b' length / mean)` with `b' = b mean / (mean + FEW_WORDS)`, for each of tantivy's 256 classes of length.
-    factors: [f32; 256],
-}
-
-impl FieldLengths {
-    fn new(segment: &SegmentReader, field: Field, name: TextField, mean: f32) -> Result<FieldLengths, Error> {
-        let norms =
-            segment.get_fieldnorms_reader(field).map_err(Error::engine("read the lengths of pages"))?;
-        let FieldWeight { weight, b } = name.counts();
-        let b = b * mean / (mean + FEW_WORDS);
-        let factors = std::array::from_fn(|class| {
-            let length = FieldNormReader::id_to_fieldnorm(class as u8) as f32;
-            weight / (1.0 - b + b * length / mean).max(0.05)
-        });
-        Ok(FieldLengths { norms: Some(norms), factors })
-    }
-
-    fn factor(&self, doc: DocId) -> f32 {
-        self.factors[self.norms.as_ref().map_or(0, |norms| usize::from(norms.fieldnorm_id(doc)))]
+impl LengthFactors {
+    pub(crate) fn new(means: MeanLengths) -> LengthFactors {
+        let factors = |name: TextField, mean: f32| {
+            let FieldWeight { weight, b } = name.counts();
+            let b = b * mean / (mean + FEW_WORDS);
+            std::array::from_fn(|class| {
+                let length = FieldNormReader::id_to_fieldnorm(class as u8) as f32;
+                weight / (1.0 - b + b * length / mean).max(0.05)
+            })
+        };
+        LengthFactors([
+            factors(TextField::Words, means.words),
+            factors(TextField::Title, means.title),
+            factors(TextField::Anchors, means.anchors),
+        ])
     }
 }
 
-impl Bm25 {
-    pub(crate) fn new(fields: Fields, means: MeanLengths, segment: &SegmentReader) -> Result<Bm25, Error> {
-        Ok(Bm25 {
-            words: FieldLengths::new(segment, fields.words, TextField::Words, means.words)?,
-            title: FieldLengths::new(segment, fields.title, TextField::Title, means.title)?,
-            anchors: FieldLengths::new(segment, fields.anchors, TextField::Anchors, means.anchors)?,
-        })
+/// The parts of BM25F that depend on the lengths of the fields of a segment's pages.
+#[derive(Clone, Copy)]
+pub(crate) struct Bm25<'a> {
+    factors: &'a LengthFactors,
+    lengths: &'a [FieldNormReader; 3],
+}
+
+impl<'a> Bm25<'a> {
+    pub(crate) fn new(factors: &'a LengthFactors, lengths: &'a [FieldNormReader; 3]) -> Bm25<'a> {
+        Bm25 { factors, lengths }
+    }
+
+    fn measured(&self, field: usize, doc: DocId) -> f32 {
+        self.factors.0[field][usize::from(self.lengths[field].fieldnorm_id(doc))]
     }
 
     /// What one occurrence in a field of a page counts.
     pub(crate) fn factor(&self, field: TextField, doc: DocId) -> f32 {
         match field {
-            TextField::Words => self.words.factor(doc),
-            TextField::Title => self.title.factor(doc),
-            TextField::Anchors => self.anchors.factor(doc),
+            TextField::Words => self.measured(0, doc),
+            TextField::Title => self.measured(1, doc),
+            TextField::Anchors => self.measured(2, doc),
             TextField::Url | TextField::Rest => field.counts().weight,
         }
     }
@@ -133,7 +128,7 @@ impl Bm25 {
 
     /// `K1` times how long the page is beside the usual.
     pub(crate) fn length(&self, doc: DocId) -> f32 {
-        K1 / self.words.factor(doc)
+        K1 / self.measured(0, doc)
     }
 }
 

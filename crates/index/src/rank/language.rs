@@ -3,12 +3,11 @@
 //! A preference, never a filter: a page in another language that answers clearly better stays ahead.
 
 use crate::error::Error;
-use crate::matching::open;
 use crate::plan::Plan;
-use crate::searcher::View;
+use crate::searcher::SegmentView;
 use tantivy::postings::SegmentPostings;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, SegmentReader};
+use tantivy::{DocId, DocSet};
 
 /// How much a page gains that is written in the language the asker likes best; in the next one half as much, and so
 /// on. Enough between near ties, too little to hide a half-translated page that fits better.
@@ -58,15 +57,15 @@ struct PagesOfLanguage {
 }
 
 impl LanguagePages {
-    pub(crate) fn new(view: &View, segment: &SegmentReader, plan: &Plan) -> Result<LanguagePages, Error> {
+    pub(crate) fn new(segment: SegmentView<'_>, plan: &Plan) -> Result<LanguagePages, Error> {
         let mut pages = Vec::new();
         for language in plan.languages.iter() {
             let code = language.code();
             let addresses = match OTHER_WORDS.contains(&code) {
                 true => None,
-                false => open(segment, view.fields.url, code, IndexRecordOption::Basic)?,
+                false => segment.open(plan.fields.url, code, IndexRecordOption::Basic)?,
             };
-            let texts = open(segment, view.fields.language, code, IndexRecordOption::Basic)?;
+            let texts = segment.open(plan.fields.language, code, IndexRecordOption::Basic)?;
             pages.push(PagesOfLanguage { texts, addresses });
         }
         Ok(LanguagePages(pages))

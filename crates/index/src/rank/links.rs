@@ -4,10 +4,9 @@
 //! that is 1.4 times better.
 
 use crate::error::Error;
-use crate::searcher::View;
+use crate::searcher::SegmentView;
 use farol_base::HostHash;
 use std::collections::HashMap;
-use std::sync::Arc;
 use tantivy::columnar::Column;
 use tantivy::{DocId, SegmentReader};
 
@@ -49,10 +48,12 @@ pub(crate) fn prior(page: f32, host: f32) -> f32 {
 
 /// The hosts of a segment by their ordinals, read once when the segment is first seen: tantivy decompresses a block
 /// for every name otherwise. About 60 bytes for each host of each segment.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct SegmentHosts {
     /// Name and hash.
     by_ordinal: Vec<(Box<str>, HostHash)>,
+    /// Of each page.
+    ordinals: Option<Column<u64>>,
 }
 
 impl SegmentHosts {
@@ -65,30 +66,26 @@ impl SegmentHosts {
                 let name = String::from_utf8_lossy(stream.key());
                 hosts.by_ordinal.push((name.as_ref().into(), HostHash::of(&name)));
             }
+            hosts.ordinals = Some(column.ords().clone());
         }
         Ok(hosts)
     }
 }
 
 /// Hosts of the pages of a segment, with ranks asked for once per host.
-pub(crate) struct HostRanks {
-    ordinals: Option<Column<u64>>,
-    hosts: Arc<SegmentHosts>,
+pub(crate) struct HostRanks<'a> {
+    hosts: &'a SegmentHosts,
     by_ordinal: HashMap<u64, f32>,
 }
 
-impl HostRanks {
-    pub(crate) fn new(view: &View, segment: usize) -> Result<HostRanks, Error> {
-        let reader = view.searcher.segment_reader(segment as u32);
-        let column = reader.fast_fields().str("host").map_err(Error::engine("read the hosts of pages"))?;
-        let ordinals = column.map(|column| column.ords().clone());
-        let hosts = view.hosts.get(segment).cloned().unwrap_or_default();
-        Ok(HostRanks { ordinals, hosts, by_ordinal: HashMap::new() })
+impl<'a> HostRanks<'a> {
+    pub(crate) fn new(segment: SegmentView<'a>) -> HostRanks<'a> {
+        HostRanks { hosts: segment.hosts, by_ordinal: HashMap::new() }
     }
 
     /// Hash and rank of a page's host; zeros where it has none.
     pub(crate) fn host(&mut self, doc: DocId, ranks: &dyn Ranks) -> (HostHash, f32) {
-        let Some(ordinal) = self.ordinals.as_ref().and_then(|ordinals| ordinals.first(doc)) else {
+        let Some(ordinal) = self.hosts.ordinals.as_ref().and_then(|ordinals| ordinals.first(doc)) else {
             return (HostHash::default(), 0.0);
         };
         let Some((name, hash)) = self.hosts.by_ordinal.get(ordinal as usize) else {

@@ -6,16 +6,15 @@
 //! hyphens play no part: `mod_rewrite.html` is called `mod rewrite`. Titles are also known without their function words.
 
 use crate::error::Error;
-use crate::filter::SegmentFilter;
+use crate::matching::{DocPlace, PlannedSegment};
 use crate::plan::Plan;
-use crate::searcher::View;
 use crate::text::fold::folded;
 use crate::text::stop;
 use farol_base::CanonicalUrl;
 use farol_base::fingerprint::hash64;
 use std::collections::HashMap;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocAddress, DocSet, TERMINATED, Term};
+use tantivy::{DocSet, TERMINATED, Term};
 
 /// Kinds of names, as bits, so that a page may be called the same in several ways. The greater number says more: what a
 /// page calls itself counts more than what others do.
@@ -92,25 +91,23 @@ fn without_number(title: &str) -> &str {
 }
 
 /// Pages that are called what was asked for, by kinds of names.
-pub(crate) fn find(view: &View, plan: &Plan) -> Result<HashMap<DocAddress, u8>, Error> {
+pub(crate) fn find(segments: &[PlannedSegment<'_>], plan: &Plan) -> Result<HashMap<DocPlace, u8>, Error> {
     let mut found = HashMap::new();
     let Some(name) = &plan.name else { return Ok(found) };
     let named = [TITLE, SITE, ADDRESS, ANCHOR].map(|kind| (kind, &name.whole));
-    for (ordinal, segment) in view.searcher.segment_readers().iter().enumerate() {
-        let index = segment.inverted_index(view.fields.name).map_err(Error::engine("open a segment"))?;
-        let mut filter = None;
-        for (kind, name) in named.into_iter().chain([(BARE, &name.bare)]) {
-            let Some(hash) = hash_of(kind, name) else { continue };
-            let term = Term::from_field_u64(view.fields.name, hash);
-            let postings = index.read_postings(&term, IndexRecordOption::Basic);
+    let hashes = named.into_iter().chain([(BARE, &name.bare)]);
+    let terms: Vec<(u8, Term)> = hashes
+        .filter_map(|(kind, name)| Some((kind, Term::from_field_u64(plan.fields.name, hash_of(kind, name)?))))
+        .collect();
+    for planned in segments {
+        let index = planned.segment.reader.inverted_index(plan.fields.name);
+        let index = index.map_err(Error::engine("open a segment"))?;
+        for (kind, term) in &terms {
+            let postings = index.read_postings(term, IndexRecordOption::Basic);
             let Some(mut postings) = postings.map_err(Error::engine("look a name up"))? else { continue };
-            let filter = match &mut filter {
-                Some(filter) => filter,
-                none => none.insert(SegmentFilter::new(segment, view, plan)?),
-            };
             while postings.doc() != TERMINATED && found.len() < PAGES_MAX {
-                if filter.allows(postings.doc()) {
-                    *found.entry(DocAddress::new(ordinal as u32, postings.doc())).or_insert(0) |= kind;
+                if planned.filter.allows(postings.doc()) {
+                    *found.entry(planned.at(postings.doc())).or_insert(0) |= kind;
                 }
                 postings.advance();
             }

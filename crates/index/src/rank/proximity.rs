@@ -6,11 +6,11 @@
 
 use super::fields::{Bm25, K1};
 use crate::error::Error;
-use crate::matching::open;
 use crate::plan::Plan;
+use crate::searcher::SegmentView;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, SegmentReader};
+use tantivy::{DocId, DocSet};
 
 /// Positions of one word on one page that are read: 16 words × 512 × 8 bytes = 64 KiB.
 const POSITIONS_MAX: usize = 512;
@@ -35,13 +35,13 @@ struct WordPositions {
 
 impl Proximity {
     /// Opens the words of a plan; none where fewer than two can be near each other.
-    pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<Option<Proximity>, Error> {
+    pub(crate) fn new(segment: SegmentView<'_>, plan: &Plan) -> Result<Option<Proximity>, Error> {
         let mut words = Vec::new();
         for clause in plan.loose.iter().filter(|clause| clause.fields.everywhere.is_some() && clause.required)
         {
             let Some(form) = clause.kind.form() else { continue };
             let postings =
-                open(segment, clause.fields.forms, form, IndexRecordOption::WithFreqsAndPositions)?;
+                segment.open(clause.fields.forms, form, IndexRecordOption::WithFreqsAndPositions)?;
             if let Some(postings) = postings
                 && words.len() < WORDS_MAX
             {
@@ -52,7 +52,7 @@ impl Proximity {
     }
 
     /// What proximity adds to a page's score.
-    pub(crate) fn score(&mut self, doc: DocId, bm25: &Bm25) -> f32 {
+    pub(crate) fn score(&mut self, doc: DocId, bm25: &Bm25<'_>) -> f32 {
         self.merged.clear();
         for (number, word) in self.words.iter_mut().enumerate() {
             if word.postings.doc() < doc {

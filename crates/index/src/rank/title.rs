@@ -4,8 +4,9 @@
 use crate::error::Error;
 use crate::matching::Cursor;
 use crate::plan::{Clause, ClauseFields, Plan};
+use crate::searcher::SegmentView;
+use tantivy::DocId;
 use tantivy::fieldnorm::FieldNormReader;
-use tantivy::{DocId, SegmentReader};
 
 /// How much a page gains whose title holds every word and nothing else.
 const NOTHING_ELSE: f32 = 0.1;
@@ -14,17 +15,17 @@ const NOTHING_ELSE: f32 = 0.1;
 const TOKENS_PER_WORD: f32 = 2.0;
 
 /// Looks words up in the titles of one segment, asked for in growing order of pages.
-pub(crate) struct TitleBoost {
+pub(crate) struct TitleBoost<'a> {
     cursors: Vec<(Cursor, f32)>,
     weight_all: f32,
-    lengths: Option<FieldNormReader>,
+    lengths: &'a FieldNormReader,
 }
 
-impl TitleBoost {
-    pub(crate) fn new(segment: &SegmentReader, plan: &Plan) -> Result<TitleBoost, Error> {
-        let mut boost = TitleBoost { cursors: Vec::new(), weight_all: 0.0, lengths: None };
-        let Ok(title) = segment.schema().get_field("title") else { return Ok(boost) };
-        boost.lengths = segment.get_fieldnorms_reader(title).ok();
+impl<'a> TitleBoost<'a> {
+    pub(crate) fn new(segment: SegmentView<'a>, plan: &Plan) -> Result<TitleBoost<'a>, Error> {
+        let [_, lengths, _] = &segment.columns.lengths;
+        let mut boost = TitleBoost { cursors: Vec::new(), weight_all: 0.0, lengths };
+        let title = plan.fields.title;
         for clause in plan.clauses.iter().filter(|clause| clause.fields.everywhere.is_some()) {
             boost.weight_all += clause.idf;
             let fields = ClauseFields { forms: title, stems: Some(title), rest: None, everywhere: None };
@@ -48,7 +49,7 @@ impl TitleBoost {
                 words += 1.0;
             }
         }
-        let tokens = self.lengths.as_ref().map_or(0, |lengths| lengths.fieldnorm(doc)) as f32;
+        let tokens = self.lengths.fieldnorm(doc) as f32;
         let share = (TOKENS_PER_WORD * words / tokens.max(1.0)).min(1.0);
         1.0 + NOTHING_ELSE * share * held / self.weight_all
     }

@@ -6,6 +6,7 @@
 use super::lineage::{Lineage, Thing, owner};
 use super::note::{AgentId, Note, NoteBody};
 use super::owners::{EpochOwners, NamedOwners};
+use super::pins::Pins;
 use super::places::{Place, Places};
 use super::{HoldRules, HoldSettings, Move};
 use crate::table::RoutingTable;
@@ -63,6 +64,7 @@ pub struct Holder {
     /// As it was before the newest epoch.
     pub(super) former: Lineage,
     pub(super) places: Places,
+    pub(super) pins: Pins,
     /// Addresses that were lost under this epoch and are to be freed for their new owners.
     freeing: BTreeMap<IpAddr, NodeNo>,
     requests: BTreeMap<Ticket, RequestUnderWay>,
@@ -83,6 +85,7 @@ impl Holder {
             lineage: Lineage::default(),
             former: Lineage::default(),
             places: Places::new(me.incarnation),
+            pins: Pins::default(),
             freeing: BTreeMap::new(),
             requests: BTreeMap::new(),
             inheritances: Vec::new(),
@@ -158,6 +161,7 @@ impl Holder {
             self.former = before;
             self.freeing.clear();
         }
+        self.pins.hear(is_new, record, self.lineage.is_settled());
         self.review(is_new);
         for ticket in self.requests.keys().copied().collect::<Vec<_>>() {
             let request = &self.requests[&ticket];
@@ -197,7 +201,7 @@ impl Holder {
             return Verdict::Wait;
         }
         match self.has_all(host, address) {
-            Verdict::Yes if self.rules.luggage_awaited && self.waits(address, now) => Verdict::Wait,
+            Verdict::Yes if self.rules.luggage_awaited && self.waits(host, address, now) => Verdict::Wait,
             verdict => verdict,
         }
     }
@@ -247,6 +251,7 @@ impl Holder {
                 self.tell(to, NoteBody::Free { address });
             }
         }
+        self.give_up_claimed();
         self.settle_places();
         if !self.rules.drained || self.requests.values().all(|request| request.lost.is_none()) {
             self.released = self.epoch();
@@ -261,7 +266,8 @@ impl Holder {
             let thing = Thing::Address(address);
             let lost = self.former.has_right(self.me, &thing, &self.rules)
                 && !self.lineage.has_right(self.me, &thing, &self.rules);
-            let to = newest.of_address(address).filter(|to| *to != self.me);
+            // Where it was given up for the epoch before, another may have something under way: that waits for settlement.
+            let to = newest.of_address(address).filter(|to| *to != self.me && !self.pins.is_given(address));
             if let Some(to) = to.filter(|_| lost && !self.lineage.is_settled()) {
                 self.freeing.insert(address, to.no);
             }
@@ -300,6 +306,9 @@ impl Holder {
                 self.given_back(from, host, *address, *grant, *with_right && is_of_now && is_member);
             }
             NoteBody::Placed { host, by } => self.told_place(host, *by),
+            NoteBody::Claim { host, address } if is_of_now => self.claimed(from, host, *address),
+            NoteBody::Moved { address, to } if is_of_now => self.told_moved(from, *address, *to),
+            NoteBody::Claim { .. } | NoteBody::Moved { .. } => {}
         }
         self.tick(now);
         true
@@ -314,6 +323,11 @@ impl Holder {
         self.moves.push_back(next);
     }
 
+    /// Whether requests to an address are under way.
+    pub(super) fn is_asking_at(&self, address: IpAddr) -> bool {
+        self.rules.drained && self.requests.values().any(|request| request.address == address)
+    }
+
     /// Whether requests to a host are under way.
     pub(super) fn is_asking(&self, host: &str) -> bool {
         self.rules.drained && self.requests.values().any(|request| request.host == host)
@@ -326,9 +340,9 @@ impl Holder {
             return Verdict::Wait;
         }
         let right = |thing: &Thing| self.lineage.has_right(self.me, thing, &self.rules);
-        let is_mine = newest.of_address(address) == Some(self.me) || !self.rules.address;
+        let is_mine = self.asker_at(address) == Some(self.me) || !self.rules.address;
         if !self.rules.home {
-            return match (is_mine, right(&Thing::Address(address))) {
+            return match (is_mine, self.has_address(address)) {
                 (true, true) => Verdict::Yes,
                 (true, false) => Verdict::Wait,
                 (false, _) => Verdict::Elsewhere,
@@ -346,17 +360,25 @@ impl Holder {
             None if !is_mine => return Verdict::Place,
             None => {}
         }
-        match right(&Thing::Address(address)) || !self.rules.address {
+        match self.has_address(address) || !self.rules.address {
             true => Verdict::Yes,
             false => Verdict::Wait,
         }
     }
 
-    /// Whether something may still come that a dead agent had for hosts at an address.
-    fn waits(&self, address: IpAddr, now: Monotonic) -> bool {
+    /// Whether what a dead agent had is on its way, so that anybody may bring it.
+    pub(super) fn awaits_backups(&self) -> bool {
+        !self.inheritances.is_empty()
+    }
+
+    /// Whether something may still come that a dead agent had for a host, or for others at its address.
+    fn waits(&self, host: &str, address: IpAddr, now: Monotonic) -> bool {
         self.inheritances.iter().any(|one| {
             let had = |table: &EpochOwners| {
-                table.of_address(address).is_some_and(|owner| owner.no == one.bequest.no)
+                let is_its = |owner: Option<AgentId>| owner.is_some_and(|owner| owner.no == one.bequest.no);
+                is_its(table.of_address(address))
+                    || is_its(table.filtered(host))
+                    || self.pins.was_given(address, one.bequest.no)
             };
             now.since(one.since) < self.settings.inherit_max_ms && one.tables.iter().any(had)
         })

@@ -38,6 +38,11 @@ impl Lineage {
         self.steps.last()
     }
 
+    /// The tables that count, oldest first.
+    pub fn steps(&self) -> &[EpochOwners] {
+        &self.steps
+    }
+
     pub fn epoch(&self) -> Epoch {
         self.newest().map_or(Epoch(0), |newest| newest.step().epoch)
     }

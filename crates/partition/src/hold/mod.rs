@@ -21,6 +21,10 @@
 //! the host back ([`Holder::resolved`]); its home resolves it and grants it anew. Twice in an epoch at most: the second
 //! grant counts until the next, whatever DNS says.
 //!
+//! *A filter.* Whose a host is by the operator's word asks it wherever it is. Where its address is another's, its home
+//! claims the address, and the owner gives it up for this epoch with all hosts that are there (`pins`): an address has
+//! one asker, also when two filters meet at it; then the first claim counts. The next plan makes that a part of its table.
+//!
 //! *A new epoch.* [`Holder::hear`] works out from the tables since the last settled one what was kept: what all of them
 //! give to this agent goes on without a pause. What is lost stops at once; requests under way end or are closed within
 //! ten seconds; then the rights go to the new owners as notes that count under this very epoch, and
@@ -57,6 +61,7 @@ mod holder;
 mod lineage;
 mod note;
 mod owners;
+mod pins;
 mod places;
 
 pub use holder::{Holder, Ticket, Verdict};
@@ -113,8 +118,12 @@ pub struct HoldRules {
     pub luggage_awaited: bool,
     /// A host is asked only by its home or by its grant.
     pub home: bool,
-    /// A host changes its asker twice in an epoch at most.
+    /// A host changes its asker twice in an epoch at most; once more where its address goes to a filter's agent.
     pub hops: bool,
+    /// The operator's filters hold for hosts that no plan has seen, too.
+    pub filters: bool,
+    /// Whoever gives an address up for an epoch asks nobody there any more.
+    pub given_up: bool,
 }
 
 impl Default for HoldRules {
@@ -129,6 +138,8 @@ impl Default for HoldRules {
             luggage_awaited: true,
             home: true,
             hops: true,
+            filters: true,
+            given_up: true,
         }
     }
 }

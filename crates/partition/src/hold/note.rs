@@ -53,6 +53,10 @@ pub enum NoteBody {
     },
     /// From a host's home: this agent asks it, and should get what you know of it.
     Placed { host: String, by: NodeNo },
+    /// To the owner of an address: the operator has given me a host that is there; may I have the address?
+    Claim { host: String, address: IpAddr },
+    /// From the owner of an address: under this epoch it is this agent's.
+    Moved { address: IpAddr, to: NodeNo },
 }
 
 /// What becomes of a numbered message.

@@ -90,7 +90,13 @@ impl EpochOwners {
         named.and_then(|no| self.member(no)).or_else(|| self.on_circle(hash64(host.as_bytes())))
     }
 
-    fn member(&self, no: NodeNo) -> Option<AgentId> {
+    /// Whose a host is by the operator's word, wherever it is.
+    pub fn filtered(&self, host: &str) -> Option<AgentId> {
+        let named = self.named.as_ref()?;
+        self.member(named.node(named.router.by_domain(host))?)
+    }
+
+    pub(super) fn member(&self, no: NodeNo) -> Option<AgentId> {
         let member = self.step.members.get(&no).filter(|member| member.share > 0)?;
         Some(AgentId { no, incarnation: member.incarnation })
     }
@@ -165,6 +171,8 @@ mod tests {
         assert_eq!(at(&owners, "11.1.2.3"), at(&hashed, "11.1.2.3"));
         assert_eq!(at(&owners, "12.1.2.3"), at(&hashed, "12.1.2.3"));
         assert_eq!(owners.home("http://x.br").unwrap().no, NodeNo(2));
+        assert_eq!(owners.filtered("http://x.br").unwrap().no, NodeNo(2));
+        assert_eq!(owners.filtered("http://x.pt"), None);
         assert_eq!(owners.home("http://x.pt"), hashed.home("http://x.pt"));
         // What no entry names may wait, but who answers for a host is always known.
         table.unknown = Unknown::Hold;

@@ -6,6 +6,7 @@ use super::Move;
 use super::holder::Holder;
 use super::lineage::Thing;
 use super::note::{AgentId, NoteBody};
+use super::owners::EpochOwners;
 use farol_cluster::{Epoch, NodeNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -118,12 +119,34 @@ impl Holder {
     /// Who gets what an undertaker brings of a host that was last asked at an address: its heir, before anybody has asked
     /// for it.
     pub fn heir(&self, host: &str, address: IpAddr) -> Destination {
-        let owner = self.lineage.newest().and_then(|newest| newest.of_address(address));
+        let owner = self
+            .lineage
+            .newest()
+            .and_then(|newest| newest.filtered(host).or_else(|| newest.of_address(address)));
         match (self.places.get(host), owner) {
             (None, Some(owner)) if owner.no == self.me.no => Destination::Here,
             (None, Some(owner)) => Destination::To(owner.no),
             _ => self.route(host),
         }
+    }
+
+    /// Whether an agent may have had a host that was asked at an address: by a table that counts or one before, by a grant, or
+    /// because it may be the undertaker of a dead one. What it says of the host is believed then.
+    pub fn may_have_had(&self, from: NodeNo, host: &str, address: Option<IpAddr>) -> bool {
+        let is_from = |owner: Option<AgentId>| owner.is_some_and(|owner| owner.no == from);
+        let by_table = |table: &EpochOwners| {
+            is_from(table.home(host)) || address.is_some_and(|address| is_from(table.of_address(address)))
+        };
+        let by_place = match self.places.get(host) {
+            Some(Place::Borrowed { home, .. } | Place::Asked { home, .. }) => home.no == from,
+            Some(Place::Lent { to, .. }) => to.no == from,
+            Some(Place::Open { .. }) | None => false,
+        };
+        let by_pin = address.is_some_and(|address| is_from(self.asker_at(address)));
+        by_place
+            || by_pin
+            || self.awaits_backups()
+            || self.lineage.steps().iter().chain(self.former.steps()).any(by_table)
     }
 
     /// Where a host stands, as far as the tables do not tell; for people.
@@ -202,12 +225,14 @@ impl Holder {
     fn review_place(&mut self, host: &str, place: Place, is_new: bool) {
         let Some(newest) = self.lineage.newest() else { return };
         let home = newest.home(host);
+        // Whom the operator has named asks the host itself where it can: with each epoch that is tried anew.
+        let is_filtered = is_new && self.rules.filters && newest.filtered(host).is_some();
         match place {
             Place::Borrowed { home: by, address, since, grant, .. } => {
                 let same_home = self.lineage.holds_since(since, |table| table.home(host) == Some(by));
                 let mine =
                     self.lineage.holds_since(since, |table| table.of_address(address) == Some(self.me));
-                if same_home && mine {
+                if same_home && mine && !is_filtered {
                     return;
                 }
                 let grant = same_home.then_some(grant);
@@ -218,7 +243,7 @@ impl Holder {
                 let theirs = self.lineage.holds_since(since, |table| table.of_address(address) == Some(to));
                 let is_there = newest.step().has(to.no, to.incarnation);
                 // A grant that has ended once never revives: whoever had it may have dropped it at that.
-                let ends = ends || !same_home || !theirs;
+                let ends = ends || !same_home || !theirs || is_filtered;
                 if home != Some(self.me) {
                     // Whoever has the grant tells the new home. Until all have released this, the right is not here.
                     match self.lineage.is_settled() {
@@ -254,7 +279,13 @@ impl Holder {
     }
 
     /// Asks a host's home who is to ask it; the right goes along, where it is here.
-    fn ask_home(&mut self, host: &str, address: Option<IpAddr>, grant: Option<u64>, with_right: bool) {
+    pub(super) fn ask_home(
+        &mut self,
+        host: &str,
+        address: Option<IpAddr>,
+        grant: Option<u64>,
+        with_right: bool,
+    ) {
         match self.lineage.newest().and_then(|newest| newest.home(host)) {
             None => self.places.remove(host),
             // A former incarnation of this agent: the next table names this one, and the store is swept again.
@@ -277,17 +308,25 @@ impl Holder {
         self.make(Move::Resolve { host: host.to_string(), hint });
     }
 
+    /// Hosts that are asked by a grant at an address, and whose homes granted them.
+    pub(super) fn borrowed_at(&self, address: IpAddr) -> Vec<(String, AgentId, u64)> {
+        let borrowed = self.places.hosts.iter().filter_map(|(host, place)| match place {
+            Place::Borrowed { home, address: at, grant, .. } if *at == address => {
+                Some((host.clone(), *home, *grant))
+            }
+            _ => None,
+        });
+        borrowed.collect()
+    }
+
     pub(super) fn sweep_host(&mut self, host: &str, address: Option<IpAddr>) {
         if self.places.get(host).is_some() {
             return;
         }
         let home = self.lineage.newest().and_then(|newest| newest.home(host));
         match (home, address) {
-            (Some(home), Some(address)) if home == self.me => {
-                let owner = self.lineage.newest().and_then(|newest| newest.of_address(address));
-                if owner != Some(self.me) {
-                    self.place(host, address);
-                }
+            (Some(home), Some(address)) if home == self.me && self.asker_at(address) != Some(self.me) => {
+                self.place(host, address);
             }
             (Some(home), _) if home.no != self.me.no => {
                 let with_right = self.had_host(host);
@@ -316,9 +355,11 @@ impl Holder {
 
     /// The home decides who asks a host at an address, if the right to it is here.
     fn decide(&mut self, host: &str, address: IpAddr) {
-        let Some(newest) = self.lineage.newest() else { return };
-        let Some(to) = newest.of_address(address) else { return };
+        let Some(to) = self.asker_at(address) else { return };
         if !self.lineage.has_right(self.me, &Thing::Host(host.to_string()), &self.rules) {
+            return;
+        }
+        if to != self.me && self.claims(host, address) {
             return;
         }
         let hops = self.places.hops.get(host).copied().unwrap_or(0);
@@ -356,8 +397,14 @@ impl Holder {
         grant: u64,
         is_last: bool,
     ) {
-        let stands = |table: &super::EpochOwners| {
-            table.home(host) == Some(home) && table.of_address(address) == Some(self.me)
+        if let Some(to) = self.given_to(address).filter(|_| since == self.epoch()) {
+            self.tell(home.no, NoteBody::Moved { address, to: to.no });
+            self.ask_home(host, Some(address), Some(grant), false);
+            return;
+        }
+        let is_coming = since == self.epoch() && self.is_claimed(address);
+        let stands = |table: &EpochOwners| {
+            table.home(host) == Some(home) && (is_coming || table.of_address(address) == Some(self.me))
         };
         let is_good = self.lineage.counts(since) && self.lineage.holds_since(since, stands);
         if is_good || !self.rules.right_of_epoch {

@@ -1,6 +1,7 @@
 //! Stories of single rights. Whole clusters with everything going wrong are in `farol-sim hold`.
 
 use super::*;
+use crate::table::RoutingTable;
 use farol_cluster::route::{Bequest, RouteMember, RouteRecord, RouteStep};
 use farol_cluster::{Epoch, Monotonic};
 use std::collections::BTreeMap;
@@ -338,4 +339,92 @@ fn words_on_what_was_never_the_speakers_give_nothing() {
     agents.place(home, moved);
     agents.deliver();
     assert_eq!(agents.may(moved), [3]);
+}
+
+/// A table that gives one address to agent 1, and by a filter the host to agent 2.
+fn filtered() -> (RouteStep, RoutingTable, IpAddr) {
+    let address = IpAddr::from([10, 0, 0, 9]);
+    let table = RoutingTable {
+        version: 1,
+        destinations: vec!["1".into(), "2".into(), "3".into()],
+        blocks: [(crate::Block::single(address), 0)].into(),
+        filters: vec![(crate::table::Filter::Domain("b.test".into()), 1)],
+        ..RoutingTable::default()
+    };
+    let file = farol_cluster::route::TableBlob { name: "t".into(), digest: String::new() };
+    (RouteStep { table: Some(file), ..step(1, &[(1, 1), (2, 1), (3, 1)]) }, table, address)
+}
+
+#[test]
+fn a_filter_holds_for_a_host_at_anothers_address_and_the_address_stays_whole() {
+    let (first, table, address) = filtered();
+    let mut agents = Agents::new(&[1, 2, 3]);
+    for no in [1, 2, 3] {
+        agents.of(no).learn(first.table.as_ref().unwrap(), &table);
+    }
+    agents.hear(&record(std::slice::from_ref(&first)));
+    let at_first = EpochOwners::new(&first, 7, Some(std::sync::Arc::new(NamedOwners::new(&table))));
+    // Another host, of the third agent's, is asked there by the owner of the address.
+    let other = (0..).map(|n| format!("http://o{n}.test"));
+    let other = other.into_iter().find(|host| at_first.home(host).unwrap().no == NodeNo(3)).unwrap();
+    agents.of(3).place(&other, address);
+    agents.collect(3);
+    agents.deliver();
+    let asking = agents.of(1).begin(&other, address, at(0)).unwrap();
+    // The host that the operator gave to the second agent turns up there.
+    assert_eq!(agents.of(2).may(HOST, address, at(0)), Verdict::Place);
+    agents.place(2, address);
+    agents.deliver();
+    assert_eq!(agents.may(address), Vec::<u16>::new(), "the owner still asks there");
+    assert!(agents.of(1).begin(&other, address, at(0)).is_err(), "and begins nothing any more");
+    agents.of(1).end(asking, at(0));
+    agents.collect(1);
+    agents.deliver();
+    assert_eq!(agents.may(address), [2]);
+    // The other host follows its address.
+    let (no, host, hint) = agents.resolve.pop().unwrap();
+    assert_eq!((no, hint), (3, Some(address)));
+    agents.of(3).place(&host, address);
+    agents.collect(3);
+    agents.deliver();
+    assert_eq!(agents.of(2).may(&other, address, at(0)), Verdict::Yes);
+    assert!(agents.of(1).may(&other, address, at(0)) != Verdict::Yes);
+    // Who has no filter for a host claims nothing.
+    let stranger = AgentId { no: NodeNo(3), incarnation: 1 };
+    let elsewhere = (0..u32::MAX).map(|n| IpAddr::from(n.to_be_bytes()));
+    let elsewhere =
+        elsewhere.into_iter().find(|at| at_first.of_address(*at).unwrap().no == NodeNo(1)).unwrap();
+    let claim = NoteBody::Claim { host: HOST.into(), address: elsewhere };
+    agents.of(1).heard(stranger, &Note { epoch: Epoch(1), body: claim }, at(0));
+    assert!(agents.of(1).moves().is_empty());
+    // With another epoch the address is its owner's again, once that is settled.
+    let second = RouteStep { epoch: Epoch(2), ..first.clone() };
+    agents.hear(&record(&[first.clone(), second.clone()]));
+    assert_eq!(agents.may(address), Vec::<u16>::new());
+    assert!(agents.of(1).may(&other, address, at(0)) != Verdict::Yes);
+    agents.hear(&record(std::slice::from_ref(&second)));
+    agents.place(2, address);
+    agents.deliver();
+    assert_eq!(agents.may(address), [2]);
+}
+
+#[test]
+fn who_cannot_have_had_a_host_is_known() {
+    let first = step(1, &[(1, 1), (2, 1), (3, 1)]);
+    let mut agents = Agents::new(&[1, 2, 3]);
+    agents.hear(&record(std::slice::from_ref(&first)));
+    let home = home(&first);
+    let other = if home == 1 { 2 } else { 1 };
+    let third = 6 - home - other;
+    let far = address(&[(&first, other)]);
+    let may = |agents: &mut Agents, from: u16| agents.of(other).may_have_had(NodeNo(from), HOST, Some(far));
+    assert!(may(&mut agents, home) && may(&mut agents, other) && !may(&mut agents, third));
+    // Whoever had it under the table before may bring it, and when somebody has died anybody may be the undertaker.
+    let second = step(2, &[(1, 1), (2, 1), (3, 1), (4, 1)]);
+    agents.hear(&record(&[first.clone(), second.clone()]));
+    assert!(may(&mut agents, home) && !may(&mut agents, third));
+    let mut died = record(&[first.clone(), second]);
+    died.bequests = vec![Bequest { no: NodeNo(4), incarnation: 1, steps: vec![first] }];
+    agents.hear(&died);
+    assert!(may(&mut agents, third));
 }

@@ -87,6 +87,8 @@ pub enum Why {
     AgentsChanged,
     /// The operator's rules say otherwise than the table in force.
     Ruled,
+    /// Hosts wait until a table names them.
+    Waited,
     Saves,
     Eases,
     /// Nothing would move.
@@ -104,6 +106,7 @@ impl Why {
             Why::First => "it is the first table",
             Why::AgentsChanged => "agents came or went",
             Why::Ruled => "the operator's rules say so",
+            Why::Waited => "hosts wait for a table that names them",
             Why::Saves => "what it saves pays for what it moves",
             Why::Eases => "it relieves an agent that has too much",
             Why::Same => "nothing would change",
@@ -169,6 +172,7 @@ pub(super) struct Case {
     pub agents_changed: bool,
     /// The table in force gives something to another agent than the operator does.
     pub ruled: bool,
+    pub waited: bool,
     pub overload_from: f64,
 }
 
@@ -183,6 +187,9 @@ impl Price {
         }
         if case.ruled {
             return Ok(Why::Ruled);
+        }
+        if case.waited {
+            return Ok(Why::Waited);
         }
         let named = gain.moved_named as f64 / gain.pages.max(1) as f64;
         let bears = 1.0 + self.slack + 1e-9;
@@ -268,7 +275,8 @@ mod tests {
 
     #[test]
     fn five_per_cent_of_exchanges_pay_for_ten_per_cent_of_pages() {
-        let usual = Case { first: false, agents_changed: false, ruled: false, overload_from: 1.10 };
+        let usual =
+            Case { first: false, agents_changed: false, ruled: false, waited: false, overload_from: 1.10 };
         let check = |gain: Gain, want| assert_eq!(Price::default().judge(&gain, &usual), want, "{gain:?}");
         check(gain(0.20, 0.19, 100, 0), Ok(Why::Saves));
         check(gain(0.20, 0.1901, 90, 0), Err(Why::SavesTooLittle));
@@ -289,7 +297,13 @@ mod tests {
 
     #[test]
     fn agents_that_came_or_went_are_always_heard() {
-        let case = |first, agents_changed| Case { first, agents_changed, ruled: false, overload_from: 1.1 };
+        let case = |first, agents_changed| Case {
+            first,
+            agents_changed,
+            ruled: false,
+            waited: false,
+            overload_from: 1.1,
+        };
         let dear = gain(0.2, 0.3, 900, 0);
         assert_eq!(Price::default().judge(&dear, &case(false, true)), Ok(Why::AgentsChanged));
         assert_eq!(Price::default().judge(&dear, &case(true, false)), Ok(Why::First));

@@ -1,7 +1,7 @@
 //! The table that agents go by, with whatever they go by where it says nothing.
 
 use crate::RoutingTable;
-use crate::table::{Route, Router};
+use crate::table::{Route, Router, Unknown};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -41,6 +41,14 @@ impl InForce {
     pub fn named(&self, host: &str, address: Option<IpAddr>) -> Option<&str> {
         let owner = self.router.named(host, address)?;
         self.table.destinations.get(owner as usize).map(String::as_str)
+    }
+
+    /// Whether a host waits for another table: a filter gives it to another than its address, or nobody has its address.
+    pub fn lacks(&self, host: &str, address: IpAddr) -> bool {
+        match self.router.by_domain(host) {
+            Some(owner) => self.router.by_address(address) != Some(owner),
+            None => self.table.unknown == Unknown::Hold && self.router.named(host, Some(address)).is_none(),
+        }
     }
 
     /// The owner by whatever counts; `None` where nobody has it yet.

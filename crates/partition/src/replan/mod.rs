@@ -291,7 +291,16 @@ impl Replanner {
             return Some(Trigger::Rules);
         }
         let (hosts, pages) = (self.atlas.hosts().len() as u64, self.atlas.pages());
-        self.settings.triggers.due(now, &self.last, hosts, pages, || self.overload())
+        let waiting = || self.waiting(in_force);
+        self.settings.triggers.due(now, &self.last, hosts, pages, || self.overload(), waiting)
+    }
+
+    /// Hosts that wait until a table names them.
+    fn waiting(&self, in_force: &InForce) -> u64 {
+        // A table that does otherwise with what it does not name than the operator wishes makes all of them wait.
+        let differs = self.settings.unknown != in_force.table().unknown;
+        let waits = |known: &&KnownHost| differs || in_force.lacks(&known.name, known.told[0].address);
+        self.atlas.hosts().map(|(_, known)| known).filter(waits).count() as u64
     }
 
     /// Whether a table has other filters than the rules ask for. Those that keep addresses whole stand before the rules'.

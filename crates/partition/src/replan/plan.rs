@@ -90,6 +90,7 @@ impl PlanJob {
             first: self.in_force.is_none(),
             agents_changed: matches!(self.trigger, Trigger::Agents { .. }),
             ruled: self.trigger == Trigger::Rules || fixed.iter().zip(&before.all).any(is_moved),
+            waited: matches!(self.trigger, Trigger::Waiting(_)),
             overload_from: self.overload_from,
         };
         if space.servers.is_empty() {

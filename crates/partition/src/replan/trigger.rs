@@ -44,6 +44,8 @@ pub enum Trigger {
     Grown(f64),
     /// Greatest load of an agent over its share.
     Overload(f64),
+    /// Hosts that a filter gives to another than their address has, or that wait until a table names them.
+    Waiting(u64),
     Time,
 }
 
@@ -62,6 +64,8 @@ impl Trigger {
             Trigger::Grown(by) if *by >= 10.0 => "the crawl has grown many times over".to_string(),
             Trigger::Grown(by) => format!("the crawl has grown by {:.0} %", 100.0 * (by - 1.0)),
             Trigger::Overload(by) => format!("an agent has {:.0} % of its share", 100.0 * by),
+            Trigger::Waiting(1) => "a host waits for a table that names it".to_string(),
+            Trigger::Waiting(hosts) => format!("{hosts} hosts wait for a table that names them"),
             Trigger::Time => "it is time".to_string(),
         }
     }
@@ -78,7 +82,7 @@ pub struct LastPlan {
 }
 
 impl Triggers {
-    /// Which of the slow reasons there is, if any; `overload` is asked only where nothing else is due.
+    /// Which of the slow reasons there is, if any; `overload` and `waiting` are asked only where nothing else is due.
     pub(super) fn due(
         &self,
         now: Timestamp,
@@ -86,6 +90,7 @@ impl Triggers {
         hosts: u64,
         pages: u64,
         overload: impl FnOnce() -> f64,
+        waiting: impl FnOnce() -> u64,
     ) -> Option<Trigger> {
         let since = now.since(last.at);
         if since < self.gap {
@@ -98,6 +103,10 @@ impl Triggers {
         }
         if since >= self.every {
             return Some(Trigger::Time);
+        }
+        let waiting = waiting();
+        if waiting > 0 {
+            return Some(Trigger::Waiting(waiting));
         }
         let overload = overload();
         (overload > self.overload && overload > 1.02 * last.overload).then_some(Trigger::Overload(overload))
@@ -114,7 +123,7 @@ mod tests {
         let at = Timestamp::from_secs(1_000_000);
         let last = LastPlan { at, hosts: 100, pages: 1000, overload: 1.0 };
         let check = |minutes: u64, hosts, pages, overload: f64| {
-            triggers.due(at + Duration::from_secs(60 * minutes), &last, hosts, pages, || overload)
+            triggers.due(at + Duration::from_secs(60 * minutes), &last, hosts, pages, || overload, || 0)
         };
         assert_eq!(check(9, 900, 9000, 5.0), None);
         assert_eq!(check(10, 100, 1199, 1.1), None);
@@ -124,6 +133,9 @@ mod tests {
         assert_eq!(check(24 * 60, 100, 1000, 1.0), Some(Trigger::Time));
         // A load that the last plan could not mend is no reason to plan for ever.
         let stuck = LastPlan { overload: 1.3, ..last };
-        assert_eq!(triggers.due(at + Duration::from_secs(3600), &stuck, 100, 1000, || 1.3), None);
+        let hour = at + Duration::from_secs(3600);
+        assert_eq!(triggers.due(hour, &stuck, 100, 1000, || 1.3, || 0), None);
+        // Whoever waits for a table gets one.
+        assert_eq!(triggers.due(hour, &stuck, 100, 1000, || 1.3, || 2), Some(Trigger::Waiting(2)));
     }
 }

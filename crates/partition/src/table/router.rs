@@ -145,7 +145,8 @@ impl Router {
         (owner != NOBODY).then_some(owner)
     }
 
-    fn by_domain(&self, host: &str) -> Option<Owner> {
+    /// The owner by a filter of domains.
+    pub fn by_domain(&self, host: &str) -> Option<Owner> {
         if self.domains.is_empty() {
             return None;
         }

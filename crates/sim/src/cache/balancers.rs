@@ -10,7 +10,7 @@ use super::strategy::{StrategyKind, Tuning};
 use super::stream::Burst;
 use super::tables::{Wanted, make, wanted};
 use super::world::ServiceOutcome;
-use farol_cache::balance::{Balancer, Dem, Direct, Gde, Gradient, Move, RangeOf, Reach, Rid, Sid, Spread};
+use farol_cache::balance::{Balancer, Dem, Direct, Gde, Gradient, OfMean, RangeOf, Reach, Rid, Sid, Spread};
 use farol_cache::replace::Policy;
 use std::time::Duration;
 
@@ -269,7 +269,8 @@ pub fn table_5_4(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
         let tuning = &mut run.plan.tuning;
         (tuning.efficiency_min, tuning.range) = (efficiency_min, range);
         tuning.measured_over = Duration::from_secs_f64(over.clamp(1.0, setting.balance_every.max(1.0)));
-        tuning.balancer = if of_mean { Box::new(OfMean(threshold)) } else { Box::new(Rid { threshold }) };
+        let rid = Box::new(Rid { threshold });
+        tuning.balancer = if of_mean { Box::new(OfMean(rid)) } else { rid };
         run
     });
     let runs = make(runs.collect(), args.threads);
@@ -303,20 +304,6 @@ pub fn table_5_4(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
     }
     report.runs.extend(runs.into_iter().map(|(_, outcome)| ("5.4".to_string(), outcome)));
     println!();
-}
-
-/// RID with a threshold that is a part of the mean load.
-struct OfMean(f64);
-
-impl Balancer for OfMean {
-    fn name(&self) -> &'static str {
-        "RID"
-    }
-
-    fn moves(&mut self, loads: &[f64]) -> Vec<Move> {
-        let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
-        Rid { threshold: self.0 * mean }.moves(loads)
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::report::{CacheReport, head, row};
 use super::service::{Costs, LOOKUPS, WORK};
 use super::strategy::{StrategyKind, Tuning};
 use super::stream::StreamConfig;
-use super::tables::{Wanted, make, spread, victims};
+use super::tables::{Wanted, course, make, spread, victims};
 use super::world::{Change, Plan, ServiceOutcome};
 use farol_cache::balance::{RangeOf, Rid};
 use farol_cache::replace::Policy;
@@ -50,8 +50,9 @@ impl Contender {
         if let Some((threshold, range)) = self.rid {
             (tuning.balancer, tuning.range) = (Box::new(Rid { threshold }), range);
         }
-        let measured = 3_600.0 * args.hours.max(0.1);
-        let warm_up = measured / 2.0;
+        let rate = StreamConfig::default().rate * part;
+        let hours = 3_600.0 * args.hours.max(0.1);
+        let (warm_up, seconds) = course(args, rate, hours / 2.0, hours);
         let changes =
             if fails { vec![(warm_up + 33.0, Change::Fail(victims(seed, 5, NODES)))] } else { Vec::new() };
         let plan = Plan {
@@ -63,9 +64,8 @@ impl Contender {
             seed,
             ..Plan::new(self.kind, NODES, args.entries)
         };
-        let rate = StreamConfig::default().rate * part;
         let stream = StreamConfig { seed, rate, ..StreamConfig::default() };
-        Wanted { label: self.name(), plan, stream, log: args.log.clone(), seconds: warm_up + measured }
+        Wanted { label: self.name(), plan, stream, log: args.log.clone(), seconds }
     }
 }
 
@@ -87,10 +87,14 @@ pub fn table(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
         simple(StrategyKind::Ours),
     ];
     let Setting { traffic, .. } = args.setting;
+    let (from, to) =
+        course(args, StreamConfig::default().rate * args.setting.share(), 0.0, 3_600.0 * args.hours);
     head(
         &format!(
-            "{} hours after 5 of 30 nodes fail: {} seeds, {traffic} of the traffic, {} entries each; mean ± deviation (least–most)",
-            args.hours, args.seeds, args.entries
+            "{:.1} hours after 5 of 30 nodes fail: {} seeds, {traffic} of the traffic, {} entries each; mean ± deviation (least–most)",
+            (to - from) / 3_600.0,
+            args.seeds,
+            args.entries
         ),
         &[
             "strategy",
@@ -103,6 +107,7 @@ pub fn table(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
             "with",
             "work per query",
             "given up, %",
+            "control messages a second, KB",
         ],
     );
     for contender in contenders.into_iter().filter(|contender| args.wants(&contender.name())) {
@@ -128,7 +133,17 @@ pub fn table(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
         let work = spread(&of(1, &ServiceOutcome::work_per_query));
         let given_up =
             spread(&of(1, &|outcome| 100.0 * outcome.given_up as f64 / outcome.asked.max(1) as f64));
-        let cells = [time, time_with, spread(&worse), hits, hits_with, level, level_with, work, given_up];
+        let mean_of = |value: &dyn Fn(&ServiceOutcome) -> f64| {
+            let all = of(1, value);
+            all.iter().sum::<f64>() / all.len().max(1) as f64
+        };
+        let control = format!(
+            "{:.1}, {:.2}",
+            mean_of(&|outcome| outcome.control_per_second().0),
+            mean_of(&|outcome| outcome.control_per_second().1 / 1e3)
+        );
+        let cells =
+            [time, time_with, spread(&worse), hits, hits_with, level, level_with, work, given_up, control];
         row(&[&[contender.name()][..], &cells].concat());
         report.runs.extend(runs.into_iter().map(|outcome| ("day".to_string(), outcome)));
     }

@@ -6,6 +6,7 @@
 //! prints, its figures beside ours.
 
 pub mod balancers;
+mod beside;
 pub mod burst;
 pub mod bursts;
 mod day;
@@ -29,7 +30,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, clap::Args)]
 pub struct CacheArgs {
     /// Tables of [Gomez14 ch. 4 to 7] to print (4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1, 7.4), and our own: flash,
-    /// failures, day, joins, nodes, policies, speed, stalls, hostile, lossy.
+    /// failures, day, joins, beside, nodes, policies, speed, stalls, hostile, lossy.
     #[arg(long, value_delimiter = ',', default_value = "4.5,5.8,6,7.1,flash")]
     pub tables: Vec<String>,
     /// Measured queries of each run, in millions.
@@ -47,7 +48,7 @@ pub struct CacheArgs {
     pub policy: Option<String>,
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Seeds in all, from `--seed` on, for `7.4`, `day` and `lossy`.
+    /// Seeds in all, from `--seed` on, for `7.4`, `day`, `beside` and `lossy`.
     #[arg(long, default_value_t = 10)]
     pub seeds: u64,
     /// Runs at a time.
@@ -71,6 +72,8 @@ pub struct CacheArgs {
     pub series: Vec<PathBuf>,
     #[command(flatten)]
     pub setting: balancers::Setting,
+    #[command(flatten)]
+    pub beside: beside::BesideArgs,
     /// Writes all outcomes as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -116,6 +119,7 @@ pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
             "5.8" => tables::table_5_8(args, policy, &mut report),
             "failures" => tables::failures(args, policy, &mut report),
             "day" => day::table(args, policy, &mut report),
+            "beside" => beside::table(args, policy, &mut report),
             "stalls" => stalls::table(args),
             "joins" => tables::joins(args, policy, &mut report),
             "nodes" => tables::by_nodes(args, policy, &mut report),
@@ -131,7 +135,7 @@ pub fn run(args: &CacheArgs) -> Result<(), crate::Error> {
             other => {
                 return Err(crate::Error::Input(format!(
                     "there is no table {other:?}; known are 4.5, 5.2, 5.3, 5.4, 5.8, 6, 6.6, 7.1, 7.4, flash, failures, joins, \
-                     nodes, policies, speed, hostile, lossy, day, stalls"
+                     beside, nodes, policies, speed, hostile, lossy, day, stalls"
                 )));
             }
         }

@@ -107,7 +107,7 @@ pub fn lines(args: &CacheArgs) -> Result<Vec<Line>, crate::Error> {
         if trace.lines.is_empty() {
             return Err(crate::Error::Input(format!("{} holds no queries", path.display())));
         }
-        if trace.timed {
+        if trace.timed && says_days_only(&trace.lines) {
             shuffle_what_came_at_once(&mut trace.lines, args.seed);
         }
         return Ok(trace.lines);
@@ -120,6 +120,12 @@ pub fn lines(args: &CacheArgs) -> Result<Vec<Line>, crate::Error> {
         Line { at: asked.at, query: asked.query, bytes }
     };
     Ok(Stream::new(config).take(count).map(line).collect())
+}
+
+/// Whether all times are midnights. A trace in seconds has its lines in the order in which they came, though many have the
+/// same time: to shuffle them takes apart what was asked twice in a row.
+fn says_days_only(lines: &[Line]) -> bool {
+    lines.iter().all(|line| line.at % 86_400.0 == 0.0)
 }
 
 /// A log that counts queries by day says nothing of their order within it: as they stand, all of one query come in a row.
@@ -388,6 +394,9 @@ mod tests {
     fn what_came_on_one_day_is_shuffled_within_it() {
         let mut lines: Vec<Line> =
             (0..400u64).map(|i| Line { at: (i / 100) as f64, query: i % 100, bytes: 1 }).collect();
+        assert!(!says_days_only(&lines));
+        let of_days: Vec<Line> = lines.iter().map(|line| Line { at: line.at * 86_400.0, ..*line }).collect();
+        assert!(says_days_only(&of_days));
         shuffle_what_came_at_once(&mut lines, 1);
         assert!(lines.is_sorted_by(|one, other| one.at <= other.at));
         for day in lines.chunks(100) {

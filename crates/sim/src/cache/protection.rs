@@ -8,7 +8,7 @@ use super::report::{CacheReport, head, row};
 use super::service::{Costs, WORK};
 use super::strategy::{StrategyKind, Tuning};
 use super::stream::StreamConfig;
-use super::tables::{Wanted, make, spread};
+use super::tables::{Wanted, course, make, spread};
 use super::world::{Change, Plan, ServiceOutcome};
 use farol_cache::replace::Policy;
 
@@ -21,7 +21,8 @@ const LOAD: f64 = 0.5;
 fn wanted(args: &CacheArgs, policy: Policy, kind: StrategyKind, seed: u64, fails: bool) -> Wanted {
     let part = args.setting.share();
     let rate = StreamConfig::default().rate * part;
-    let (warm_up, measured) = (args.warm_up * 1e6 / rate, args.queries * 1e6 / rate);
+    let (warm_up, seconds) = course(args, rate, args.warm_up * 1e6 / rate, args.queries * 1e6 / rate);
+    let measured = seconds - warm_up;
     let node_rate = rate / f64::from(NODES) / LOAD;
     let costs = Costs::default();
     let costs = Costs {
@@ -46,7 +47,7 @@ fn wanted(args: &CacheArgs, policy: Policy, kind: StrategyKind, seed: u64, fails
         ..Plan::new(kind, NODES, args.entries)
     };
     let stream = StreamConfig { seed, rate, ..StreamConfig::default() };
-    Wanted { label: kind.name(), plan, stream, log: args.log.clone(), seconds: warm_up + measured }
+    Wanted { label: kind.name(), plan, stream, log: args.log.clone(), seconds }
 }
 
 /// Hits from a failure until the node is back and as long again, in both failures, per cent.
@@ -68,8 +69,11 @@ fn hits_around_failures(outcome: &ServiceOutcome) -> f64 {
 pub fn table_7_4(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
     head(
         &format!(
-            "§7.4: {NODES} nodes × {} entries, {} M queries at {} of the traffic; one dies at 15 % and is back at 16 %, another at 60 and 65 %; {} seeds, mean ± deviation (least–most)",
-            args.entries, args.queries, args.setting.traffic, args.seeds
+            "§7.4: {NODES} nodes × {} entries, {:.2} M queries at {} of the traffic; one dies at 15 % and is back at 16 %, another at 60 and 65 %; {} seeds, mean ± deviation (least–most)",
+            args.entries,
+            args.log.as_ref().map_or(args.queries, |log| log.len() as f64 * 2.0 / 3e6),
+            args.setting.traffic,
+            args.seeds
         ),
         &[
             "strategy",
@@ -79,11 +83,19 @@ pub fn table_7_4(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
             "adopted, ‰ of queries",
             "mean, ms",
             "work per query",
+            "carried from node to node, GB",
             "given up, ‰",
             "thesis: hits",
         ],
     );
-    let kinds = [(StrategyKind::Plain, "46"), (StrategyKind::PLAIN_F, "47.2"), (StrategyKind::Ours, "")];
+    // Figure 7.4c: one partition of five replicas, all of which have a copy of what is new after 1 or 10 minutes.
+    let kinds = [
+        (StrategyKind::Plain, "46"),
+        (StrategyKind::PLAIN_F, "47.2"),
+        (StrategyKind::Copying(1, 60), ""),
+        (StrategyKind::Copying(1, 600), ""),
+        (StrategyKind::Ours, ""),
+    ];
     for (kind, thesis) in kinds.into_iter().filter(|(kind, _)| args.wants(&kind.name())) {
         for fails in [false, true] {
             let seeds = args.seed..args.seed + args.seeds.max(1);
@@ -101,6 +113,7 @@ pub fn table_7_4(args: &CacheArgs, policy: Policy, report: &mut CacheReport) {
                 of(&|outcome| thousandth(outcome.adopted, outcome.asked)),
                 of(&|outcome| outcome.times.mean()),
                 of(&ServiceOutcome::work_per_query),
+                of(&|outcome| outcome.carried_gb(Costs::default().sample / args.setting.share())),
                 of(&|outcome| thousandth(outcome.given_up, outcome.asked)),
                 if fails { thesis } else { "" }.to_string(),
             ]);

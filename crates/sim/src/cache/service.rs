@@ -5,8 +5,8 @@
 //! loads of 78 % with 20 nodes and 51 % with 30 imply. Half of them miss and are followed by an insert, which the thesis'
 //! loads do not count and a node has to serve: ours do, so a node bears 75 requests of either kind. Copies and entries that
 //! are handed over travel in batches of sixteen; each costs a quarter of a request where it is sent and where it arrives,
-//! and no node sends more than a pace allows. Tables and beats are some bytes a second, and are not counted. The logs are a 1 % sample: each query stands for a
-//! hundred, so chance within a second says nothing, and waiting is reckoned by *beats* of ten seconds: work
+//! and no node sends more than a pace allows. A beat or a table is a message of its own and costs as much as a batch of its
+//! size; it stands for itself, while the logs are a 1 % sample, in which each query stands for a hundred. So chance within a second says nothing, and waiting is reckoned by *beats* of ten seconds: work
 //! that does not fit waits, and a lookup that would wait longer than the front's patience is given up and
 //! goes to the index, without an insertion. What a patience of 150 ms costs plain consistent hashing after
 //! five failures is what Table 5.10 has.

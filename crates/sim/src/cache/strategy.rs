@@ -28,8 +28,10 @@ pub enum StrategyKind {
     Plain,
     Modulo,
     Broadcast,
-    /// So many partitions, the rest are replicas.
+    /// So many partitions, the rest are replicas, each answer at once in all of its partition.
     Matrix(usize),
+    /// The same, with what is new copied to the other replicas so many seconds apart [Gomez14 §7.4].
+    Copying(usize, u16),
     Virtual,
     Bounded(f64),
     TwoChoices,
@@ -71,6 +73,9 @@ impl StrategyKind {
             StrategyKind::Modulo => "modulo".to_string(),
             StrategyKind::Broadcast => "broadcast".to_string(),
             StrategyKind::Matrix(partitions) => format!("PD{partitions}"),
+            StrategyKind::Copying(partitions, secs) => {
+                format!("PD{partitions}, copying each {} min", f64::from(secs) / 60.0)
+            }
             StrategyKind::Virtual => format!("virtual nodes ({VIRTUAL})"),
             StrategyKind::Bounded(bound) => format!("bounded loads ({bound})"),
             StrategyKind::TwoChoices => "two choices".to_string(),
@@ -83,6 +88,11 @@ impl StrategyKind {
                 names.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect::<Vec<_>>().join("+")
             }
         }
+    }
+
+    /// Seconds between two rounds in which replicas copy what is new to each other.
+    pub fn copies_every(self) -> Option<f64> {
+        if let StrategyKind::Copying(_, secs) = self { Some(f64::from(secs.max(1))) } else { None }
     }
 
     /// The protection that goes with it.
@@ -129,7 +139,7 @@ pub enum RoutingStrategy {
     Routed(Box<Routed>),
     Modulo { alive: Vec<u16> },
     Broadcast { alive: Vec<u16> },
-    Matrix { replicas: Vec<Vec<u16>>, random: Seeded },
+    Matrix { replicas: Vec<Vec<u16>>, random: Seeded, at_once: bool },
     Points { points: Vec<(u64, u16)>, bound: Option<f64>, load: Loads },
     TwoChoices { alive: Vec<u16>, load: Loads },
 }
@@ -201,11 +211,12 @@ impl RoutingStrategy {
             StrategyKind::Ours => routed(FrontRules::ours(), LeaderRules::ours(), true),
             StrategyKind::Modulo => RoutingStrategy::Modulo { alive: (0..nodes).collect() },
             StrategyKind::Broadcast => RoutingStrategy::Broadcast { alive: (0..nodes).collect() },
-            StrategyKind::Matrix(partitions) => {
+            StrategyKind::Matrix(partitions) | StrategyKind::Copying(partitions, _) => {
                 let mut replicas = vec![Vec::new(); partitions.clamp(1, usize::from(nodes.max(1)))];
                 let count = replicas.len();
                 (0..nodes).for_each(|node| replicas[usize::from(node) % count].push(node));
-                RoutingStrategy::Matrix { replicas, random: Seeded::new(seed ^ 77) }
+                let at_once = kind.copies_every().is_none();
+                RoutingStrategy::Matrix { replicas, random: Seeded::new(seed ^ 77), at_once }
             }
             StrategyKind::Virtual | StrategyKind::Bounded(_) => {
                 let mut points: Vec<(u64, u16)> =
@@ -234,7 +245,7 @@ impl RoutingStrategy {
             RoutingStrategy::Modulo { alive } | RoutingStrategy::Broadcast { alive } => {
                 (!alive.is_empty()).then(|| alive[(hash % alive.len() as u64) as usize])
             }
-            RoutingStrategy::Matrix { replicas, random } => {
+            RoutingStrategy::Matrix { replicas, random, .. } => {
                 let count = replicas.len() as u64;
                 // A partition without a replica is the next one's.
                 let of = |i: u64| (((hash % count) + i) % count) as usize;
@@ -282,10 +293,23 @@ impl RoutingStrategy {
         match self {
             RoutingStrategy::Routed(routed) => routed.given_to(hash, node, at),
             // The consistency protocol of the matrix, without delay.
-            RoutingStrategy::Matrix { replicas, .. } => {
-                replicas.iter().find(|nodes| nodes.contains(&node)).cloned().unwrap_or(vec![node])
+            RoutingStrategy::Matrix { at_once: true, .. } => {
+                let mut nodes = self.replicas(node);
+                nodes.push(node);
+                nodes
             }
             _ => vec![node],
+        }
+    }
+
+    /// The other replicas of a node's partition.
+    pub fn replicas(&self, node: u16) -> Vec<u16> {
+        match self {
+            RoutingStrategy::Matrix { replicas, .. } => {
+                let partition = replicas.iter().find(|nodes| nodes.contains(&node));
+                partition.into_iter().flatten().copied().filter(|other| *other != node).collect()
+            }
+            _ => Vec::new(),
         }
     }
 

@@ -10,6 +10,7 @@
 
 use farol_base::random::mix;
 use farol_base::{Random, Seeded};
+use std::sync::Arc;
 
 /// Shares of the top queries, in per cent (Table 4.1, January 2012).
 const HEAD: [f64; 30] = [
@@ -121,6 +122,8 @@ impl Default for StreamConfig {
 /// A stream without an end.
 pub struct Stream {
     config: StreamConfig,
+    /// Asked in place of made queries, evenly in time, once through: and how many were.
+    log: Option<(Arc<[u64]>, usize)>,
     random: Seeded,
     at: f64,
     /// Sums of the head's shares.
@@ -143,6 +146,7 @@ impl Stream {
         let gap = 1.0 / config.rate.max(1e-3);
         let mut stream = Stream {
             config,
+            log: None,
             random,
             at: 0.0,
             head,
@@ -151,6 +155,15 @@ impl Stream {
             second: u64::MAX,
             gap,
         };
+        stream.renew();
+        stream
+    }
+
+    /// The queries of a log at an even rate, with bursts between them; it ends where the log does.
+    pub fn of_log(config: StreamConfig, log: Arc<[u64]>) -> Stream {
+        let mut stream = Stream::new(StreamConfig { daily: 0.0, ..config });
+        stream.log = Some((log, 0));
+        stream.second = u64::MAX;
         stream.renew();
         stream
     }
@@ -206,6 +219,11 @@ impl Stream {
             }
             part = (part - sum) / (1.0 - sum);
         }
+        if let Some((log, next)) = &mut self.log {
+            let query = log.get(*next).copied()?;
+            *next += 1;
+            return Some(Asked { at, query });
+        }
         if part < self.head[29] {
             let rank = self.head.partition_point(|upto| *upto <= part);
             return Some(Asked { at, query: 1 + rank as u64 });
@@ -255,6 +273,20 @@ mod tests {
             of_burst += f64::from(u8::from(asked.query == Stream::burst_query(0)));
         }
         assert!((of_burst / all - 0.2f64).abs() < 0.01, "{}", of_burst / all);
+    }
+
+    #[test]
+    fn a_burst_comes_between_the_queries_of_a_log() {
+        let burst = Burst { begins: 10.0, rises: 1.0, stays: 20.0, fades: 1.0, peak: 0.5, evenly: true };
+        let config = StreamConfig { rate: 100.0, bursts: vec![burst], ..StreamConfig::default() };
+        let asked: Vec<Asked> = Stream::of_log(config, (1..=2_000).collect()).collect();
+        let (bursts, of_log): (Vec<_>, Vec<_>) =
+            asked.iter().partition(|asked: &&Asked| asked.query == Stream::burst_query(0));
+        // All of the log, in its order; the burst takes half of its twenty seconds.
+        assert!(of_log.iter().map(|asked: &&Asked| asked.query).eq(1..=2_000));
+        assert!((900..1_200).contains(&bursts.len()), "{}", bursts.len());
+        assert!(bursts.iter().all(|asked| (9.9..45.0).contains(&asked.at)));
+        assert!(asked.is_sorted_by(|one, next| one.at < next.at));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::CacheArgs;
 use super::report::{CacheReport, head, percent, row};
 use super::service::WORK;
 use super::strategy::StrategyKind;
-use super::stream::{Asked, Burst, Stream, StreamConfig};
+use super::stream::{Burst, Stream, StreamConfig};
 use super::world::{Change, Plan, ServiceOutcome, run};
 use farol_base::sync::Mutex;
 use farol_base::{Random, Seeded};
@@ -25,15 +25,11 @@ pub(super) struct Wanted {
 impl Wanted {
     fn run(self) -> ServiceOutcome {
         let Wanted { plan, stream, log, seconds, .. } = self;
-        match log {
-            Some(log) => {
-                let rate = stream.rate;
-                let asked =
-                    |(number, query): (usize, &u64)| Asked { at: number as f64 / rate, query: *query };
-                run(plan, log.iter().enumerate().map(asked).take_while(|asked| asked.at < seconds))
-            }
-            None => run(plan, Stream::new(stream).take_while(|asked| asked.at < seconds)),
-        }
+        let stream = match log {
+            Some(log) => Stream::of_log(stream, log),
+            None => Stream::new(stream),
+        };
+        run(plan, stream.take_while(|asked| asked.at < seconds))
     }
 }
 
@@ -58,17 +54,19 @@ pub(super) fn make(wanted: Vec<Wanted>, threads: usize) -> Vec<(String, ServiceO
     done.into_inner().into_iter().flatten().collect()
 }
 
+/// When measuring begins and ends: a log is asked once through, and its first third warms up.
+pub(super) fn course(args: &CacheArgs, rate: f64, warm_up: f64, measured: f64) -> (f64, f64) {
+    match &args.log {
+        Some(log) => (log.len() as f64 / rate / 3.0, log.len() as f64 / rate),
+        None => (warm_up, warm_up + measured),
+    }
+}
+
 /// A run of the usual length.
 pub(super) fn wanted(args: &CacheArgs, policy: Policy, kind: StrategyKind, nodes: u16) -> Wanted {
     let stream = StreamConfig { seed: args.seed, ..StreamConfig::default() };
-    let (warm_up, seconds) = match &args.log {
-        // The first third of a log warms up.
-        Some(log) => (log.len() as f64 / stream.rate / 3.0, log.len() as f64 / stream.rate),
-        None => {
-            let warm_up = args.warm_up * 1e6 / stream.rate;
-            (warm_up, warm_up + args.queries * 1e6 / stream.rate)
-        }
-    };
+    let millions = |count: f64| count * 1e6 / stream.rate;
+    let (warm_up, seconds) = course(args, stream.rate, millions(args.warm_up), millions(args.queries));
     let plan = Plan { policy, warm_up, seed: args.seed, ..Plan::new(kind, nodes, args.entries) };
     Wanted { label: kind.name(), plan, stream, log: args.log.clone(), seconds }
 }

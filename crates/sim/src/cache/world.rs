@@ -5,6 +5,7 @@
 //! failures and nodes that join. Policies are really executed; only costs are reckoned ([`super::service`]), and every
 //! request that a node serves is one: lookups, inserts, copies and what is handed over.
 
+use super::routed::Control;
 use super::service::{BEAT, Costs, Station, Times};
 use super::strategy::{RoutingStrategy, StrategyKind, Tuning, timestamp};
 use super::stream::Asked;
@@ -21,6 +22,8 @@ use farol_cache::{NodeId, Ring};
 const NOTICED_AFTER: f64 = 7.2;
 /// Slots that a hand-over or a round of copies looks at in one step, as in the product.
 const STEP: usize = 256;
+/// Bytes of an answer.
+const ENTRY_BYTES: f64 = 4096.0;
 
 /// A change of the service.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +121,8 @@ pub struct ServiceOutcome {
     pub beats: Vec<(f64, f64)>,
     /// Bursts declared: second and query's hash.
     pub bursts: Vec<(f64, u64)>,
+    /// Beats, reports and tables while it was measured; those of strategies that have none are not made up.
+    pub control: Control,
 }
 
 impl ServiceOutcome {
@@ -129,6 +134,17 @@ impl ServiceOutcome {
     pub fn work_per_query(&self) -> f64 {
         let asked: u64 = self.minutes.iter().map(|minute| minute.asked).sum();
         self.work / asked.max(1) as f64
+    }
+
+    /// Control messages and their bytes in a second.
+    pub fn control_per_second(&self) -> (f64, f64) {
+        let secs = 60.0 * self.minutes.len().max(1) as f64;
+        (self.control.messages as f64 / secs, self.control.bytes as f64 / secs)
+    }
+
+    /// Answers that went from node to node, copies and hand-overs, in GB of the real traffic.
+    pub fn carried_gb(&self, sample: f64) -> f64 {
+        (self.copied + self.carried) as f64 * sample * ENTRY_BYTES / 1e9
     }
 
     /// Efficiency with the loads of so many minutes as one: where a part of the traffic is run, chance within a minute is
@@ -204,6 +220,9 @@ struct Sending {
     hand_over: Option<(Ring, HandOver)>,
     round: Option<Round<u64, ()>>,
     rounds: u64,
+    /// Where replicas copy to each other: what came since the last round, and what is on its way.
+    fresh: Vec<(u64, u64)>,
+    leaving: Vec<(u64, u64)>,
     next_round: f64,
 }
 
@@ -320,6 +339,7 @@ impl<'a> ServiceWorld<'a> {
                 front_load: 0.0,
                 beats: Vec::new(),
                 bursts: Vec::new(),
+                control: Control::default(),
             },
             index_beats: (0.0, 0.0, 0),
         };
@@ -403,6 +423,9 @@ impl<'a> ServiceWorld<'a> {
         for to in self.strategy.given_to(hash, number, asked.at) {
             self.outcome.inserts += 1;
             if self.serves(usize::from(to), insert) {
+                if self.plan.kind.copies_every().is_some() {
+                    self.sending[usize::from(to)].fresh.push((hash, asked.query));
+                }
                 let key = asked.query;
                 let made = Timestamp::EPOCH;
                 self.nodes[usize::from(to)].insert(Entry { hash, key, value: (), weight: 1, made, state: 0 });
@@ -478,6 +501,19 @@ impl<'a> ServiceWorld<'a> {
         if let Some(routed) = self.strategy.routed() {
             let news = routed.tick(at, &self.alive);
             self.outcome.bursts.extend(news.iter().filter(|one| one.severity > 0).map(|one| (at, one.hash)));
+            let (all, of_node) = routed.take_control();
+            if at > self.plan.warm_up {
+                self.outcome.control.messages += all.messages;
+                self.outcome.control.bytes += all.bytes;
+            }
+            // As much as batches of entries of the same size, and real ones: not each of a hundred, as queries are.
+            let batches = of_node.messages as f64 + of_node.bytes as f64 / ENTRY_BYTES;
+            let work = batches * self.plan.costs.transfer / self.plan.costs.sample;
+            for node in 0..self.nodes.len() {
+                if self.alive[node] {
+                    self.serves(node, work);
+                }
+            }
         }
         self.begin_hand_overs();
         for node in 0..self.nodes.len() {
@@ -526,7 +562,34 @@ impl<'a> ServiceWorld<'a> {
             self.sending[node].hand_over = (!walk.is_done()).then_some((from, walk));
             self.ring = Some(ring);
         }
+        self.copy_to_replicas(node, at, &mut room);
         self.protect(node, at, room);
+    }
+
+    /// What is new goes to the other replicas, in rounds.
+    fn copy_to_replicas(&mut self, node: usize, at: f64, room: &mut f64) {
+        let Some(every) = self.plan.kind.copies_every() else { return };
+        let others = self.strategy.replicas(node as u16);
+        let sending = &mut self.sending[node];
+        if at % every < 1.0 {
+            let fresh = std::mem::take(&mut sending.fresh);
+            sending.leaving.extend(fresh);
+        }
+        while *room > 0.0
+            && let Some((hash, key)) = self.sending[node].leaving.pop()
+        {
+            for to in &others {
+                *room -= 1.0;
+                self.outcome.copied += 1;
+                let transfer = self.plan.costs.transfer;
+                self.serves(node, transfer);
+                if self.serves(usize::from(*to), transfer) {
+                    let made = Timestamp::EPOCH;
+                    let entry = Entry { hash, key, value: (), weight: 1, made, state: 0 };
+                    self.nodes[usize::from(*to)].insert(entry);
+                }
+            }
+        }
     }
 
     fn hand_over(&mut self, from: usize, given: Proven<u64, ()>, ring: &Ring) {

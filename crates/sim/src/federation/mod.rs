@@ -1,8 +1,11 @@
-//! `farol-sim federation`: agreements between engines of different owners, with everything going wrong.
+//! `farol-sim federation`: agreements between engines of different owners, with everything going wrong; what sharing saves
+//! ([`thesis`]) and what its packets cost ([`packets`]), beside the figures of \[Fernandes01\].
 //!
 //! [`world`] runs the product's own books of agreements. A rule that is switched off must be caught by what it is there for,
 //! or rule or check is worth nothing.
 
+pub mod packets;
+pub mod thesis;
 pub mod world;
 
 use anyhow::Context;
@@ -25,6 +28,22 @@ enum FederationExperiment {
     ///
     /// Exit code 1 means that a promise was broken, or that a rule that was switched off was not missed.
     Agreements(AgreementArgs),
+    /// What sharing costs and saves, and how fresh the consumer's copies are.
+    Thesis(ThesisArgs),
+    /// What a page costs on the wire and in processor time.
+    Packets(packets::PacketArgs),
+}
+
+/// The sum of money, and where its outcome goes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ThesisArgs {
+    #[command(flatten)]
+    money: thesis::MoneyArgs,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Writes the outcome as JSON.
+    #[arg(long)]
+    json: Option<PathBuf>,
 }
 
 /// Which worlds.
@@ -63,6 +82,8 @@ pub enum RuleOff {
     Horizon,
     /// Of two paths the one that came later counts.
     Numbered,
+    /// A part is left to who may not send all of it on.
+    Reach,
 }
 
 impl RuleOff {
@@ -75,6 +96,7 @@ impl RuleOff {
             bound: is_on(RuleOff::Bound),
             horizon: is_on(RuleOff::Horizon),
             numbered: is_on(RuleOff::Numbered),
+            reach: is_on(RuleOff::Reach),
         }
     }
 }
@@ -98,6 +120,8 @@ pub struct AgreementSums {
     pub orphan_secs: u64,
     /// Engine-seconds of parts in all.
     pub part_secs: u64,
+    /// Engine-seconds of parts that somebody else crawls too.
+    pub double_secs: u64,
     /// Seeds that broke a promise, with what was broken.
     pub broken: Vec<(u64, String)>,
 }
@@ -113,6 +137,7 @@ impl AgreementSums {
         self.crashes += counts.crashes;
         self.orphan_secs += counts.orphan_secs;
         self.part_secs += counts.part_secs;
+        self.double_secs += counts.double_secs;
         self.broken.extend(broken.map(|broken| (seed, format!("{}, {}", broken.rule, broken.told))));
     }
 
@@ -125,6 +150,7 @@ impl AgreementSums {
         self.crashes += other.crashes;
         self.orphan_secs += other.orphan_secs;
         self.part_secs += other.part_secs;
+        self.double_secs += other.double_secs;
         self.broken.extend(other.broken);
         self
     }
@@ -157,7 +183,11 @@ pub fn agreements(args: &AgreementArgs) -> AgreementSums {
 
 /// Runs an experiment; whether it went as it must.
 pub fn run(args: &FederationArgs) -> anyhow::Result<bool> {
-    let FederationExperiment::Agreements(args) = &args.experiment;
+    let args = match &args.experiment {
+        FederationExperiment::Agreements(args) => args,
+        FederationExperiment::Thesis(args) => return run_thesis(args).map(|()| true),
+        FederationExperiment::Packets(args) => return packets::run(args).map(|()| true),
+    };
     let begun = Instant::now();
     let sums = agreements(args);
     println!(
@@ -169,6 +199,12 @@ pub fn run(args: &FederationArgs) -> anyhow::Result<bool> {
         "crawled by nobody that runs: {} of {} engine-seconds ({share:.2} %)",
         sums.orphan_secs, sums.part_secs
     );
+    println!(
+        "crawled by more than one: {} engine-seconds ({:.2} %); {:.1} messages for each part that was left or taken back",
+        sums.double_secs,
+        100.0 * sums.double_secs as f64 / sums.part_secs.max(1) as f64,
+        sums.messages as f64 / (sums.activations + sums.takebacks).max(1) as f64
+    );
     for (seed, told) in sums.broken.iter().take(10) {
         println!("seed {seed}: {told}");
     }
@@ -178,6 +214,35 @@ pub fn run(args: &FederationArgs) -> anyhow::Result<bool> {
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(sums.broken.is_empty() == args.ablate.is_none())
+}
+
+fn run_thesis(args: &ThesisArgs) -> anyhow::Result<()> {
+    let sum = args.money.sum();
+    println!("{:<24} {:>12} {:>12}", "money", "thesis", "here");
+    println!("{:<24} {:>12.2} {:>12.2}", "all fetched", 468_000.0, sum.alone);
+    println!("{:<24} {:>12.2} {:>12.2}", "shared", 78_967.2, sum.shared);
+    println!("{:<24} {:>12.2} {:>12.2}", "break-even, a month", 1_146.0, sum.break_even);
+    let rates = [("a day", 1.0), ("a week", 1.0 / 7.0), ("80 days", 1.0 / 80.0)];
+    let mut all = Vec::new();
+    for (name, changes_a_day) in rates {
+        println!(
+            "\none change {name:<12} {:>8} {:>8} {:>10} {:>12}",
+            "fresh", "formula", "age, days", "bytes a day"
+        );
+        let ways = thesis::freshness(changes_a_day, args.seed);
+        for way in &ways {
+            println!(
+                "{:<24} {:>8.3} {:>8.3} {:>10.3} {:>12.0}",
+                way.name, way.fresh, way.formula, way.age_days, way.bytes_a_day
+            );
+        }
+        all.push((name, ways));
+    }
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&(sum, all))?;
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -193,6 +258,12 @@ mod tests {
         let sums = agreements(&args(6, None));
         assert_eq!(sums.broken, []);
         assert!(sums.activations > 40 && sums.takebacks > 5, "{sums:?}");
+    }
+
+    #[test]
+    fn a_part_that_may_not_be_sent_on_is_missed() {
+        let sums = agreements(&args(12, Some(RuleOff::Reach)));
+        assert!(sums.broken.iter().any(|(_, told)| told.contains("reach")), "{:?}", sums.broken);
     }
 
     #[test]

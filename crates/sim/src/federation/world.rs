@@ -30,12 +30,27 @@ enum Happening {
     },
     Tick(usize),
     Decide(usize, AgreementId),
-    Filled(usize, AgreementId),
+    Filled(usize, AgreementId, u32),
     /// An owner does something.
     Act,
     Crash,
     Restart(usize),
     Cut,
+}
+
+impl Happening {
+    /// The engines that it happens to, where that may change their books.
+    fn touches(&self, engines: usize) -> std::ops::Range<usize> {
+        match self {
+            Happening::Arrive { to: number, .. }
+            | Happening::Tick(number)
+            | Happening::Decide(number, _)
+            | Happening::Filled(number, ..)
+            | Happening::Restart(number) => *number..number + 1,
+            Happening::Act => 0..engines,
+            Happening::Crash | Happening::Cut => 0..0,
+        }
+    }
 }
 
 struct Machine {
@@ -64,6 +79,8 @@ pub struct AgreementCounts {
     pub orphan_secs: u64,
     /// Engine-seconds of parts of views in all, while there was trouble.
     pub part_secs: u64,
+    /// Engine-seconds in which an engine crawls a part that another one that runs crawls too.
+    pub double_secs: u64,
 }
 
 /// A promise that was broken.
@@ -87,7 +104,14 @@ pub struct FederationWorld {
     pages: Vec<Facts>,
     /// Until when two engines cannot hear each other.
     cuts: BTreeMap<(usize, usize), u64>,
-    states: BTreeMap<AgreementId, TakenState>,
+    /// Where each consumer stands, and by which revision it waits for pages.
+    states: BTreeMap<AgreementId, (TakenState, Option<u32>)>,
+    /// To whom each engine leaves each part, by which agreement.
+    left: Vec<[Option<(usize, AgreementId)>; PARTS]>,
+    /// What each engine's book said of it when that was looked at last.
+    looked: Vec<Vec<(AgreementId, bool, View)>>,
+    /// Whether nobody may leave a part to who may not send it on.
+    is_reach_checked: bool,
     next_agreement: u64,
     loss: f64,
     doubling: f64,
@@ -108,8 +132,11 @@ fn view_of(parts: impl Iterator<Item = usize>) -> View {
 }
 
 impl FederationWorld {
-    /// A world of three to six engines that are about two parts or more each.
+    /// A world of three to six engines that are about two parts or more each. In every second one pages go on without end,
+    /// as chains of many engines come about there.
     pub fn new(seed: u64, rules: Rules) -> FederationWorld {
+        let is_reach_checked = seed.is_multiple_of(2);
+        let rules = Rules { reach: rules.reach && is_reach_checked, ..rules };
         let mut random = Seeded::new(seed);
         // A day is long to watch; the other times are the product's.
         let timers = Timers { takeback_after: Duration::from_secs(2 * 3_600), ..Timers::default() };
@@ -143,6 +170,9 @@ impl FederationWorld {
             views,
             cuts: BTreeMap::new(),
             states: BTreeMap::new(),
+            left: vec![[None; PARTS]; engines],
+            looked: vec![Vec::new(); engines],
+            is_reach_checked,
             next_agreement: 0,
             loss,
             doubling,
@@ -165,8 +195,9 @@ impl FederationWorld {
             }
             self.count_orphans(at);
             self.now_ms = at;
+            let touched = event.touches(self.machines.len());
             self.happen(event);
-            if let Err(broken) = self.check() {
+            if let Err(broken) = touched.into_iter().try_for_each(|number| self.check(number)) {
                 return (self.counts, Some(broken));
             }
         }
@@ -225,8 +256,9 @@ impl FederationWorld {
                 let out = self.machines[number].book.decide(id, accept);
                 self.done(number, out);
             }
-            Happening::Filled(number, id) if self.machines[number].up => {
-                self.machines[number].book.filled(id)
+            Happening::Filled(number, id, revision) if self.machines[number].up => {
+                self.machines[number].book.filled(id, revision);
+                self.done(number, Vec::new());
             }
             // Whoever is down decides later.
             Happening::Decide(..) | Happening::Filled(..) => self.at(self.now_ms + 60_000, event),
@@ -295,13 +327,18 @@ impl FederationWorld {
         let decides: Vec<AgreementId> = undecided.chain(undecided_too).collect();
         let mut fills = Vec::new();
         for (id, taken) in &book.taken {
-            let before = self.states.insert(*id, taken.state);
-            if before == Some(taken.state) {
+            let fills_by = taken.is_filling().then_some(taken.terms.revision);
+            let before = self.states.insert(*id, (taken.state, fills_by));
+            if let Some(revision) = fills_by.filter(|_| before.is_none_or(|before| before.1 != fills_by)) {
+                fills.push((*id, revision));
+            }
+            if before.is_some_and(|before| before.0 == taken.state) {
                 continue;
             }
             match taken.state {
-                TakenState::Filling => fills.push(*id),
-                TakenState::Active if before != Some(TakenState::Silent) => self.counts.activations += 1,
+                TakenState::Active if before.is_none_or(|before| before.0 != TakenState::Silent) => {
+                    self.counts.activations += 1;
+                }
                 TakenState::TakenBack => self.counts.takebacks += 1,
                 _ => {}
             }
@@ -310,9 +347,9 @@ impl FederationWorld {
             let pause = self.random.below(60_000);
             self.at(self.now_ms + pause, Happening::Decide(number, id));
         }
-        for id in fills {
+        for (id, revision) in fills {
             let pause = self.random.below(120_000);
-            self.at(self.now_ms + pause, Happening::Filled(number, id));
+            self.at(self.now_ms + pause, Happening::Filled(number, id, revision));
         }
     }
 
@@ -357,7 +394,7 @@ impl FederationWorld {
                     delivery: Delivery::Push,
                     delay_max: Duration::from_secs(600),
                     quota: Quota { pages_day: 1_000_000, bytes_day: 4 << 30 },
-                    forward: 8,
+                    forward: self.random.below(9) as u8,
                     on_end: OnEnd::Keep,
                     notice: Duration::from_secs(86_400),
                     lease: Duration::from_secs(1_800),
@@ -370,12 +407,12 @@ impl FederationWorld {
         self.done(number, out);
     }
 
-    /// Who is reached by following who leaves a page to whom; an error where that does not end in time.
-    fn crawler_of(&self, number: usize, page: &Facts) -> Result<usize, String> {
+    /// Who is reached by following who leaves a part to whom; an error where that does not end in time.
+    fn crawler_of(&self, number: usize, part: usize) -> Result<usize, String> {
         let mut at = number;
         let mut way = vec![number];
-        while let Some(next) = self.machines[at].book.left_to(page) {
-            at = usize::from(next.0[0]);
+        while let Some((next, _)) = self.left[at][part] {
+            at = next;
             if way.contains(&at) || way.len() >= PATH_MAX {
                 return Err(format!("{way:?} goes on to {at}"));
             }
@@ -384,36 +421,89 @@ impl FederationWorld {
         Ok(at)
     }
 
-    fn check(&self) -> Result<(), Broken> {
-        let when = |told: String| format!("at {} s: {told}", self.now_ms / 1000);
+    /// Looks again at what an engine leaves to others; whether that is not as before.
+    fn look(&mut self, number: usize) -> bool {
+        let book = &self.machines[number].book;
+        let said: Vec<(AgreementId, bool, View)> = book
+            .taken
+            .iter()
+            .filter(|(_, taken)| taken.is_left())
+            .map(|(id, taken)| (*id, true, taken.in_force.clone()))
+            .collect();
+        if said == self.looked[number] {
+            return false;
+        }
+        for (part, page) in self.pages.iter().enumerate() {
+            let of = said.iter().find(|(_, _, in_force)| in_force.has(page) == Answer::Yes);
+            self.left[number][part] = of.map(|(id, ..)| (usize::from(book.taken[id].provider().0[0]), *id));
+        }
+        self.looked[number] = said;
+        true
+    }
+
+    /// After something happened to an engine: whether all still holds that it has a part in.
+    fn check(&mut self, touched: usize) -> Result<(), Broken> {
+        if self.look(touched) {
+            self.check_ways()?;
+        }
+        self.check_bonds(touched)
+    }
+
+    fn when(&self, told: String) -> String {
+        format!("at {} s: {told}", self.now_ms / 1000)
+    }
+
+    /// Following who leaves a part to whom ends within the views, and nobody leaves one to who may not send it on.
+    fn check_ways(&self) -> Result<(), Broken> {
         for (part, page) in self.pages.iter().enumerate() {
             for number in 0..self.machines.len() {
-                if self.views[number].has(page) == Answer::Yes {
-                    let found = self.crawler_of(number, page);
-                    let last = found.map_err(|told| Broken {
-                        rule: "I6: a loop",
-                        told: when(format!("part {part}: {told}")),
-                    })?;
-                    if self.views[last].has(page) != Answer::Yes {
-                        let told =
-                            when(format!("part {part} of {number} is left to {last}, which is not about it"));
-                        return Err(Broken { rule: "I5: outside a view", told });
-                    }
+                if self.views[number].has(page) != Answer::Yes {
+                    continue;
+                }
+                let found = self.crawler_of(number, part);
+                let last = found.map_err(|told| Broken {
+                    rule: "I6: a loop",
+                    told: self.when(format!("part {part}: {told}")),
+                })?;
+                if self.views[last].has(page) != Answer::Yes {
+                    let told = self
+                        .when(format!("part {part} of {number} is left to {last}, which is not about it"));
+                    return Err(Broken { rule: "I5: outside a view", told });
+                }
+                let Some((next, ours)) = self.left[number][part].filter(|_| self.is_reach_checked) else {
+                    continue;
+                };
+                let Some((_, theirs)) = self.left[next][part] else { continue };
+                let ours = &self.machines[number].book.taken[&ours];
+                let theirs = &self.machines[next].book.taken[&theirs].terms;
+                if ours.state == TakenState::Active && !theirs.reach(&ours.terms) {
+                    let told = self
+                        .when(format!("part {part} of {number} is left to {next}, who may not send it on"));
+                    return Err(Broken { rule: "reach: what is left arrives", told });
                 }
             }
         }
-        for (number, machine) in self.machines.iter().enumerate() {
+        Ok(())
+    }
+
+    /// A consumer within its lease has a provider that is bound.
+    fn check_bonds(&self, touched: usize) -> Result<(), Broken> {
+        for (number, machine) in self.machines.iter().enumerate().filter(|(_, machine)| machine.up) {
             for (id, taken) in &machine.book.taken {
-                let provider = &self.machines[usize::from(taken.provider().0[0])].book;
-                let given = provider.given.get(id).map(|given| given.state);
-                let bound = matches!(given, Some(GivenState::Serving | GivenState::Ending(_)));
-                if taken.state == TakenState::Active && machine.up && !bound {
+                let to = usize::from(taken.provider().0[0]);
+                if taken.state != TakenState::Active || number != touched && to != touched {
+                    continue;
+                }
+                let given = self.machines[to].book.given.get(id).map(|given| given.state);
+                if !matches!(given, Some(GivenState::Serving | GivenState::Ending(_))) {
                     // Between two of its looks at the clock the consumer may not have seen that its lease is over.
                     let mut late = machine.book.clone();
                     late.tick(self.clock(number), &mut Seeded::new(0));
                     if late.taken[id].state == TakenState::Active {
-                        let told =
-                            when(format!("{number} relies on {:?}, which holds {given:?}", taken.provider()));
+                        let told = self.when(format!(
+                            "{number} relies on {:?}, which holds {given:?}",
+                            taken.provider()
+                        ));
                         return Err(Broken { rule: "a consumer in its lease has a bound provider", told });
                     }
                 }
@@ -455,14 +545,17 @@ impl FederationWorld {
             return;
         }
         let secs = until / 1000 - self.checked_ms / 1000;
-        for page in &self.pages {
+        for (part, page) in self.pages.iter().enumerate() {
+            let mut crawlers = 0;
             for number in 0..self.machines.len() {
                 if self.views[number].has(page) == Answer::Yes && self.machines[number].up {
                     self.counts.part_secs += secs;
-                    let crawled = self.crawler_of(number, page).is_ok_and(|last| self.machines[last].up);
+                    crawlers += u64::from(self.left[number][part].is_none());
+                    let crawled = self.crawler_of(number, part).is_ok_and(|last| self.machines[last].up);
                     self.counts.orphan_secs += if crawled { 0 } else { secs };
                 }
             }
+            self.counts.double_secs += secs * crawlers.saturating_sub(1);
         }
         self.checked_ms = until;
     }

@@ -7,6 +7,7 @@ use farol_base::random::Random;
 use farol_cluster::record::{ClusterRecord, write};
 use farol_cluster::route::{Proposal, TableBlob};
 use farol_cluster::{Key, NodeId, Revision, Write};
+use farol_partition::table::Filter;
 use farol_partition::{Block, RoutingTable};
 
 /// Trouble ends here, and everything that can run runs again.
@@ -125,6 +126,14 @@ fn repartition(world: &mut HoldWorld) {
         if world.chance(800) {
             let owner = world.random.below(members.len() as u64) as u32;
             table.blocks.insert(Block::single(address), owner);
+        }
+    }
+    // The operator has given some hosts to somebody, wherever they are.
+    for host in 0..world.web.hosts.len() {
+        if world.chance(100) {
+            let domain = world.web.hosts[host].name.trim_start_matches("http://").to_string();
+            let owner = world.random.below(members.len() as u64) as u32;
+            table.filters.push((Filter::Domain(domain), owner));
         }
     }
     world.files.insert(name.clone(), table);

@@ -67,10 +67,11 @@ impl HoldChecker {
         self.open.retain(|_, request| request.node != node);
     }
 
-    pub fn granted(&mut self, epoch: Epoch, host: String) -> Result<(), Violation> {
+    /// Once more than twice where its address went to another, whom the operator has given a host there.
+    pub fn granted(&mut self, epoch: Epoch, host: String, has_filters: bool) -> Result<(), Violation> {
         let count = self.grants.entry((epoch, host)).or_insert(0);
         *count += 1;
-        match *count > 2 {
+        match *count > 2 + u32::from(has_filters) {
             true => broken("hops", format!("a host was granted {count} times in epoch {epoch}")),
             false => Ok(()),
         }

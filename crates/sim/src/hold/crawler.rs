@@ -151,6 +151,8 @@ impl HoldCrawler {
             Some(HoldAblation::Luggage) => rules.luggage_awaited = false,
             Some(HoldAblation::Home) => rules.home = false,
             Some(HoldAblation::Hops) => rules.hops = false,
+            Some(HoldAblation::Filter) => rules.filters = false,
+            Some(HoldAblation::Pin) => rules.given_up = false,
             _ => {}
         }
         let settings = HoldSettings { inherit_max_ms: 90_000, ..HoldSettings::default() };

@@ -54,6 +54,10 @@ pub enum HoldAblation {
     Home,
     /// Hosts change their asker as often as DNS likes.
     Hops,
+    /// Filters hold only for hosts that a plan has seen.
+    Filter,
+    /// Whoever has given an address up asks there still.
+    Pin,
     /// A new leader drops members that it has not heard yet.
     Unheard,
     /// A new leader decides at once.

@@ -129,7 +129,10 @@ impl HoldWorld {
         };
         let log = self.logs.get(&me).map(|log| &log[..]).unwrap_or_default();
         for (epoch, host) in crawler.read(&mut place.disk, log, many, now) {
-            self.checker.granted(epoch, host)?;
+            let table = crawler.heard.as_ref().and_then(|route| route.newest.table.as_ref());
+            let table = table.and_then(|file| self.files.get(&file.name));
+            let has_filters = table.is_some_and(|table| !table.filters.is_empty());
+            self.checker.granted(epoch, host, has_filters)?;
         }
         Ok(())
     }
@@ -288,11 +291,39 @@ impl HoldWorld {
         if let Some(process) = &mut self.nodes[node].process {
             process.open.insert(ticket, number);
         }
+        self.check_filter(node, host, address).inspect_err(|_| {
+            self.log.push_back(describe(&self.nodes, host));
+        })?;
         if is_new {
             self.check_patience(node, host, page, address)?;
         }
         self.schedule(at + lasts, HoldEvent::Answer { node, generation, ticket, request: number });
         Ok(())
+    }
+
+    /// A host that the operator has given to somebody is asked by nobody else, but where two such hosts may share an address.
+    fn check_filter(&self, node: usize, host: usize, address: std::net::IpAddr) -> Result<(), Violation> {
+        let process = self.nodes[node].process.as_ref();
+        let Some(crawler) = process.and_then(|process| process.crawler.as_ref()) else { return Ok(()) };
+        let Some(route) = &crawler.heard else { return Ok(()) };
+        let owners = self.owners(&route.newest, route.seed);
+        let me = crawler.holder.me();
+        let Some(other) = owners.filtered(crawler.name(host)).filter(|other| *other != me) else {
+            return Ok(());
+        };
+        let mut others = (0..self.web.hosts.len()).filter(|other| self.web.may_be_at(*other, address));
+        if others.any(|other| owners.filtered(crawler.name(other)) == Some(me)) {
+            return Ok(());
+        }
+        broken(
+            "filtered",
+            format!("node {node} asks host {host} at {address}, which is {other:?}'s by the operator's word"),
+        )
+    }
+
+    fn owners(&self, step: &RouteStep, seed: u64) -> EpochOwners {
+        let file = step.table.as_ref().and_then(|file| self.files.get(&file.name));
+        EpochOwners::new(step, seed, file.map(|table| Arc::new(NamedOwners::new(table))))
     }
 
     /// What a dead agent's backup knows as visited is not visited as new before that has arrived.
@@ -306,7 +337,7 @@ impl HoldWorld {
         for (no, backup) in &self.backups {
             let Some(store) = backup.hosts.get(&host) else { continue };
             let knew = store.address == Some(address) && store.pages.get(&page) == Some(&true);
-            if knew && self.awaits(node, *no, address) {
+            if knew && self.awaits(node, *no, host, address) {
                 return broken(
                     "patient",
                     format!(
@@ -319,14 +350,13 @@ impl HoldWorld {
     }
 
     /// Whether a node knows that what a dead agent had at an address is on its way.
-    fn awaits(&self, node: usize, dead: NodeNo, address: std::net::IpAddr) -> bool {
+    fn awaits(&self, node: usize, dead: NodeNo, host: usize, address: std::net::IpAddr) -> bool {
         let process = self.nodes[node].process.as_ref();
         let Some(crawler) = process.and_then(|process| process.crawler.as_ref()) else { return false };
         let Some(route) = &crawler.heard else { return false };
         let had = |step: &RouteStep| {
-            let file = step.table.as_ref().and_then(|file| self.files.get(&file.name));
-            let named = file.map(|table| Arc::new(NamedOwners::new(table)));
-            let owner = EpochOwners::new(step, route.seed, named).of_address(address);
+            let owners = self.owners(step, route.seed);
+            let owner = owners.filtered(crawler.name(host)).or_else(|| owners.of_address(address));
             owner.is_some_and(|owner| owner.no == dead)
         };
         // 90 s by a clock that may be a tenth too fast.

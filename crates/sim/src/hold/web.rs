@@ -70,6 +70,13 @@ impl SmallWeb {
         self.addresses[choices[(mix(place ^ host as u64) % choices.len() as u64) as usize]]
     }
 
+    /// Whether a host was ever at an address, or is for somebody.
+    pub fn may_be_at(&self, host: usize, address: IpAddr) -> bool {
+        let known = &self.hosts[host];
+        let mut all = known.addresses.iter().map(|(_, at)| at).chain(&known.by_place);
+        all.any(|at| self.addresses[*at] == address)
+    }
+
     /// A page is visited as new; whether it was before.
     pub fn visited(&mut self, page: PageNo) -> bool {
         !self.visited.insert(page)

@@ -2,6 +2,7 @@
 //! wants.
 
 mod plot;
+mod raw;
 mod replay;
 mod status;
 mod stream;

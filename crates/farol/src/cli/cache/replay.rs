@@ -1,6 +1,7 @@
 //! `farol cache replay`: puts questions to the cache nodes of a cluster as its fronts do, with answers that are made up in
 //! place of an index: how nodes bear a load, and what becomes of it when some of them go.
 
+use super::raw;
 use super::stream::{Flash, Stream};
 use crate::cli::cluster::place::ClusterPlace;
 use crate::cli::input::read_bytes;
@@ -11,6 +12,7 @@ use crate::cluster::serving;
 use crate::config::Span;
 use crate::handles::index::RulesInForce;
 use crate::ring::PeerOf;
+use crate::ring::choice::front_rules;
 use crate::ring::client::{RingClient, RingClientParts};
 use crate::ring::reporter::RingReporter;
 use crate::ring::tables::{RingTables, TableFollower};
@@ -68,18 +70,33 @@ pub struct ReplayArgs {
     /// Time that the index would take for an answer
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     index: Span,
+    /// Only every Nth of the questions, from the Ith on, each at its own time: one of N processes that ask together
+    #[arg(long, value_name = "I/N", default_value = "0/1", hide_default_value = true, value_parser = part)]
+    part: (u64, u64),
+    /// Each question another one, as somebody asks who wants to do harm
+    #[arg(long, conflicts_with = "input")]
+    distinct: bool,
+    /// The index is committed to so often: what was kept before is superseded [default: never]
+    #[arg(long, value_name = "TIME", default_value = "0s", hide_default_value = true)]
+    state_every: Span,
     /// Share of a question that comes out of nowhere
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     flash: f64,
+    /// So many strings of one topic instead, which rise one after another, each less than the one before, and fade
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=50))]
+    bursts: u32,
     /// When it comes
     #[arg(long, value_name = "TIME", default_value = "30s")]
     flash_after: Span,
     /// Time until it has its share
     #[arg(long, value_name = "TIME", default_value = "120s")]
     flash_ramp: Span,
-    /// Ask by the ring alone: no question is hot, and none is known to be new
+    /// Ask by the ring alone: no question is hot, and none is known to be new. Otherwise `cache.rules` decides
     #[arg(long)]
     plain: bool,
+    /// Ask as the simplest client would: one connection for each who asks, no front around it; needs `--rate 0`
+    #[arg(long)]
+    raw: bool,
     /// Wait for nodes for as long as a second, as no front would: to see what they answer in all
     #[arg(long)]
     patient: bool,
@@ -105,12 +122,18 @@ struct LoadStretch {
     times: Mutex<Vec<u32>>,
 }
 
+/// Buckets of times to the power of two, from a microsecond on.
+const PER_OCTAVE: f64 = 8.0;
+
 /// What all who ask share.
 struct Load {
     stream: Stream,
     flash: Option<Flash>,
     rate: f64,
     queries: u64,
+    part: (u64, u64),
+    /// Time between two commits of the index; zero: there are none.
+    state_every: Duration,
     begun: Instant,
     ends: Instant,
     asked: AtomicU64,
@@ -140,10 +163,16 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     for _ in 0..args.fronts {
         let node = tls.is_none().then(|| NodeId(0).to_string());
         let settings = ClientSettings { node, tls: tls.clone(), ..ClientSettings::default() };
-        let mut rules = if args.plain { FrontRules::plain() } else { FrontRules::ours() };
+        let mut rules = if args.plain { FrontRules::plain() } else { front_rules(&config.cache) };
         if args.patient {
-            let (deadline_max, deadline_factor) = (Duration::from_secs(1), u32::MAX);
-            rules.health = HealthRules { deadline_max, deadline_factor, ..HealthRules::default() };
+            let (deadline_max, slow_min) = (Duration::from_secs(1), Duration::from_secs(1));
+            rules.health = HealthRules {
+                deadline_max,
+                deadline_factor: u32::MAX,
+                // Nor passes a node over because others are faster.
+                slow_min,
+                ..HealthRules::default()
+            };
         }
         let client = Arc::new(RingClient::new(RingClientParts {
             me: getrandom::u64()?,
@@ -165,20 +194,26 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         std::thread::sleep(Duration::from_millis(50));
     }
     let load = Arc::new(load(args)?);
-    let threads = start(&load, &fronts, args);
-    watch(args, &load, &fronts, &told)?;
-    load.stop.store(true, Ordering::SeqCst);
-    for thread in threads {
-        if thread.join().is_err() {
-            bail!("somebody who asked broke down");
-        }
+    if args.raw {
+        let asked = raw::RawLoad {
+            time: args.time.get(),
+            callers: usize::from(args.fronts) * usize::from(args.people),
+            tls,
+            tables: tables.clone(),
+            peer_of: peers.peer_of(),
+        };
+        let Stream::Log(texts) = &load.stream else { bail!("--raw needs a log: give one with --input") };
+        return raw::run(&asked, texts, &load.answer, args.json).map(|()| ExitCode::SUCCESS);
     }
+    let threads = start(&load, &fronts, args);
+    watch(args, &load, &fronts, &told, threads)?;
     drop(reporters);
     Ok(ExitCode::SUCCESS)
 }
 
 fn load(args: &ReplayArgs) -> Result<Load> {
     let stream = match &args.input {
+        None if args.distinct => Stream::Distinct,
         None => Stream::zipf(),
         Some(path) => {
             let bytes = read_bytes(path)?;
@@ -196,9 +231,11 @@ fn load(args: &ReplayArgs) -> Result<Load> {
     let now = Instant::now();
     Ok(Load {
         stream,
-        flash: (args.flash > 0.0).then_some(Flash { share: args.flash, after, ramp }),
+        flash: (args.flash > 0.0).then_some(Flash { share: args.flash, after, ramp, strings: args.bursts }),
         rate: args.rate,
         queries: args.queries,
+        part: args.part,
+        state_every: args.state_every.get(),
         begun: now,
         ends: now + args.time.get(),
         asked: AtomicU64::new(0),
@@ -207,6 +244,24 @@ fn load(args: &ReplayArgs) -> Result<Load> {
         index: args.index.get(),
         stop: AtomicBool::new(false),
     })
+}
+
+/// Reads `I/N`.
+fn part(text: &str) -> Result<(u64, u64), String> {
+    let numbers = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    numbers
+        .filter(|(i, n)| i < n)
+        .ok_or(format!("{text:?} is no part; write I/N with I below N, such as 0/4"))
+}
+
+impl Load {
+    /// The index's state by now.
+    fn state(&self) -> u64 {
+        match self.state_every.is_zero() {
+            true => 1,
+            false => 1 + (self.begun.elapsed().as_micros() / self.state_every.as_micros().max(1)) as u64,
+        }
+    }
 }
 
 /// An answer of about so many bytes.
@@ -253,13 +308,15 @@ fn start(load: &Arc<Load>, fronts: &[RingCache], args: &ReplayArgs) -> Vec<std::
 fn ask_on(load: &Arc<Load>, front: &RingCache, random: &mut Seeded) {
     let index = load.clone();
     let ask: AskIndex = Arc::new(move || {
+        // What is committed while it answers is not in it.
+        let state = index.state();
         std::thread::sleep(index.index);
         index.stretch.read().made.fetch_add(1, Ordering::Relaxed);
-        Ok((index.answer.clone(), 1))
+        Ok((index.answer.clone(), state))
     });
     let rules = RulesInForce::default();
     loop {
-        let number = load.asked.fetch_add(1, Ordering::Relaxed);
+        let number = load.asked.fetch_add(1, Ordering::Relaxed) * load.part.1 + load.part.0;
         let due = match load.rate > 0.0 {
             true => load.begun + Duration::from_secs_f64(number as f64 / load.rate),
             false => Instant::now(),
@@ -277,7 +334,7 @@ fn ask_on(load: &Arc<Load>, front: &RingCache, random: &mut Seeded) {
         let query = farol_query::read(&text).query;
         let request = Request { query, first: 0, count: 10, languages: Languages::default() };
         let begun = Instant::now();
-        let answered = front.answer(&request, &rules, 1, &ask);
+        let answered = front.answer(&request, &rules, load.state(), &ask);
         let stretch = load.stretch.read().clone();
         stretch.asked.fetch_add(1, Ordering::Relaxed);
         stretch.failed.fetch_add(u64::from(answered.is_err()), Ordering::Relaxed);
@@ -297,11 +354,20 @@ fn counted(fronts: &[RingCache]) -> BTreeMap<&'static str, u64> {
 }
 
 /// Tells how it goes, a line for each step, and all of it in the end.
-fn watch(args: &ReplayArgs, load: &Load, fronts: &[RingCache], told: &dyn Fn() -> bool) -> Result<()> {
+fn watch(
+    args: &ReplayArgs,
+    load: &Load,
+    fronts: &[RingCache],
+    told: &dyn Fn() -> bool,
+    threads: Vec<std::thread::JoinHandle<()>>,
+) -> Result<()> {
     let (step, whole) = (args.step.get().max(Duration::from_millis(100)), counted(fronts));
     let (mut before, mut all) = (whole.clone(), (0, 0, 0));
-    let is_over =
-        || told() || Instant::now() >= load.ends || load.asked.load(Ordering::Relaxed) >= load.queries;
+    let is_over = || {
+        told()
+            || Instant::now() >= load.ends
+            || load.asked.load(Ordering::Relaxed).saturating_mul(load.part.1) >= load.queries
+    };
     loop {
         let until = Instant::now() + step;
         while !is_over() && Instant::now() < until {
@@ -317,6 +383,17 @@ fn watch(args: &ReplayArgs, load: &Load, fronts: &[RingCache], told: &dyn Fn() -
             break;
         }
     }
+    // Whoever has a question asks it to the end, unless the time is over.
+    let is_asked = load.asked.load(Ordering::Relaxed).saturating_mul(load.part.1) >= load.queries;
+    load.stop.store(!is_asked, Ordering::SeqCst);
+    for thread in threads {
+        if thread.join().is_err() {
+            bail!("somebody who asked broke down");
+        }
+    }
+    let rest = std::mem::take(&mut *load.stretch.write());
+    let (_, counts) = line_of(load, &rest, &before, &counted(fronts), fronts);
+    all = (all.0 + counts.0, all.1 + counts.1, all.2 + counts.2);
     let line = json!({
         "total": true, "asked": all.0, "failed": all.1, "made": all.2,
         "seconds": round(load.begun.elapsed().as_secs_f64()),
@@ -350,16 +427,32 @@ fn line_of(
         .collect();
     let mean = loads.iter().sum::<f64>() / (loads.len() as f64).max(1.0);
     let hottest = loads.iter().copied().fold(0.0, f64::max) / mean.max(1e-9);
+    let (ring_epoch, hot_epoch, hot_sum) = match fronts.first() {
+        Some(front) => front.client().epochs(),
+        None => Default::default(),
+    };
     let line = json!({
         "second": round(load.begun.elapsed().as_secs_f64()), "asked": asked, "failed": failed, "made": made,
         "hit_rate": round(1.0 - made as f64 / (asked as f64).max(1.0)),
-        "p50_ms": at(0.5), "p99_ms": at(0.99),
+        "p50_ms": at(0.5), "p99_ms": at(0.99), "times": buckets(&times),
         "nodes": loads.len(), "hottest_over_mean": round(hottest),
         "ring": told.as_ref().map_or(0, |told| told.ring), "hot": told.as_ref().map_or(0, |told| told.hot.len()),
         "bursts": told.as_ref().map_or(0, |told| told.bursts.len()),
+        "rules": told.as_ref().map_or("", |told| &told.rules),
+        "epoch": [ring_epoch.term, ring_epoch.version], "hot_epoch": [hot_epoch.term, hot_epoch.version],
+        "hot_sum": format!("{hot_sum:x}"),
         "counters": deltas(before, now),
     });
     (line, (asked, failed, made))
+}
+
+/// How many times fell into which bucket, so that lines can be added up.
+fn buckets(micros: &[u32]) -> Value {
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    for time in micros {
+        *counts.entry((f64::from(*time).max(1.0).log2() * PER_OCTAVE) as u32).or_default() += 1;
+    }
+    counts.into_iter().map(|(bucket, count)| json!([bucket, count])).collect()
 }
 
 fn deltas(before: &BTreeMap<&'static str, u64>, now: &BTreeMap<&'static str, u64>) -> Value {
@@ -382,6 +475,7 @@ fn say(as_json: bool, line: &Value) -> Result<()> {
             let mut words: Vec<String> = Vec::new();
             for (name, value) in line.as_object().into_iter().flatten() {
                 match value {
+                    Value::Array(_) if name == "times" => {}
                     Value::Object(inner) => {
                         words.extend(inner.iter().map(|(name, value)| format!("{name} {value}")))
                     }

@@ -52,11 +52,14 @@ pub fn run(place: &ClusterPlace) -> Result<ExitCode> {
 
 fn look_at_fabric(door: &Door, findings: &mut Vec<Diagnosis>) {
     let state = door.fabric.state();
-    findings.push(Diagnosis::Fine(format!(
-        "NATS {} with JetStream at {}",
-        state.version,
-        state.servers.join(", ")
-    )));
+    findings.push(Diagnosis::Fine(format!("NATS {} with JetStream answers", state.version)));
+    findings.extend(state.servers.iter().map(|server| match server.is_reached {
+        true => Diagnosis::Fine(format!("the NATS server {} {} answers", server.address, server.name)),
+        false => Diagnosis::Wrong(format!(
+            "the NATS server {} does not answer; the others carry on while they are more than half: start it again",
+            server.address
+        )),
+    }));
     findings.push(match state.sync_always {
         Some(true) => Diagnosis::Fine("NATS writes to disk before it acknowledges".to_string()),
         Some(false) => Diagnosis::Wrong(

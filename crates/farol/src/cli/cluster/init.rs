@@ -1,11 +1,13 @@
 //! `farol cluster init`: makes a cluster, once.
 
 use super::place::ClusterPlace;
+use crate::cluster::adopt::Adopted;
 use crate::cluster::birth::{Birth, bear};
 use crate::cluster::door::Door;
 use crate::progress::counted;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
@@ -18,11 +20,15 @@ pub struct InitArgs {
     /// Copies of each part, on different nodes
     #[arg(long, value_name = "D", default_value_t = 2)]
     replicas: u16,
+    /// Folder of a `farol up` that is to be the first agent: what it has fetched is sent to the shards, and not fetched again
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
 }
 
 pub fn run(args: &InitArgs) -> Result<ExitCode> {
     let config = args.place.settings()?;
     let door = Door::connect(&config)?;
+    let adopted = args.from.as_deref().map(Adopted::open).transpose()?;
     let (cluster, is_new) = bear(&door, Birth { shards: args.shards, replicas: args.replicas })?;
     let what = format!(
         "{} with {} of {}",
@@ -31,11 +37,25 @@ pub fn run(args: &InitArgs) -> Result<ExitCode> {
         counted(u64::from(cluster.shards), "shard")
     );
     let mut out = std::io::stdout();
+    let from = args.from.as_deref().unwrap_or(Path::new("DIR")).display();
+    match (adopted, is_new) {
+        (Some(_), false) => bail!(
+            "the cluster {what} was made before, and a folder becomes the first agent of a new one only; choose another name \
+             with --cluster"
+        ),
+        (Some(adopted), true) => {
+            if let Some(aside) = adopted.enroll(&door)? {
+                let aside = aside.display();
+                writeln!(out, "Its index lies in {aside} now; delete it once the cluster has all pages.")?;
+            }
+        }
+        (None, _) => {}
+    }
     match is_new {
         true => writeln!(
             out,
             "The cluster {what} is made. Start its nodes, each on its machine:\n  farol node --join {} --cluster {} \
-             --listen-rpc ADDR:7800 --blobs SHARED --data DIR",
+             --listen-rpc ADDR:7800 --blobs SHARED --data {from}",
             without_password(&config.cluster.join),
             config.cluster.name
         )?,

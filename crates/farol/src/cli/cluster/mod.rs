@@ -11,6 +11,7 @@ mod orders;
 pub mod place;
 mod processes;
 mod rebuild;
+mod repair;
 mod replan;
 mod restore;
 mod servers;
@@ -47,6 +48,8 @@ pub enum ClusterCommand {
     Rebalance(place::ClusterPlace),
     /// Have a shard's log written again from the archives
     Rebuild(rebuild::RebuildArgs),
+    /// Make the tables anew from what nodes last saw of them, where the NATS servers have lost them
+    Repair(place::ClusterPlace),
     /// Copy what cannot be found again into a folder: archives and the operator's orders
     Backup(backup::BackupArgs),
     /// Make a cluster's folders anew from a backup
@@ -79,6 +82,7 @@ pub fn run(command: &ClusterCommand) -> Result<ExitCode> {
         ClusterCommand::Split(args) => orders::split(args),
         ClusterCommand::Rebalance(args) => orders::rebalance(args),
         ClusterCommand::Rebuild(args) => rebuild::run(args),
+        ClusterCommand::Repair(args) => repair::run(args),
         ClusterCommand::Backup(args) => backup::run(args),
         ClusterCommand::Restore(args) => restore::run(args),
         ClusterCommand::Digest(args) => digest::run(args),

@@ -86,6 +86,9 @@ impl Seen {
                     view.leader = leader.map(|leader| leader.with_term(revision.0));
                 }
                 Some(Key::Cluster) => view.cluster = read(&key, &value).ok(),
+                Some(Key::Snapshot(shard)) => {
+                    view.snapshots.extend(read(&key, &value).ok().map(|snapshot| (shard, snapshot)));
+                }
                 Some(Key::Shards) => view.shards = read(&key, &value).ok().map(Arc::new),
                 Some(Key::Route) => view.route = read(&key, &value).ok().map(Arc::new),
                 Some(Key::Plan) => view.plan = read(&key, &value).ok().map(Arc::new),
@@ -130,7 +133,8 @@ fn table(status: &ClusterStatus, has_ages: bool) -> String {
         ]);
     }
     columns(&mut out, &rows);
-    let mut rows = vec![vec!["SHARD", "STATE", "PAGES", "REPLICAS"].into_iter().map(String::from).collect()];
+    let mut rows =
+        vec![vec!["SHARD", "STATE", "PAGES", "SNAPSHOT", "REPLICAS"].into_iter().map(String::from).collect()];
     for shard in &status.shards {
         let replicas: Vec<String> = shard
             .replicas
@@ -141,6 +145,7 @@ fn table(status: &ClusterStatus, has_ages: bool) -> String {
             shard.id.to_string(),
             shard.state.code().to_string(),
             grouped(shard.pages),
+            shard.snapshot_age.map_or("-".to_string(), |age| format!("{} min ago", age.as_secs() / 60)),
             if replicas.is_empty() { "none".to_string() } else { replicas.join(", ") },
         ]);
     }

@@ -36,7 +36,9 @@ pub struct CacheLeaderParts {
     pub fabric: Arc<dyn Fabric>,
     pub cluster: Arc<ClusterHandle>,
     /// What it decides by.
-    pub rules: fn() -> LeaderRules,
+    pub rules: Box<dyn Fn() -> LeaderRules + Send>,
+    /// The same in words.
+    pub rules_told: String,
 }
 
 /// The running candidate.
@@ -153,7 +155,7 @@ impl Candidate {
             Some(known) => Leader::resume(rules, term, known, hot.value(), now),
             None => Leader::new(rules, term, getrandom::u64().ok()?, now),
         };
-        let status = ServiceStatus::new(leader.ring().clone());
+        let status = ServiceStatus::new(leader.ring().clone(), &self.parts.rules_told);
         Some(Lead {
             term,
             leader,

@@ -43,12 +43,15 @@ pub struct ServiceStatus {
     /// Versions of what was published last.
     versions: (u64, u64),
     revision: Option<Revision>,
+    /// What is decided by.
+    rules: String,
 }
 
 impl ServiceStatus {
     /// `ring`: as the leader found it.
-    pub fn new(ring: Ring) -> ServiceStatus {
+    pub fn new(ring: Ring, rules: &str) -> ServiceStatus {
         ServiceStatus {
+            rules: rules.to_string(),
             nodes: BTreeMap::new(),
             minutes: BTreeMap::new(),
             bursts: VecDeque::new(),
@@ -134,6 +137,7 @@ impl ServiceStatus {
             ring: self.versions.0,
             hot_version: self.versions.1,
             at: SystemClock.now().as_millis(),
+            rules: self.rules.clone(),
             fronts: leader.hot_doc().fronts,
             efficiency: efficiency(&loads),
             hit_rate: hits as f64 / (lookups as f64).max(1.0),
@@ -286,7 +290,7 @@ mod tests {
 
     #[test]
     fn rates_are_of_the_last_minute_and_of_one_life() {
-        let mut status = ServiceStatus::new(Ring::equal(2));
+        let mut status = ServiceStatus::new(Ring::equal(2), "ours");
         let beat = |incarnation, lookups, hits| Beat { incarnation, lookups, hits, ..Beat::default() };
         status.beat(NodeId(0), &beat(1, 100, 50));
         std::thread::sleep(Duration::from_millis(20));
@@ -304,7 +308,7 @@ mod tests {
 
     #[test]
     fn few_beats_are_remembered() {
-        let mut status = ServiceStatus::new(Ring::equal(1));
+        let mut status = ServiceStatus::new(Ring::equal(1), "ours");
         for lookups in 0..1000 {
             status.beat(NodeId(0), &Beat { incarnation: 1, lookups, ..Beat::default() });
         }

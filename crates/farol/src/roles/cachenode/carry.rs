@@ -298,3 +298,7 @@ impl<'a> CarriedBatches<'a> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "carry_tests.rs"]
+mod tests;

@@ -8,10 +8,12 @@
 
 mod inbox;
 mod orders;
+mod quota;
 mod receive;
 mod send;
 
 pub use orders::OrderReader;
+pub use quota::PER_MINUTE;
 
 use crate::exchange::ExchangeDesk;
 use crate::exchange::rights::Rights;
@@ -40,6 +42,8 @@ pub struct CourierSources {
     pub crawl: CrawlHandle,
     /// Has another agent send its batches again.
     pub ask_again: AskAgain,
+    /// What one sender may send in a minute, in URLs.
+    pub per_minute: u64,
 }
 
 /// A running courier.

@@ -6,6 +6,7 @@
 
 use super::CourierSources;
 use super::inbox::{Inbox, Turn};
+use super::quota::Quota;
 use crate::archive::{Incoming, Received};
 use crate::handles::order::Order;
 use crate::handover::import::ParcelBatch;
@@ -29,6 +30,8 @@ const REST: Duration = Duration::from_millis(50);
 const BLOB_REST: Duration = Duration::from_secs(2);
 /// A sender is asked again no sooner.
 const ASK_EVERY: Duration = Duration::from_secs(3);
+/// It is said so long after the last batch that somebody sends too much.
+const SAID: Duration = Duration::from_secs(60);
 const TRIM_EVERY: Duration = Duration::from_secs(30);
 
 struct Reading {
@@ -39,6 +42,10 @@ struct Reading {
     open: VecDeque<(Seq, NodeNo, u64)>,
     /// From where on the log is to be read again, because a batch was missing.
     missing: BTreeMap<NodeNo, Instant>,
+    quota: Quota,
+    begun: Instant,
+    /// Until when it is said that somebody sends too much.
+    said: Option<Instant>,
 }
 
 pub fn run(sources: &CourierSources, stop: &AtomicBool) {
@@ -49,6 +56,9 @@ pub fn run(sources: &CourierSources, stop: &AtomicBool) {
         inbox: Inbox::new(sources.desk.received.lock().clone()),
         open: VecDeque::new(),
         missing: BTreeMap::new(),
+        quota: Quota::new(sources.per_minute),
+        begun: Instant::now(),
+        said: None,
     };
     let mut trimmed = Instant::now();
     while !stop.load(Ordering::SeqCst) {
@@ -79,6 +89,10 @@ pub fn run(sources: &CourierSources, stop: &AtomicBool) {
                 std::thread::sleep(REST);
             }
         }
+        if reading.said.is_some_and(|at| at.elapsed() >= SAID) {
+            reading.said = None;
+            sources.board.complain("exchange", "");
+        }
         if trimmed.elapsed() >= TRIM_EVERY {
             trimmed = Instant::now();
             trim(sources, &mut reading, &topic);
@@ -101,11 +115,24 @@ fn take(
         Ok(batch) => batch,
         Err(error) => {
             counters.damaged.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%error, seq = seq.0, "a batch of URLs says nothing of itself and is left out");
+            sources.board.dead.take(Topic::Urls(sources.me.0), seq.0, bytes, &error);
             return Ok(());
         }
     };
     let from = NodeNo(head.from);
+    if !reading.quota.has_room(from, reading.begun.elapsed()) {
+        counters.put_off.fetch_add(1, Ordering::Relaxed);
+        if reading.said.is_none() {
+            let text = format!(
+                "agent {from} sends more than {} URLs a minute: what is more waits, and is sent again; look at what it crawls",
+                sources.per_minute
+            );
+            tracing::warn!("{text}");
+            sources.board.complain("exchange", &text);
+        }
+        reading.said = Some(Instant::now());
+        return Ok(());
+    }
     match reading.inbox.turn(from, head.number, head.kept) {
         Turn::Known => {
             reading.open.push_back((seq, from, head.number));
@@ -138,7 +165,8 @@ fn take(
     }
     let freight = unpack(sources, body, stop)?.map_err(|error| {
         counters.damaged.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(error, from = from.0, number = head.number, "a batch cannot be read and is left out");
+        let why = format!("number {} of agent {}: {error}", head.number, from.0);
+        sources.board.dead.take(Topic::Urls(sources.me.0), seq.0, bytes, &why);
     });
     while sources.desk.under_way.load(Ordering::SeqCst) >= UNDER_WAY_MAX {
         if stop.load(Ordering::SeqCst) {
@@ -148,8 +176,21 @@ fn take(
     }
     sources.desk.under_way.fetch_add(1, Ordering::SeqCst);
     reading.open.push_back((seq, from, head.number));
+    reading.quota.took(from, weight(&freight));
     let batch = Received { from, number: head.number, freight: freight.ok() };
     sources.crawl.order(Order::Received(batch)).map_err(|_| CrawlEnded)
+}
+
+/// What a batch counts of its sender's quota. Hosts that are handed over have a pace of their own.
+fn weight<E>(freight: &Result<Incoming, E>) -> u64 {
+    match freight {
+        Ok(Incoming::Urls(body)) => {
+            let urls: usize = body.hosts.iter().map(|host| host.urls.len().max(1)).sum();
+            (urls + body.learned.len()).max(1) as u64
+        }
+        Ok(Incoming::Notes(notes)) => notes.notes.len().max(1) as u64,
+        Ok(Incoming::Parcel(_)) | Err(_) => 1,
+    }
 }
 
 /// What a batch brings, with the blob that it names; waits where that is out of reach.

@@ -58,6 +58,7 @@ impl Reader {
             board: Arc::new(ReportBoard::default()),
             crawl,
             ask_again: Arc::new(|_, _, _| {}),
+            per_minute: quota::PER_MINUTE,
         };
         Reader { fabric, sources, given, _dir: dir }
     }
@@ -136,4 +137,24 @@ fn a_flood_waits_in_the_log_and_not_in_memory() {
     let given = reader.read(32);
     assert_eq!(given.len(), 32);
     assert_eq!(reader.sources.desk.under_way.load(Ordering::SeqCst), 32);
+}
+
+#[test]
+fn who_sends_too_much_waits_and_others_do_not() {
+    let mut reader = Reader::new();
+    reader.sources.per_minute = 25;
+    let packed = pack_urls(&urls(10)).unwrap();
+    for number in 1..=9 {
+        reader.append(&write(&head(LIAR, number), &packed).unwrap());
+    }
+    reader.append(&write(&head(HONEST, 1), &packed).unwrap());
+    let given = reader.read(4);
+    let seen: Vec<(u16, u64)> = given.iter().map(|batch| (batch.from.0, batch.number)).collect();
+    assert_eq!(seen, [(LIAR, 1), (LIAR, 2), (LIAR, 3), (HONEST, 1)]);
+    assert_eq!(reader.sources.desk.counters.put_off.load(Ordering::Relaxed), 6);
+    let said = reader.sources.board.trouble.lock().clone();
+    assert!(said.values().any(|text| text.contains("agent 7 sends more")), "{said:?}");
+    // Nothing of it counts as taken: it is sent again, and the next of its numbers is the one that was put off.
+    let received = reader.sources.desk.counters.lost.load(Ordering::Relaxed);
+    assert_eq!(received, 0);
 }

@@ -25,6 +25,7 @@ use farol_fabric::blobs::Blobs;
 use farol_fetch::FetchError;
 use farol_frontier::{Disposition, Lease, Outcome, Task};
 use farol_partition::RoutingTable;
+use farol_partition::geo::loc;
 use farol_partition::hold::{AgentId, Verdict};
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -170,6 +171,9 @@ impl Core {
             Verdict::Yes | Verdict::Wait => Ok(Some(Ok(address))),
             Verdict::At(pinned) => Ok(Some(Ok(pinned))),
             Verdict::Place => {
+                if rights.is_held(address) {
+                    self.followers.hosts.located(host, address)?;
+                }
                 rights.place(host, address);
                 self.carry_out()?;
                 self.send_off(host).map(|()| None)
@@ -328,6 +332,24 @@ impl Core {
             // The core has ended when nobody listens; then the next one asks again.
             let _ = sender.send(Event::Located { host, hint, answer });
         });
+    }
+
+    /// Asks a host's name where it is, now and then: whoever plans who asks it goes by that where nothing was measured.
+    pub fn ask_location(&mut self, host: &Host) -> Result<()> {
+        let now = SystemClock.now();
+        let is_wanted = self.agent.is_some() && self.config.partition.locations;
+        if !is_wanted || !self.followers.hosts.asks_location(host, now)? {
+            return Ok(());
+        }
+        let (sender, visitor, host) = (self.sender.clone(), self.visitor.clone(), host.clone());
+        self.runtime.spawn(async move {
+            let told = visitor.fetcher.location(&host).await;
+            if let Some(place) = told.and_then(|data| loc::read(&data).ok()) {
+                // The core has ended when nobody listens; it is asked again in a month.
+                let _ = sender.send(Event::Stands { host, position: place.position });
+            }
+        });
+        Ok(())
     }
 
     /// Carries an order of the whole crawl out.

@@ -25,6 +25,7 @@ use farol_base::sync::Mutex;
 use farol_base::{Clock, Host, PagePosition, SystemClock, Timestamp};
 use farol_fetch::FetchError;
 use farol_frontier::{Disposition, Frontier, HostState, Lease, Outcome, ROBOTS_VALID, Step, Task};
+use farol_partition::Position;
 use farol_store::pages::{Archive, Encoded};
 use farol_store::urls::State;
 use std::net::IpAddr;
@@ -74,6 +75,11 @@ pub enum Event {
         host: Host,
         hint: Option<IpAddr>,
         answer: Result<Vec<IpAddr>, FetchError>,
+    },
+    /// A host's name says where it is.
+    Stands {
+        host: Host,
+        position: Position,
     },
     /// Hosts for another agent are in the outbox.
     Packed(Packed),
@@ -175,6 +181,7 @@ impl Core {
                 Event::Visited(visited) => batch.push(visited),
                 Event::Resolved { host, answer } => self.resolved(&host, answer)?,
                 Event::Located { host, hint, answer } => self.located(&host, hint, answer)?,
+                Event::Stands { host, position } => self.followers.hosts.stands_at(&host, position)?,
                 Event::Packed(packed) => self.packed(packed)?,
                 Event::Order(order) => self.apply_order(order)?,
                 Event::Stop => state.stopping = state.stopping.or(Some(Instant::now())),

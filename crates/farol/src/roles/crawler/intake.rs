@@ -44,6 +44,7 @@ impl Core {
             && let Some((address, connect)) = answer.connected
         {
             self.followers.hosts.connected(lease.host(), address, connect, answer.fetched)?;
+            self.ask_location(lease.host())?;
         }
         match lease.task() {
             Task::Robots | Task::MovedRobots(_) => self.take_robots(lease, brought, took, position),

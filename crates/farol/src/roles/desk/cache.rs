@@ -132,7 +132,7 @@ mod tests {
     use farol_cache::{NodeId, Ring};
     use serde::de::DeserializeOwned;
     use std::sync::Arc;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     fn ring(version: u64, seed: u64) -> RingDoc {
         let epoch = Epoch { term: 1, version };
@@ -219,5 +219,71 @@ mod tests {
         let body = encode(&front).unwrap();
         assert!(matches!(answer(Some(&shelf), verb::PROTECT, &body), Err(RpcError::Refused(_))));
         assert!(matches!(answer(Some(&shelf), verb::LOOKUP, b"\xff"), Err(RpcError::Refused(_))));
+    }
+
+    #[test]
+    fn nodes_whose_clocks_are_hours_apart_tell_the_same_age() {
+        let started_ago = |hours: u64| {
+            let expiry = Expiry { ttl: Duration::from_secs(600), grace: Duration::from_secs(60) };
+            let options = NodeOptions {
+                copies_share: 0.1,
+                ..NodeOptions::of_bytes(1 << 20, Policy::default(), expiry)
+            };
+            let begun = Instant::now() - Duration::from_secs(3600 * hours);
+            let name = ShelfName { no: hours as u16, incarnation: 4, capacity: 1000 };
+            let shelf = CacheShelf::since(&options, name, Arc::new(RingTables::default()), begun);
+            shelf.tables.hear("table.ring", &write_ring(&ring(1, 7)));
+            shelf
+        };
+        let (early, late) = (started_ago(1), started_ago(0));
+        assert!(early.now().since(late.now()) >= Duration::from_secs(3599));
+        let aged = |key: &str, secs: u64| {
+            let entry = entry(key, 1);
+            WireEntry { aged: WireAged { age_ms: 1000 * secs, ..entry.aged }, ..entry }
+        };
+        for (from, to) in [(&early, &late), (&late, &early)] {
+            // Handed in at one node; then a copy of it, as old as it is there, goes to the other.
+            for (key, secs) in [("young", 5), ("old", 595)] {
+                let (head, entry) = (head(WireSender::Front(9)), aged(key, secs));
+                let kept: InsertReply = call(from, verb::INSERT, &InsertRequest { head, entry, lease: None });
+                assert!(kept.kept);
+                let kept = {
+                    let key = read_key(key, 7).unwrap();
+                    let now = Now { time: from.now(), need: 1 };
+                    from.node.shard(key.hash()).lookup(key.hash(), &key, &now, false).found().unwrap()
+                };
+                let age = kept.age.as_secs();
+                assert!((secs..secs + 3).contains(&age), "{key} {age}");
+                let mark = head_of_node(from);
+                let entries = vec![aged(key, age)];
+                let protect = ProtectRequest { head: mark, round: 1, last: false, entries };
+                let _: CacheTail = call(to, verb::PROTECT, &protect);
+            }
+            let ask = |key: &str| {
+                let head = head(WireSender::Front(9));
+                let request = LookupRequest { head, key: key.into(), need: 1, lease_wanted: false };
+                call::<LookupReply>(to, verb::LOOKUP, &request).found
+            };
+            let WireLookup::Adopted(found) = ask("young") else { panic!("it was copied") };
+            assert!((5_000..9_000).contains(&found.age_ms), "{}", found.age_ms);
+            let WireLookup::Adopted(found) = ask("old") else { panic!("it was copied") };
+            assert!((595_000..599_000).contains(&found.age_ms), "{}", found.age_ms);
+            to.node.each().for_each(|mut shard| shard.clear());
+            from.node.each().for_each(|mut shard| shard.clear());
+        }
+        // What is beyond its time at one is so at the other.
+        let insert =
+            InsertRequest { head: head(WireSender::Front(9)), entry: aged("gone", 601), lease: None };
+        for shelf in [&early, &late] {
+            let _: InsertReply = call(shelf, verb::INSERT, &insert);
+            let head = head(WireSender::Front(9));
+            let request = LookupRequest { head, key: "gone".into(), need: 1, lease_wanted: false };
+            let found = call::<LookupReply>(shelf, verb::LOOKUP, &request).found;
+            assert!(matches!(found, WireLookup::Miss { .. }), "{found:?}");
+        }
+    }
+
+    fn head_of_node(shelf: &CacheShelf) -> CacheHead {
+        head(WireSender::Node { id: shelf.me.no, incarnation: shelf.me.incarnation })
     }
 }

@@ -18,13 +18,14 @@ use bytes::Bytes;
 use farol_base::query::Query;
 use farol_base::sync::Mutex;
 use farol_base::{Document, Host, Languages, PageId};
-use farol_cluster::ShardId;
-use farol_index::{Pins, Question, SearchRules, Searcher, Synonyms};
+use farol_cluster::{ShardId, ShardMap};
+use farol_index::{Patience, Pins, Question, SearchRules, Searcher, Synonyms};
 use farol_query::parts::{Figures, Sizes};
 use farol_rpc::{BoxFuture, CallContext, Handler, RpcError, decode, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The verbs that are answered here.
 pub const VERBS: [&str; 8] = [
@@ -50,11 +51,32 @@ struct Replies {
     ranks: Arc<Ranks>,
     /// The synonyms that came last, read: they are the same for days.
     synonyms: Mutex<(String, Synonyms)>,
+    given_up: GivenUp,
+}
+
+/// Searches that were given up in the middle.
+#[derive(Default)]
+struct GivenUp {
+    searches: AtomicU64,
+    /// Looked at until then.
+    pages: AtomicU64,
 }
 
 impl IndexDesk {
     pub fn new(replicas: Arc<Replicas>, cluster: Arc<ClusterHandle>, ranks: Arc<Ranks>) -> IndexDesk {
-        IndexDesk(Arc::new(Replies { replicas, cluster, ranks, synonyms: Mutex::default() }))
+        IndexDesk(Arc::new(Replies {
+            replicas,
+            cluster,
+            ranks,
+            synonyms: Mutex::default(),
+            given_up: GivenUp::default(),
+        }))
+    }
+
+    /// How many searches were given up because nobody waited for them any more, and the pages that those had looked at.
+    pub fn given_up(&self) -> (u64, u64) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (count(&self.0.given_up.searches), count(&self.0.given_up.pages))
     }
 
     /// Shards that can be searched here.
@@ -71,7 +93,11 @@ impl Handler for IndexDesk {
         context: CallContext,
     ) -> BoxFuture<'a, Result<Bytes, RpcError>> {
         let (replies, verb) = (self.0.clone(), verb.to_string());
-        Box::pin(context.blocking(move |_| replies.reply(&verb, &body)))
+        Box::pin(context.blocking(move |context| {
+            // Another replica was faster, or the question's time is over: the search ends where it is.
+            let patience = Patience::new(context.stop.flag(), context.deadline);
+            replies.reply(&verb, &body, &patience)
+        }))
     }
 }
 
@@ -93,12 +119,12 @@ fn failed(error: farol_index::Error) -> RpcError {
 }
 
 impl Replies {
-    fn reply(&self, verb: &str, body: &[u8]) -> Result<Bytes, RpcError> {
+    fn reply(&self, verb: &str, body: &[u8], patience: &Patience) -> Result<Bytes, RpcError> {
         match verb {
             verb::SIZES => reply(body, |head: ShardHead| Ok(WireSizes::from(&self.searcher(head)?.sizes()))),
-            verb::COUNT => reply(body, |request| self.count(request)),
-            verb::SEARCH => reply(body, |request| self.search(request)),
-            verb::SHOW => reply(body, |request| self.show(request)),
+            verb::COUNT => reply(body, |request| self.count(request, patience)),
+            verb::SEARCH => reply(body, |request| self.search(request, patience)),
+            verb::SHOW => reply(body, |request| self.show(request, patience)),
             verb::SUGGEST => reply(body, |request| self.suggest(&request)),
             verb::DOCUMENT => reply(body, |request| self.document(&request)),
             verb::TWINS => reply(body, |request| self.twins(request)),
@@ -113,7 +139,14 @@ impl Replies {
 
     fn searcher(&self, head: ShardHead) -> Result<Searcher, RpcError> {
         self.replicas.searcher(ShardId(head.shard)).ok_or_else(|| {
-            let map = self.cluster.view().shards.as_ref().map_or(0, |map| map.version);
+            let view = self.cluster.view();
+            let map = view.shards.as_ref().map_or(0, |map| map.version);
+            // A node that was started again listens before its replicas are open: it is passed over for a moment, where a
+            // refusal would have it asked again and again.
+            let is_opening = |map: &ShardMap| map.replicas_of(view.me).any(|entry| entry.id.0 == head.shard);
+            if view.shards.as_deref().is_none_or(is_opening) {
+                return RpcError::Busy(format!("shard {} is being opened here: ask another", head.shard));
+            }
             RpcError::Refused(format!(
                 "shard {} is not here: this node knows version {map} of the shard map, the caller {}",
                 head.shard, head.map
@@ -133,33 +166,46 @@ impl Replies {
         Ok(SearchRules { synonyms: known.1.clone(), pins })
     }
 
-    fn count(&self, wire: CountRequest) -> Result<WireCounts, RpcError> {
+    /// Why a question has no answer; counts those for which nobody waited any more.
+    fn ended(&self, error: farol_index::Error) -> RpcError {
+        match error {
+            farol_index::Error::GivenUp { pages } => {
+                self.given_up.searches.fetch_add(1, Ordering::Relaxed);
+                self.given_up.pages.fetch_add(pages, Ordering::Relaxed);
+                RpcError::TimedOut
+            }
+            error => failed(error),
+        }
+    }
+
+    fn count(&self, wire: CountRequest, patience: &Patience) -> Result<WireCounts, RpcError> {
         let searcher = self.searcher(wire.head)?;
         let (query, languages) = read_question(wire.query, &wire.languages)?;
         let rules = self.rules(&wire.synonyms, &query, &[])?;
-        let question = Question { query: &query, languages, rules: &rules };
+        let question = Question { query: &query, languages, rules: &rules, patience };
         let sizes = Sizes::try_from(wire.sizes).map_err(refused)?;
-        Ok(WireCounts::from(&searcher.count(&question, &sizes).map_err(failed)?))
+        let counts = searcher.count(&question, &sizes).map_err(|error| self.ended(error))?;
+        Ok(WireCounts::from(&counts))
     }
 
-    fn search(&self, wire: SearchRequest) -> Result<WirePart, RpcError> {
+    fn search(&self, wire: SearchRequest, patience: &Patience) -> Result<WirePart, RpcError> {
         let searcher = self.searcher(wire.head)?;
         let (query, languages) = read_question(wire.query, &wire.languages)?;
         let rules = self.rules(&wire.synonyms, &query, &wire.pins)?;
-        let question = Question { query: &query, languages, rules: &rules };
+        let question = Question { query: &query, languages, rules: &rules, patience };
         let figures = Figures::try_from(wire.figures).map_err(refused)?;
         let part = searcher.search_part(&question, &figures, &self.ranks.now(), wire.asking.into());
-        Ok(WirePart::from(&part.map_err(failed)?))
+        Ok(WirePart::from(&part.map_err(|error| self.ended(error))?))
     }
 
-    fn show(&self, wire: ShowRequest) -> Result<Vec<Option<WireHit>>, RpcError> {
+    fn show(&self, wire: ShowRequest, patience: &Patience) -> Result<Vec<Option<WireHit>>, RpcError> {
         let searcher = self.searcher(wire.head)?;
         let (query, languages) = read_question(wire.query, &wire.languages)?;
         let rules = self.rules(&wire.synonyms, &query, &[])?;
-        let question = Question { query: &query, languages, rules: &rules };
+        let question = Question { query: &query, languages, rules: &rules, patience };
         let figures = Figures::try_from(wire.figures).map_err(refused)?;
         let pages: Vec<PageId> = wire.pages.iter().take(PAGES_MAX).copied().map(PageId).collect();
-        let hits = searcher.show(&question, &figures, &pages).map_err(failed)?;
+        let hits = searcher.show(&question, &figures, &pages).map_err(|error| self.ended(error))?;
         Ok(hits.iter().map(|hit| hit.as_ref().map(WireHit::from)).collect())
     }
 

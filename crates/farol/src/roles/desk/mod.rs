@@ -18,7 +18,9 @@ use crate::exchange::ExchangeDesk;
 use crate::handles::cache_node::CacheShelf;
 use crate::handles::cluster::{ClusterHandle, ReportBoard};
 use crate::handles::sender::SendProgress;
+use crate::handles::tables_copy;
 use crate::page_set::PageSet;
+use crate::wire::v1::backup::{ToldEntries, ToldRequest};
 use crate::wire::v1::node::{CopyRequest, Health, Resend, WireCopy};
 use crate::wire::v1::page::{ExplainRequest, RefetchRequest, WirePage};
 use crate::wire::v1::verb;
@@ -31,6 +33,9 @@ use farol_fabric::Topic;
 use farol_rpc::{BoxFuture, CallContext, Handler, RpcError, decode, encode};
 use farol_store::pages::{ArchiveReader, Archived};
 use std::sync::{Arc, OnceLock};
+
+/// Bytes of one answer with tables.
+const TABLES_BYTES_MAX: usize = 1 << 20;
 
 /// What a node answers.
 pub struct Desk {
@@ -100,6 +105,22 @@ impl Desk {
         let _ = self.backup.set(Arc::new(backup));
     }
 
+    /// Searches that were given up in the middle, and the pages that those had looked at.
+    pub fn given_up(&self) -> (u64, u64) {
+        self.index.given_up()
+    }
+
+    /// Counters of the index, in Prometheus' text format.
+    pub fn metrics_text(&self) -> String {
+        let (searches, pages) = self.given_up();
+        let counter = |name: &str, help: &str, value: u64| {
+            format!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n")
+        };
+        let help = "Searches that ended early, because another replica was faster or their time was over.";
+        let given_up = counter("farol_index_given_up_total", help, searches);
+        given_up + &counter("farol_index_given_up_pages_total", "Pages that those had looked at.", pages)
+    }
+
     fn health(&self) -> Health {
         let view = self.cluster.view();
         let report = self.board.report();
@@ -125,6 +146,15 @@ impl Desk {
             .ok_or_else(|| RpcError::Refused("this node sends nothing: it does not crawl".to_string()))?;
         sender.ask_again(topic, read_position(request.from));
         Ok(())
+    }
+
+    /// A page of the copy of the tables, where that is asked for. A node that is no member yet has it, too.
+    fn tables(&self, body: &[u8]) -> Option<Result<Bytes, RpcError>> {
+        let request: ToldRequest = decode(body).ok()?;
+        (request.table == tables_copy::TABLE).then(|| {
+            let entries = self.cluster.copy.page(&request.after, TABLES_BYTES_MAX);
+            Ok(encode(&ToldEntries { entries })?)
+        })
     }
 
     async fn copy(&self, body: &[u8], context: CallContext) -> Result<Bytes, RpcError> {
@@ -205,6 +235,11 @@ impl Desk {
         }
         if index::VERBS.contains(&verb) {
             return self.index.call(verb, body, context);
+        }
+        if verb == verb::TOLD
+            && let Some(answer) = self.tables(&body)
+        {
+            return Box::pin(std::future::ready(answer));
         }
         if backup::VERBS.contains(&verb) {
             let (verb, desk) = (verb.to_string(), self.backup.get().cloned());

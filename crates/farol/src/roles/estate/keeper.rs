@@ -3,7 +3,7 @@
 use super::EstateSources;
 use crate::exchange::ExchangeDesk;
 use crate::handles::order::Order;
-use crate::handover::backup::{AgentManifest, Moment, SinceBackup, deletable, pointer_to};
+use crate::handover::backup::{AgentManifest, Moment, RememberedHosts, SinceBackup, deletable, pointer_to};
 use anyhow::{Context, Result, anyhow, bail};
 use farol_cluster::record::{read, write};
 use farol_cluster::route::BackupRecord;
@@ -131,8 +131,10 @@ fn senders(manifest: &AgentManifest) -> BTreeMap<NodeNo, u64> {
 fn back_up(sources: &EstateSources, kept: &mut Kept, stop: &AtomicBool) -> Result<()> {
     let moment = take_moment(sources, stop)?;
     let mut waiting = WaitingUrls::of(&sources.desk);
+    let mut rows = RememberedHosts::of(&*sources.tables);
+    let last = kept.newest.as_ref();
     let manifest =
-        moment.upload(sources.me, &sources.blobs, &sources.pages, kept.newest.as_ref(), &mut waiting)?;
+        moment.upload(sources.me, &sources.blobs, &sources.pages, last, &mut waiting, &mut rows)?;
     let (present, revision) = pointer(sources)?;
     let Some(record) = pointer_to(&manifest, present.as_ref()) else {
         // Another process with this folder's number has made one: this one goes on behind it.

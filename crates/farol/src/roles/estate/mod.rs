@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::exchange::ExchangeDesk;
 use crate::exchange::gate::BackupGate;
 use crate::exchange::rights::Rights;
+use crate::fabric::Tables;
 use crate::handles::cluster::{ClusterHandle, ReportBoard};
 use crate::handles::crawl::CrawlHandle;
 use crate::handover::backup::BackupRules;
@@ -38,6 +39,8 @@ pub struct EstateSources {
     pub cluster: Arc<ClusterHandle>,
     pub board: Arc<ReportBoard>,
     pub crawl: CrawlHandle,
+    /// Where hosts are remembered.
+    pub tables: Arc<dyn Tables>,
     /// The archive's folder, and one for what dead agents had.
     pub pages: PathBuf,
     pub estates: PathBuf,

@@ -41,7 +41,8 @@ pub fn card(desk: &PartnerDesk) -> String {
     desk.seal(desk.me(), "card", desk.card.clone().into_bytes()).to_json()
 }
 
-fn unread(error: &MessageError) -> Reply {
+fn unread(desk: &PartnerDesk, error: &MessageError) -> Reply {
+    desk.refuse("letter_unreadable");
     Reply::text(StatusCode::BAD_REQUEST, error.to_string())
 }
 
@@ -61,10 +62,7 @@ fn open(desk: &PartnerDesk, envelope: &Envelope, end: Option<EngineId>) -> Resul
 async fn message(desk: &Arc<PartnerDesk>, asked: Asked) -> Reply {
     let envelope = match Envelope::from_json(&asked.body) {
         Ok(envelope) => envelope,
-        Err(error) => {
-            desk.refuse("letter_unreadable");
-            return unread(&error);
-        }
+        Err(error) => return unread(desk, &error),
     };
     if let Err(reply) = open(desk, &envelope, asked.end) {
         return reply;
@@ -74,7 +72,7 @@ async fn message(desk: &Arc<PartnerDesk>, asked: Asked) -> Reply {
     let event = match envelope.kind.as_str() {
         "hello" => match Card::from_json(&envelope.payload) {
             Ok(card) => PartnerEvent::Hello(from, card, done),
-            Err(error) => return unread(&error),
+            Err(error) => return unread(desk, &error),
         },
         _ if !desk.told().partners.contains_key(&from) => {
             desk.refuse("letter_of_unknown");
@@ -85,10 +83,11 @@ async fn message(desk: &Arc<PartnerDesk>, asked: Asked) -> Reply {
         }
         "agreement" => match heard(&envelope.payload) {
             Ok((id, message)) => PartnerEvent::Heard(from, id, message, done),
-            Err(error) => return unread(&error),
+            Err(error) => return unread(desk, &error),
         },
         fill::KIND => return asked_to_fill(desk, from, &envelope.payload),
         other => {
+            desk.refuse("letter_of_other_type");
             let text = format!("letters of type {other:?} are not understood here; an upgrade may help");
             return Reply::text(StatusCode::BAD_REQUEST, text);
         }
@@ -98,13 +97,17 @@ async fn message(desk: &Arc<PartnerDesk>, asked: Asked) -> Reply {
     }
     match told.await {
         Ok(Ok(())) => Reply::text(StatusCode::OK, "{}"),
-        Ok(Err(why)) => Reply::text(StatusCode::FORBIDDEN, why),
+        Ok(Err(why)) => {
+            desk.refuse("letter_of_too_many");
+            Reply::text(StatusCode::FORBIDDEN, why)
+        }
         Err(_) => Reply::text(StatusCode::SERVICE_UNAVAILABLE, "it could not be written; try again later"),
     }
 }
 
 fn asked_to_fill(desk: &Arc<PartnerDesk>, from: EngineId, payload: &[u8]) -> Reply {
     let Some((id, round)) = fill::FillLetter::read(payload) else {
+        desk.refuse("letter_unreadable");
         return Reply::text(
             StatusCode::BAD_REQUEST,
             "a question for all pages names an agreement and a round",

@@ -111,9 +111,9 @@ pub struct PartnerDesk {
     pub flows: Mutex<BTreeMap<AgreementId, Flows>>,
     /// Consumers that asked for all, each with the number of its question.
     pub fills: Mutex<BTreeMap<AgreementId, u64>>,
-    /// Packets are taken in one after the other, …
-    pub receiving: Mutex<()>,
-    /// … and unpacked so, fetched ones too.
+    /// Packets of one agreement are taken in one after the other: a slow one holds no other partner up.
+    pub turns: Mutex<BTreeMap<AgreementId, Arc<Mutex<()>>>>,
+    /// All are unpacked one after the other, fetched ones too.
     pub unpacking: Mutex<()>,
     pub intake: Intake,
     pub shipped: Mutex<Sender<Shipped>>,
@@ -150,6 +150,11 @@ impl PartnerDesk {
             "" => identity.name.clone(),
             site => format!("{} <{site}>", identity.name),
         }
+    }
+
+    /// Whose turn it is among those who bring packets of an agreement; it is held while one is taken in.
+    pub fn turn(&self, id: AgreementId) -> Arc<Mutex<()>> {
+        self.turns.lock().entry(id).or_default().clone()
     }
 
     /// Signs a letter.

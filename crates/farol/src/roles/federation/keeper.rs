@@ -32,6 +32,8 @@ const TICK: Duration = Duration::from_millis(250);
 const FILL_AGAIN: Duration = Duration::from_secs(20);
 /// Proposals of one engine that wait for an answer.
 const UNDECIDED_MAX: usize = 20;
+/// How often agreements are looked at that are about more than this engine is.
+const FIT_EVERY: Duration = Duration::from_secs(60);
 
 /// What reaches the keeper.
 pub enum PartnerEvent {
@@ -49,8 +51,8 @@ pub enum PartnerEvent {
     },
     /// An engine was heard of in another way.
     Alive(EngineId),
-    /// All that a provider has is taken in.
-    Filled(AgreementId),
+    /// All that a provider has is taken in, by this revision of the terms.
+    Filled(AgreementId, u32),
     Stop,
 }
 
@@ -80,6 +82,9 @@ pub struct Keeper {
     left_before: Vec<(View, EngineId)>,
     /// Parts that are being filled: which time, and when to ask again.
     fills: BTreeMap<AgreementId, (u64, Timestamp)>,
+    /// Agreements for which it was proposed that they fit to what this engine is about now, and when to look again.
+    fitted: BTreeSet<AgreementId>,
+    fit_next: Timestamp,
 }
 
 impl Keeper {
@@ -119,9 +124,12 @@ impl Keeper {
             waiting: Vec::new(),
             left_before: Vec::new(),
             fills: BTreeMap::new(),
+            fitted: BTreeSet::new(),
+            fit_next: now,
         };
         keeper.greet();
-        keeper.settle(Vec::new());
+        let out = keeper.fit(now);
+        keeper.settle(out);
         Ok(keeper)
     }
 
@@ -196,8 +204,8 @@ impl Keeper {
                 self.settle(Vec::new());
             }
             PartnerEvent::Alive(engine) => self.heard(engine, now),
-            PartnerEvent::Filled(id) => {
-                self.book.filled(id);
+            PartnerEvent::Filled(id, revision) => {
+                self.book.filled(id, revision);
                 self.fills.remove(&id);
                 self.settle(Vec::new());
             }
@@ -281,8 +289,27 @@ impl Keeper {
         if self.desk.config.federation.accept == AcceptKind::Known {
             out.extend(self.accept_known());
         }
+        out.extend(self.fit(now));
         self.ask_for_what_is_missing(now);
         self.settle(out);
+    }
+
+    /// Where what this engine is about has changed, agreements go on for what is left of them, or end.
+    fn fit(&mut self, now: Timestamp) -> Vec<Outgoing> {
+        if now < self.fit_next {
+            return Vec::new();
+        }
+        self.fit_next = now + FIT_EVERY;
+        let mut out = Vec::new();
+        for id in self.book.outgrown() {
+            tracing::warn!(agreement = %id, "this engine is not about all of these pages any more");
+            out.extend(match self.fitted.insert(id) {
+                true => self.book.fit(now, id),
+                // The other side did not want that.
+                false => self.book.end(now, id),
+            });
+        }
+        out
     }
 
     /// Accepts what engines propose that the operator has joined.
@@ -304,7 +331,7 @@ impl Keeper {
             .book
             .taken
             .values()
-            .filter(|taken| taken.state == TakenState::Filling && taken.terms.kind == Kind::Index)
+            .filter(|taken| taken.is_filling() && taken.terms.kind == Kind::Index)
             .map(|taken| (taken.terms.id, taken.terms.provider))
             .collect();
         self.fills.retain(|id, _| filling.iter().any(|(other, _)| other == id));

@@ -25,6 +25,7 @@ mod push;
 mod receive;
 mod serve;
 mod ship;
+mod ship_mark;
 mod status;
 
 use crate::archive::interpret::Interpreter;
@@ -145,7 +146,7 @@ impl FederationRole {
             told: RwLock::default(),
             flows: Mutex::default(),
             fills: Mutex::default(),
-            receiving: Mutex::default(),
+            turns: Mutex::default(),
             unpacking: Mutex::default(),
             intake: Intake { orders: parts.orders },
             shipped: Mutex::new(shipped),
@@ -157,6 +158,7 @@ impl FederationRole {
         let settings = &parts.config.federation;
         let timers = Timers { takeback_after: settings.takeback_after.get(), ..Timers::default() };
         let book = Book::new(me, view, timers, Rules::default());
+        let places = parts.left.places().cloned();
         let keeper = {
             // What it sends at once needs the runtime.
             let _entered = runtime.enter();
@@ -168,8 +170,8 @@ impl FederationRole {
         })?;
         let offers_copies = !parts.config.identity.public_url.is_empty();
         let gatherer =
-            PageGatherer::new(me, parts.archive, parts.interpreter, offers_copies, parts.is_outdated);
-        let shipper = Shipper::new(desk.clone(), runtime.handle().clone(), gatherer);
+            PageGatherer::new(me, parts.archive, places, parts.interpreter, offers_copies, parts.is_outdated);
+        let shipper = Shipper::new(desk.clone(), runtime.handle().clone(), gatherer)?;
         let shipping = std::thread::Builder::new().name("distribution".to_string()).spawn(move || {
             crate::process::be_nice();
             shipper.run(to_ship);
@@ -179,7 +181,11 @@ impl FederationRole {
             let desk = desk.clone();
             Arc::new(move |asked| Box::pin(answers::answer(desk.clone(), asked)))
         };
-        runtime.block_on(async { door::open(listener, tls, answering) });
+        let counting: door::Counting = {
+            let desk = desk.clone();
+            Arc::new(move |why| desk.refuse(why))
+        };
+        runtime.block_on(async { door::open(listener, tls, answering, counting) });
         tracing::info!(id = %me, address = %bound, "other engines are listened to");
         Ok(Some(FederationRole {
             desk,

@@ -12,6 +12,7 @@ use farol_federation::agreement::{
     AgreementId, Delivery, EngineId, GivenState, Grade, Kind, OnEnd, Quota, TakenState, Terms,
 };
 use farol_federation::message::{Card, Envelope};
+use farol_federation::view::Atom;
 use farol_federation::{Answer, View};
 use farol_front::{EngineError, FederationOrder, FederationProposal};
 use hyper::Method;
@@ -91,6 +92,7 @@ impl Keeper {
             FederationOrder::Amend { agreement, view } => {
                 let id = self.find_agreement(&agreement)?;
                 let view = read_view(&view)?;
+                self.needs_places(&view)?;
                 let out = self.book.amend(id, view.clone());
                 if out.is_empty() {
                     let terms = self.terms(id).ok_or("there is no such agreement")?;
@@ -121,6 +123,9 @@ impl Keeper {
 
     fn decide(&mut self, agreement: &str, accept: bool) -> Result<String, String> {
         let id = self.find_agreement(agreement)?;
+        if let Some(terms) = self.terms(id).filter(|_| accept) {
+            self.needs_places(&terms.view)?;
+        }
         let out = self.book.decide(id, accept);
         if out.is_empty() && accept && self.take_up_again(id)? {
             return Ok(format!("Pages are taken in again under agreement {id}."));
@@ -140,7 +145,8 @@ impl Keeper {
     /// Lifts the suspension of an agreement, if it was suspended.
     fn take_up_again(&self, id: AgreementId) -> Result<bool, String> {
         let words = |error: anyhow::Error| format!("{error:#}");
-        let _turn = self.desk.receiving.lock();
+        let turn = self.desk.turn(id);
+        let _turn = turn.lock();
         let mut mark = receive::read_mark(&self.desk, id).map_err(words)?;
         if !mark.is_suspended {
             return Ok(false);
@@ -213,6 +219,7 @@ impl Keeper {
             notice: NOTICE,
             lease: settings.lease.get(),
         };
+        self.needs_places(&terms.view)?;
         let theirs = &self.partners[&partner].card;
         if let Some(page) = missing(&theirs.view, &terms.view) {
             return Err(format!(
@@ -221,6 +228,17 @@ impl Keeper {
             ));
         }
         Ok((terms, theirs.name.clone()))
+    }
+
+    /// Countries and places are told by a table.
+    fn needs_places(&self, view: &View) -> Result<(), String> {
+        let is_by_place = |atom: &&Atom| matches!(atom, Atom::Country(_) | Atom::Within(_));
+        match view.atoms().iter().any(is_by_place) && self.desk.config.crawl.places.is_empty() {
+            true => Err("country: and geo: need a table of where servers stand, at both engines: set crawl.places to its \
+                         file, and start again"
+                .to_string()),
+            false => Ok(()),
+        }
     }
 
     /// Why the book does not take such terms.

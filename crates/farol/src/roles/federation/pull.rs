@@ -57,7 +57,8 @@ async fn pull(desk: &Arc<PartnerDesk>, known: &ToldAgreement) -> Result<(), Stri
         let packet = get(desk, known, &format!("packets/{id}/{number}"), "").await?;
         let (desk, known) = (desk.clone(), known.clone());
         let taken = tokio::task::spawn_blocking(move || {
-            let _turn = desk.receiving.lock();
+            let turn = desk.turn(known.terms.id);
+            let _turn = turn.lock();
             receive::take(&desk, &known, &packet).map_err(|refusal| {
                 desk.flow(known.terms.id, |flow| *flow.refused.entry(refusal.reason).or_default() += 1);
                 String::from_utf8_lossy(&refusal.reply.body).into_owned()

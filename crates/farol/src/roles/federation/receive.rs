@@ -15,7 +15,7 @@ use crate::federation::pack;
 use anyhow::{Context, Result};
 use farol_base::{Clock, SystemClock, Timestamp};
 use farol_federation::agreement::pages::{SKEW, Used};
-use farol_federation::agreement::{AgreementId, Quota};
+use farol_federation::agreement::{AgreementId, Grade, Quota};
 use farol_federation::packet::{PACKET_BYTES_MAX, PacketError, PacketKind};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_RANGE, HeaderName};
@@ -76,8 +76,9 @@ pub fn head(desk: &PartnerDesk, known: &ToldAgreement, sequence: u64) -> Reply {
 /// Takes a piece of a packet; with the last one, the packet.
 pub fn put(desk: &PartnerDesk, known: &ToldAgreement, sequence: u64, asked: &Asked) -> Reply {
     // Of one agreement one request at a time; others wait for their turn here.
-    let _turn = desk.receiving.lock();
     let id = known.terms.id;
+    let turn = desk.turn(id);
+    let _turn = turn.lock();
     let done = piece(desk, known, sequence, asked).and_then(|packet| match packet {
         Some(packet) => take(desk, known, &packet).map(|()| {
             let _ = std::fs::remove_file(part(desk, id, sequence));
@@ -244,6 +245,18 @@ pub fn take(desk: &PartnerDesk, known: &ToldAgreement, packet: &[u8]) -> Result<
             "its terms are not known here yet",
         ));
     }
+    if start.grade != terms.grade {
+        let text = "the packet has pages in another grade than agreed";
+        return Err(refuse("packet_grade", StatusCode::BAD_REQUEST, text));
+    }
+    if start.grade == Grade::Words && start.analysis != farol_index::ANALYSIS {
+        let text = format!(
+            "its words were cut by analysis {}, and this Farol has {}: run the same version on both sides, or agree on texts",
+            start.analysis,
+            farol_index::ANALYSIS
+        );
+        return Err(refuse("packet_analysis", StatusCode::BAD_REQUEST, text));
+    }
     let is_first = start.before == [0; 32] && start.kind != PacketKind::Changes;
     let follows = start.sequence == mark.sequence + 1
         && (mark.sequence == 0 || start.before == digest_of(&mark.digest).unwrap_or_default());
@@ -296,7 +309,7 @@ pub fn take(desk: &PartnerDesk, known: &ToldAgreement, packet: &[u8]) -> Result<
     mark.is_suspended = mark.judged >= JUDGED_FROM && mark.dropped * 100 > mark.judged;
     write_mark(desk, id, &mark).map_err(|error| trouble(&error))?;
     if start.kind == PacketKind::SnapshotEnd {
-        desk.tell(PartnerEvent::Filled(id));
+        desk.tell(PartnerEvent::Filled(id, start.revision));
     }
     Ok(())
 }

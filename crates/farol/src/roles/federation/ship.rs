@@ -9,17 +9,18 @@
 //! everything coming after it.
 
 use super::desk::{PartnerDesk, ToldAgreement};
-use super::gather::{Gathered, PageGatherer};
+use super::gather::{GatherFor, Gathered, PageGatherer};
+use super::ship_mark::ShipMark;
 use super::{files, purge, push};
 use crate::fabric::Table;
 use crate::federation::pack::seal;
+use crate::operator::OperatorState;
 use anyhow::{Context, Result};
 use farol_base::{Clock, PagePosition, Seeded, SystemClock, Timestamp};
 use farol_federation::agreement::{AgreementId, Delivery, EngineId, Kind};
 use farol_federation::message::{REST, Rest};
 use farol_federation::packet::{Body, HeaderStart, PAGES_FULL, PacketKind};
 use farol_front::FederationFlow;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -30,7 +31,7 @@ use tokio::runtime::Handle;
 const LOOK: Duration = Duration::from_millis(200);
 /// An engine that was heard of within this is there again.
 const HEARD_LATELY: Duration = Duration::from_secs(2);
-/// How often it is seen to pages that are to leave.
+/// How often it is seen to pages that are to leave, and to what the operator has removed.
 const PURGE_EVERY: Duration = Duration::from_secs(2);
 /// Records read in one go, so that what was acknowledged is looked at in between.
 const RECORDS_PER_TURN: usize = 200;
@@ -48,30 +49,6 @@ pub enum Shipped {
     /// All packets that were to be sent now are.
     Idle(AgreementId),
     Stop,
-}
-
-/// How far an agreement has come, on disk.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct ShipMark {
-    file: u32,
-    offset: u64,
-    /// The last packet that was made.
-    sequence: u64,
-    /// What the next one says of it.
-    digest: String,
-    /// The last that was acknowledged.
-    acknowledged: u64,
-    /// All that there was has been packed since the consumer last asked for it.
-    is_whole: bool,
-    /// The consumer's last question for all.
-    round: u64,
-    /// Packets were dropped, and the consumer was not heard of since.
-    is_dropped: bool,
-    packets: u64,
-    pages: u64,
-    gone: u64,
-    bytes: u64,
 }
 
 /// An agreement under which we send.
@@ -99,21 +76,25 @@ pub struct Shipper {
     pub gatherer: PageGatherer,
     shipments: BTreeMap<AgreementId, Shipment>,
     random: Seeded,
+    /// What the operator has removed, as it was looked at last.
+    operator: OperatorState,
     /// When it was last seen to pages that are to leave.
     purged: Instant,
 }
 
 impl Shipper {
-    pub fn new(desk: Arc<PartnerDesk>, runtime: Handle, gatherer: PageGatherer) -> Shipper {
+    pub fn new(desk: Arc<PartnerDesk>, runtime: Handle, gatherer: PageGatherer) -> Result<Shipper> {
         let seed = getrandom::u64().unwrap_or(1);
-        Shipper {
+        let operator = OperatorState::open(desk.tables.clone())?;
+        Ok(Shipper {
             desk,
             runtime,
             gatherer,
             shipments: BTreeMap::new(),
             random: Seeded::new(seed),
+            operator,
             purged: Instant::now(),
-        }
+        })
     }
 
     /// Runs until it is told to stop.
@@ -183,6 +164,10 @@ impl Shipper {
             if let Err(error) = purge::carry_out(&self.desk, self.gatherer.archive()) {
                 tracing::warn!("received pages that are to leave stay for now: {error:#}");
             }
+            match OperatorState::open(self.desk.tables.clone()) {
+                Ok(operator) => self.operator = operator,
+                Err(error) => tracing::warn!("what was removed cannot be read, and is read later: {error:#}"),
+            }
         }
         let told = self.desk.told();
         let sends = |known: &ToldAgreement| known.side.sends() && known.terms.kind == Kind::Index;
@@ -218,21 +203,12 @@ impl Shipper {
             let shipment = self.take_up(id)?;
             self.shipments.insert(id, shipment);
         }
+        self.follow_changes(id, known)?;
         self.asked_for_all(id)?;
         let now = SystemClock.now();
         let Some(shipment) = self.shipments.get_mut(&id) else { return Ok(()) };
         if shipment.is_unreachable && heard.is_some_and(|heard| now.since(heard) < HEARD_LATELY) {
             (shipment.line, shipment.is_unreachable) = (Rest::default(), false);
-        }
-        let is_heard = heard.is_some_and(|heard| now.since(heard) < Duration::from_secs(60));
-        if is_heard && shipment.mark.is_dropped {
-            // It is back, and gets everything anew.
-            shipment.mark.is_dropped = false;
-            self.write(id)?;
-        }
-        let Some(shipment) = self.shipments.get(&id) else { return Ok(()) };
-        if shipment.mark.is_dropped {
-            return Ok(());
         }
         self.read_on(id, known)?;
         let Some(shipment) = self.shipments.get_mut(&id) else { return Ok(()) };
@@ -269,6 +245,22 @@ impl Shipper {
             is_unreachable: false,
             trouble: String::new(),
         })
+    }
+
+    /// Where the agreement's pages have changed, or the operator has removed some, the archive is read again.
+    fn follow_changes(&mut self, id: AgreementId, known: &ToldAgreement) -> Result<()> {
+        let Some(shipment) = self.shipments.get_mut(&id) else { return Ok(()) };
+        let mark = &mut shipment.mark;
+        let knows = mark.knows_removals(&self.operator);
+        // What is open was read by what held before, and is read again.
+        let again = mark.follow_terms(&known.terms) | mark.follow_removals(&self.operator);
+        if again {
+            shipment.open = None;
+        }
+        if again || !knows {
+            return self.write(id);
+        }
+        Ok(())
     }
 
     fn write(&self, id: AgreementId) -> Result<()> {
@@ -319,10 +311,7 @@ impl Shipper {
         tracing::warn!(agreement = %id, "all pages are sent again: {why}");
         shipment.open = None;
         shipment.under_way = false;
-        let mark = &mut shipment.mark;
-        (mark.file, mark.offset, mark.is_whole) = (0, 0, false);
-        mark.digest.clear();
-        mark.acknowledged = mark.sequence;
+        shipment.mark.begin_anew();
         self.write(id)?;
         files::clear(&self.desk.folder, id);
         files::open(&self.desk.folder, id)
@@ -332,25 +321,28 @@ impl Shipper {
     fn read_on(&mut self, id: AgreementId, known: &ToldAgreement) -> Result<()> {
         let settings = self.desk.config.federation.clone();
         let waiting = files::waiting(&self.desk.folder, id)?;
-        if waiting.bytes > settings.outbox_max.get() {
-            self.begin_anew(id, "more was waiting for it than federation.outbox_max allows")?;
-            if let Some(shipment) = self.shipments.get_mut(&id) {
-                shipment.mark.is_dropped = true;
-            }
-            return self.write(id);
+        if waiting.bytes >= settings.outbox_max.get() {
+            // The archive keeps the rest: it is read on once some of this was taken.
+            return Ok(());
         }
         let Some(shipment) = self.shipments.get_mut(&id) else { return Ok(()) };
-        let mark = PagePosition { file: shipment.mark.file, offset: shipment.mark.offset };
-        let is_whole = shipment.mark.is_whole;
-        let mut at = shipment.open.as_ref().map_or(mark, |open| open.upto);
-        let (gathered, is_end) = self.gatherer.read(at, RECORDS_PER_TURN, known, !is_whole)?;
+        let again = shipment.mark.again();
+        let mut at = shipment.open.as_ref().map_or(shipment.mark.position(), |open| open.upto);
+        let asked = GatherFor {
+            known,
+            told: &self.desk.told(),
+            operator: &self.operator,
+            is_snapshot: !shipment.mark.is_whole,
+            again: again.as_ref().map(|(added, upto)| (added, *upto)),
+        };
+        let (gathered, is_end) = self.gatherer.read(at, RECORDS_PER_TURN, &asked)?;
         let mut is_full = false;
         for Gathered { next, page, gone, engines } in gathered {
             let Some(shipment) = self.shipments.get_mut(&id) else { return Ok(()) };
             at = next;
             if page.is_none() && gone.is_none() && shipment.open.is_none() {
                 // Nothing to send: the mark moves on in memory, and on disk with the next packet.
-                (shipment.mark.file, shipment.mark.offset) = (next.file, next.offset);
+                shipment.mark.move_to(next);
                 continue;
             }
             let open = shipment.open.get_or_insert_with(|| OpenPacket {
@@ -362,7 +354,9 @@ impl Shipper {
             open.upto = next;
             open.put(page, gone);
             open.name(engines);
-            is_full = open.bytes as u64 >= settings.packet_max.get() || open.body.pages.len() >= PAGES_FULL;
+            is_full = open.bytes as u64 >= settings.packet_max.get()
+                || open.body.pages.len() as u64
+                    >= (PAGES_FULL as u64).min(known.terms.quota.pages_day.max(1));
             if is_full {
                 self.close(id, known, PacketKind::Changes, at)?;
             }
@@ -418,7 +412,8 @@ impl Shipper {
         let digest = farol_federation::packet::digest(&packet)
             .context("a packet that was just made cannot be read")?;
         let mark = &mut shipment.mark;
-        (mark.file, mark.offset, mark.sequence) = (upto.file, upto.offset, sequence);
+        mark.move_to(upto);
+        mark.sequence = sequence;
         mark.digest = data_encoding::HEXLOWER.encode(&digest);
         mark.is_whole |= kind == PacketKind::SnapshotEnd;
         tracing::debug!(agreement = %id, sequence, pages = counts[0], gone = counts[1], "a packet is ready");

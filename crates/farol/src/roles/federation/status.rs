@@ -34,7 +34,15 @@ pub fn of(keeper: &Keeper, now: Timestamp) -> FederationStatus {
             GivenState::Serving => given.bound_view.to_string(),
             _ => String::new(),
         };
-        agreement(keeper, &given.terms, Side::Given(given.state), view, flow(&given.terms), now)
+        let mut shown = agreement(keeper, &given.terms, Side::Given(given.state), view, flow(&given.terms), now);
+        let side = Side::Given(given.state);
+        if let Some(held_back) = keeper.book.held_back(&given.terms).filter(|_| side.sends()) {
+            shown.trouble = format!(
+                "some of its pages come by agreement {held_back} and may not be sent on so far; the consumer crawls all of it \
+                 itself: agree on more --forward there"
+            );
+        }
+        shown
     });
     let taken = keeper.book.taken.values().map(|taken| {
         let view = if taken.is_left() { taken.in_force.to_string() } else { String::new() };

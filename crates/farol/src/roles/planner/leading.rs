@@ -12,6 +12,7 @@ use farol_cluster::{Key, NodeNo, RouteRecord};
 use farol_fabric::{Lost, Revision};
 use farol_partition::geo::GeoTable;
 use farol_partition::replan::{Decision, PlanJob, Replanner, Rule};
+use farol_partition::rtt::Trace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,6 +71,7 @@ impl Leading {
         sources: &Arc<PlannerSources>,
         term: u64,
         places: Option<Arc<GeoTable>>,
+        traces: &[Trace],
         rules: Vec<Rule>,
     ) -> Result<Leading> {
         let key = Key::Plan.to_string();
@@ -82,6 +84,7 @@ impl Leading {
         }
         let (mut planner, is_known) = known::planner(&sources.config.partition, &sources.blobs, &record)?;
         planner.set_places(places);
+        traces.iter().for_each(|trace| planner.add_trace(trace));
         if !is_known || record.atlas.is_empty() {
             // Whoever told of hosts before has to tell again.
             record.atlas = format!("{term}-{}", sources.me);
@@ -122,6 +125,7 @@ impl Leading {
         self.follow(&route)?;
         let nodes = || view.nodes.values();
         self.planner.set_agents(known::agents(nodes(), &route));
+        known::set_sources(&mut self.planner, nodes());
         self.planner.set_rules(known::rules(&self.rules, nodes()))?;
         if view.plan_wish != 0 && view.plan_wish != self.record.wish {
             self.record.wish = view.plan_wish;

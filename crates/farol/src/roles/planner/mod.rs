@@ -53,6 +53,7 @@ impl RunningPlanner {
         // What cannot be is told at the start, not when the node begins to lead.
         let places = crate::graph::known::places(&sources.config)?;
         let rules = sources.config.partition.rules()?;
+        let traces = crate::graph::known::traces(&sources.config)?;
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let thread = std::thread::Builder::new().name("planner".to_string()).spawn(move || {
@@ -74,7 +75,7 @@ impl RunningPlanner {
                 }
                 let done = match &mut leading {
                     Some(leading) => leading.tick(),
-                    None => Leading::begin(&sources, term, places.clone(), rules.clone())
+                    None => Leading::begin(&sources, term, places.clone(), &traces, rules.clone())
                         .map(|begun| leading = Some(begun)),
                 };
                 let trouble = done.as_ref().err().map(|error| {

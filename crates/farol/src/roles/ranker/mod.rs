@@ -93,6 +93,7 @@ fn follow_leader(service: &RankerService, stop: &AtomicBool) {
         {
             trouble = format!("ranks and anchor texts wait: {error:#}");
         }
+        *service.board.ranker.lock() = None;
         service.board.complain("ranks", &trouble);
         for _ in 0..if trouble.is_empty() { 1 } else { 5 } {
             if !stop.load(Ordering::SeqCst) {

@@ -6,7 +6,7 @@ use super::pending::{PendingAnchors, Waiting};
 use super::publish::{publish, shard_ids};
 use super::schedule::RankSchedule;
 use crate::anchor_text::anchor_text;
-use crate::handles::cluster::ClusterView;
+use crate::handles::cluster::{ClusterView, RankerFigures};
 use crate::wire::batch::{DocumentBatch, LinkBatch, LinkChange, WireChange, pack, unpack};
 use crate::wire::values::read_position;
 use anyhow::{Context, Result};
@@ -164,19 +164,19 @@ impl<'a> RankerWorker<'a> {
         }
         let repeats_upto = *self.repeats_upto.get_or_insert(read.end.0);
         for (seq, bytes) in &read.items {
-            self.take_batch(bytes, seq.0 <= repeats_upto)?;
+            self.take_batch(*seq, bytes, seq.0 <= repeats_upto)?;
             self.mark.seq = seq.0;
         }
         self.is_at_end = read.items.last().is_none_or(|(seq, _)| *seq >= read.end);
         Ok(())
     }
 
-    fn take_batch(&mut self, bytes: &[u8], repeats: bool) -> Result<()> {
+    fn take_batch(&mut self, seq: Seq, bytes: &[u8], repeats: bool) -> Result<()> {
         let batch: LinkBatch = match unpack(bytes) {
             Ok(batch) => batch,
             Err(error) => {
                 // What it held is asked for again when the next one shows the gap.
-                tracing::error!(%error, "a batch of links cannot be read and is left out");
+                self.service.board.dead.take(Topic::Links, seq.0, bytes, &error);
                 return Ok(());
             }
         };
@@ -266,11 +266,24 @@ impl<'a> RankerWorker<'a> {
             self.durable = cut.mark;
         }
         self.trim();
+        self.tell_figures();
         // What fails now is tried again at the next turn.
         if let Err(error) = self.links.maintain() {
             tracing::warn!(%error, "the graph of links waits for its upkeep");
         }
         Ok(())
+    }
+
+    fn tell_figures(&self) {
+        let counts = self.links.counts();
+        *self.service.board.ranker.lock() = Some(RankerFigures {
+            pages: counts.pages,
+            links: counts.links,
+            bytes: counts.bytes,
+            anchors_waiting: self.pending.len() as u64,
+            mark: self.durable.seq,
+            is_ranking: self.job.is_some(),
+        });
     }
 
     fn tell(&mut self) -> Result<()> {

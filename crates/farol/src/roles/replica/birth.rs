@@ -4,12 +4,14 @@ use super::{IndexService, files, mark, snapshot};
 use anyhow::{Context, Result};
 use farol_cluster::record::ReplicaMark;
 use farol_cluster::{ShardEntry, ShardId, ShardState};
+use farol_fabric::blobs::BlobError;
 use farol_index::{Error, Shard};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A half whose parent is not here waits so long for a snapshot before it is filled from the archives.
+/// A half whose parent is not here, and whoever misses a snapshot that should be there, waits so long for it before the
+/// replica is filled from the archives.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Opens the replica; `None` where it was told to stop first, or is wanted no more.
@@ -33,8 +35,19 @@ pub fn open(service: &IndexService, id: ShardId, stop: &AtomicBool) -> Result<Op
         {
             break;
         }
-        if snapshot::download(service, id, &dir)? {
-            break;
+        match snapshot::download(service, id, &dir) {
+            Ok(true) => break,
+            Ok(false) => (),
+            // Shared storage may be mounted in a moment; where it was lost, agents send everything again.
+            Err(error) if is_missing(&error) => {
+                if begun.elapsed() > PATIENCE {
+                    tracing::warn!("shard {id} is filled from the archives: its snapshot is gone: {error:#}");
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(500));
+                continue;
+            }
+            Err(error) => return Err(error),
         }
         let is_forming = matches!(entry.state, ShardState::Forming { .. });
         if entry.born_of.is_none() || (!is_forming && begun.elapsed() > PATIENCE) {
@@ -46,6 +59,11 @@ pub fn open(service: &IndexService, id: ShardId, stop: &AtomicBool) -> Result<Op
         return Ok(None);
     }
     Ok(Some(Shard::open(&dir, service.options.clone())?))
+}
+
+/// Whether a snapshot, or a part of it, is not there, whereas its place can be read.
+fn is_missing(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(BlobError::Missing(_))))
 }
 
 /// Makes this half out of the parent's replica on this node, once it may. Whether it did.

@@ -15,6 +15,8 @@ mod files;
 mod mark;
 mod ranks;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 use crate::handles::cluster::{ClusterHandle, ReportBoard};
@@ -54,6 +56,8 @@ pub struct IndexService {
     pub ask_again: AskAgain,
     pub commit_every: Duration,
     pub snapshot_every: Duration,
+    /// Bytes of the log between two snapshots at most.
+    pub snapshot_bytes: u64,
 }
 
 impl IndexService {

@@ -178,6 +178,7 @@ mod tests {
             ask_again: Arc::new(|_, _, _| {}),
             commit_every: Duration::from_secs(1),
             snapshot_every: Duration::from_secs(1),
+            snapshot_bytes: 1 << 30,
         }
     }
 

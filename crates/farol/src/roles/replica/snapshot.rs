@@ -5,6 +5,7 @@
 
 use super::{IndexService, birth, files};
 use anyhow::{Context, Result, bail};
+use farol_base::{Clock, SystemClock};
 use farol_cluster::record::{ReplicaMark, read, write};
 use farol_cluster::snapshot::{
     LocalFile, SnapshotFile, SnapshotManifest, SnapshotPointer, deletable, manifest_name, next_pointer,
@@ -23,26 +24,34 @@ const RETRY: Duration = Duration::from_secs(30);
 /// When the next snapshot is due, and the one under way.
 pub struct Schedule {
     every: Duration,
+    /// Bytes of the log that may be in no snapshot.
+    unsaved_max: u64,
     next: Instant,
+    /// A failure rests until then, however much has come since.
+    rests_until: Instant,
     /// What the last one holds.
     mark: Option<ReplicaMark>,
     under_way: Option<(JoinHandle<Result<()>>, ReplicaMark)>,
 }
 
 impl Schedule {
-    pub fn new(every: Duration) -> Schedule {
+    pub fn new(every: Duration, unsaved_max: u64) -> Schedule {
         // The first one soon: until there is one, the log keeps everything.
-        Schedule { every, next: Instant::now() + every / 10, mark: None, under_way: None }
+        let now = Instant::now();
+        Schedule { every, unsaved_max, next: now + every / 10, rests_until: now, mark: None, under_way: None }
     }
 
-    /// Whether there is something new to upload, and it is time.
-    pub fn is_due(&self, mark: &ReplicaMark) -> bool {
-        self.under_way.is_none() && Instant::now() >= self.next && self.mark.as_ref() != Some(mark)
+    /// Whether there is something new to upload, and it is time, or so much that the log fills up.
+    pub fn is_due(&self, mark: &ReplicaMark, unsaved: u64) -> bool {
+        let now = Instant::now();
+        let is_time = now >= self.next || unsaved >= self.unsaved_max && now >= self.rests_until;
+        self.under_way.is_none() && is_time && self.mark.as_ref() != Some(mark)
     }
 
     /// Links the files of the last commit, and uploads them beside whatever else happens.
     pub fn begin(&mut self, service: &IndexService, id: ShardId, mark: &ReplicaMark) -> Result<()> {
         self.next = Instant::now() + RETRY;
+        self.rests_until = self.next;
         let staged = service.dir.join(format!("{id}.snapshot"));
         files::link(&service.folder(id), &staged)?;
         let (service, upload_mark) = (service.clone(), mark.clone());
@@ -62,6 +71,7 @@ impl Schedule {
         let result = thread.join().unwrap_or_else(|_| bail!("uploading broke down"));
         if result.is_ok() {
             self.next = Instant::now() + self.every;
+            self.rests_until = Instant::now();
             self.mark = Some(mark);
         }
         Some(result)
@@ -109,7 +119,8 @@ fn upload(service: &IndexService, id: ShardId, staged: &Path, mark: ReplicaMark)
         Some((pointer, revision)) => (Some(pointer), *revision),
         None => (None, Revision::NONE),
     };
-    if let Some(next) = next_pointer(&manifest, service.me, pointer) {
+    if let Some(mut next) = next_pointer(&manifest, service.me, pointer) {
+        next.at = SystemClock.now().as_millis();
         service.fabric.set(&Key::Snapshot(id).to_string(), &write(&next), revision)?;
         tidy_up(service, id, &next, &manifest, last.as_ref());
     }

@@ -4,7 +4,7 @@ use super::{IndexService, birth, mark, snapshot};
 use crate::wire::batch::{DocumentBatch, WireChange, unpack};
 use crate::wire::values::read_url;
 use anyhow::{Context, Result};
-use farol_base::{CanonicalUrl, Document, Host, PageId, PagePosition};
+use farol_base::{CanonicalUrl, Clock, Document, Host, PageId, PagePosition, SystemClock};
 use farol_cluster::record::{ReplicaMark, ReplicaReport};
 use farol_cluster::stretch::Fit;
 use farol_cluster::{NodeNo, ShardId};
@@ -24,6 +24,10 @@ const POSITION_EVERY: Duration = Duration::from_secs(10);
 /// An agent is asked again for the same gap after this.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
+/// A page that was fetched later than this ahead of the own clock was not: taken in, it would keep out all visits until
+/// then. Whose clock is wrong cannot be told.
+const AHEAD_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// The thread of one replica.
 pub struct ReplicaWorker {
     service: IndexService,
@@ -37,6 +41,8 @@ pub struct ReplicaWorker {
     committed_at: Instant,
     /// Changes since the last commit.
     fresh: u64,
+    /// Bytes of the log that no snapshot holds.
+    unsaved: u64,
     /// Agents that were asked to send again, and when.
     gaps: BTreeMap<u16, Instant>,
     caught_up: Option<Instant>,
@@ -46,7 +52,7 @@ pub struct ReplicaWorker {
 
 impl ReplicaWorker {
     pub fn new(service: IndexService, id: ShardId, stop: Arc<AtomicBool>) -> ReplicaWorker {
-        let snapshots = snapshot::Schedule::new(service.snapshot_every);
+        let snapshots = snapshot::Schedule::new(service.snapshot_every, service.snapshot_bytes);
         ReplicaWorker {
             service,
             id,
@@ -56,6 +62,7 @@ impl ReplicaWorker {
             committed: ReplicaMark::default(),
             committed_at: Instant::now(),
             fresh: 0,
+            unsaved: 0,
             gaps: BTreeMap::new(),
             caught_up: None,
             trouble: None,
@@ -106,7 +113,7 @@ impl ReplicaWorker {
             self.report();
             let wanted =
                 self.service.entry(self.id).is_some_and(|entry| entry.keeper == Some(self.service.me));
-            if wanted && self.caught_up.is_some() && self.snapshots.is_due(&self.committed) {
+            if wanted && self.caught_up.is_some() && self.snapshots.is_due(&self.committed, self.unsaved) {
                 self.begin_snapshot()?;
             }
             if let Some(result) = self.snapshots.ended() {
@@ -147,8 +154,9 @@ impl ReplicaWorker {
         }
         let mut last = after;
         for (seq, bytes) in &read.items {
-            self.take_batch(bytes)?;
+            self.take_batch(*seq, bytes)?;
             self.progress.seq = seq.0;
+            self.unsaved += bytes.len() as u64;
             last = *seq;
         }
         if last >= read.end || read.items.is_empty() {
@@ -157,12 +165,12 @@ impl ReplicaWorker {
         Ok(())
     }
 
-    fn take_batch(&mut self, bytes: &[u8]) -> Result<()> {
+    fn take_batch(&mut self, seq: Seq, bytes: &[u8]) -> Result<()> {
         let batch: DocumentBatch = match unpack(bytes) {
             Ok(batch) => batch,
             Err(error) => {
-                // Nobody else could read it either: what it held is asked for again when the next one shows the gap.
-                tracing::error!(%error, shard = self.id.0, "a batch cannot be read and is left out");
+                // What it held is asked for again when the next one shows the gap.
+                self.service.board.dead.take(Topic::Docs(self.id.0), seq.0, bytes, &error);
                 return Ok(());
             }
         };
@@ -202,6 +210,10 @@ impl ReplicaWorker {
                         return Ok(());
                     }
                 };
+                if document.fetched > SystemClock.now() + AHEAD_MAX {
+                    self.pass_over(&document);
+                    return Ok(());
+                }
                 self.shard()?.put_newer(document)?;
             }
             WireChange::Delete(url) => match read_url(&url) {
@@ -222,6 +234,19 @@ impl ReplicaWorker {
         }
         self.fresh += 1;
         Ok(())
+    }
+
+    /// A page of tomorrow and later.
+    fn pass_over(&self, document: &Document) {
+        let board = &self.service.board;
+        let count = board.pages_ahead.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::debug!(url = %document.url, fetched = %document.fetched, "a page is dated ahead and passed over");
+        let sentence = format!(
+            "shard {}: {count} pages were dated more than a day ahead of this machine's clock and passed over; set the clock \
+             that is wrong, here or where they were fetched, then `farol cluster rebuild {}`",
+            self.id, self.id
+        );
+        board.complain("clock", &sentence);
     }
 
     /// Deletes all pages whose address begins with this one's.
@@ -261,6 +286,8 @@ impl ReplicaWorker {
 
     fn begin_snapshot(&mut self) -> Result<()> {
         self.commit()?;
+        // One that fails is tried again by time.
+        self.unsaved = 0;
         let begun = self.snapshots.begin(&self.service, self.id, &self.committed);
         if let Err(error) = begun {
             self.tell_snapshot(Err(error));

@@ -111,7 +111,7 @@ impl ReporterWorker {
                 address,
                 pages,
                 rtt,
-                position: None,
+                position: row.position(),
                 language: row.language(),
                 links,
             });

@@ -8,6 +8,8 @@
 //! INVARIANT: the remembered position of a log is never beyond what the log has acknowledged.
 
 mod lane;
+#[cfg(test)]
+mod tests;
 
 use crate::archive::Interpreter;
 use crate::archive::change::{change_of, deletion_of, links_of};

@@ -71,6 +71,13 @@ impl Book {
             taken.in_force = boxes.to_view();
         }
         taken.amending = None;
+        if !surely_holds(&taken.terms.view, &terms.view) {
+            // What is added is left to the provider once its pages are here.
+            taken.lacks = Some(terms.revision);
+            if taken.state == TakenState::Chaining {
+                taken.state = TakenState::Filling;
+            }
+        }
         taken.terms = terms;
         self.path_is_shorter(&before);
     }
@@ -160,7 +167,11 @@ impl Book {
             taken.next_renewal = now + terms.lease / 6;
             out.push(say(Message::Renew(now, terms.revision)));
         }
-        if taken.wants_round() && now >= taken.next_round && !self.is_busy(&terms.view, Some(id)) {
+        if taken.wants_round()
+            && now >= taken.next_round
+            && !self.is_busy(&terms.view, Some(id))
+            && !self.would_hold_back(now, &terms)
+        {
             if let Some(taken) = self.taken.get_mut(&id) {
                 taken.round = Some(Round { began: now, asked_last: now, answer: None });
             }

@@ -65,6 +65,9 @@ impl Book {
         if revision != given.terms.revision || self.is_busy(&view, None) {
             return Message::NotNow(round);
         }
+        if self.rules.reach && self.held_back(&given.terms).is_some() {
+            return Message::NotNow(round);
+        }
         let mut left =
             self.taken.values().filter(|taken| taken.is_left() && may_meet(&view, &taken.in_force));
         if left.any(|taken| !taken.is_vouched(now, &self.rules)) {
@@ -98,6 +101,16 @@ impl Book {
         let (view, no, is_settled) = (given.bound_view.clone(), given.path_no, !given.is_pending);
         let parts = is_settled.then(|| self.path(&view, None));
         Message::Renewed(sent, no, parts, self.good_for(now, &view))
+    }
+
+    /// Whether somebody relies on us for pages that may not go on to it once they come from another.
+    pub(super) fn would_hold_back(&self, now: Timestamp, taken: &Terms) -> bool {
+        self.rules.reach
+            && self.given.values().any(|given| {
+                given.is_bound(now, &self.rules)
+                    && !taken.reach(&given.terms)
+                    && may_meet(&given.bound_view, &taken.view)
+            })
     }
 
     /// Whether we are asking, or passing on a question, about pages of this view.

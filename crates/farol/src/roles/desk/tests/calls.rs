@@ -2,6 +2,7 @@
 
 use super::world::{World, questions, request, shown};
 use crate::broker;
+use crate::handles::cluster::ClusterView;
 use crate::handles::index::{IndexAccess, RulesInForce};
 use crate::handles::sender::SendProgress;
 use crate::wire::v1::node::ShardHead;
@@ -11,7 +12,7 @@ use crate::wire::values::WireDocument;
 use bytes::Bytes;
 use farol_base::disk::Mem;
 use farol_base::{CanonicalUrl, PagePosition, Random, Seeded, Timestamp};
-use farol_cluster::NodeNo;
+use farol_cluster::{NodeId, NodeNo, ReplicaEntry, ReplicaState, ShardMap};
 use farol_fabric::Topic;
 use farol_index::{Pins, SearchRules, Synonyms};
 use farol_rpc::CallError;
@@ -172,6 +173,24 @@ fn orders_reach_the_node_that_is_meant() {
 }
 
 #[test]
+fn a_node_that_was_started_again_sends_questions_elsewhere_until_its_replicas_are_open() {
+    let world = World::new(LONG);
+    let ask = |shard| {
+        let head = ShardHead { map: 9, shard };
+        world.caller.call::<_, WireSizes>(&world.peer(1), verb::SIZES, &head, Instant::now() + LONG)
+    };
+    // It has not read the tables yet.
+    assert!(matches!(ask(7), Err(CallError::Busy(why)) if why.contains("shard 7 is being opened here")));
+    // It has, and they give it the shard, or do not.
+    let mut map = ShardMap::new(9, 1);
+    map.shards[7].replicas.push(ReplicaEntry { node: NodeId(1), state: ReplicaState::Serving });
+    world.boards[0].set(ClusterView { shards: Some(Arc::new(map)), ..ClusterView::new(NodeId(1)) });
+    assert!(matches!(ask(7), Err(CallError::Busy(_))));
+    assert!(matches!(ask(8), Err(CallError::Refused(_))));
+    assert!(ask(0).is_ok());
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_a_sentence() {
     let world = World::new(LONG);
     let deadline = || Instant::now() + LONG;
@@ -180,6 +199,8 @@ fn what_makes_no_sense_is_refused_with_a_sentence() {
         world.caller.block_on(client.call_bytes(&peer, verb, Bytes::from(body), deadline(), None))
     };
     let head = ShardHead { map: 9, shard: 7 };
+    let map = ShardMap::new(2, 2);
+    world.boards[0].set(ClusterView { shards: Some(Arc::new(map)), ..ClusterView::new(NodeId(1)) });
     let elsewhere = world.caller.call::<_, WireSizes>(&world.peer(1), verb::SIZES, &head, deadline());
     assert!(
         matches!(&elsewhere, Err(CallError::Refused(why)) if why.contains("shard 7 is not here") && why.contains("the caller 9")),

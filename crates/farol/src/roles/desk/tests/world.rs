@@ -35,33 +35,38 @@ pub struct World {
     _dirs: Vec<TempDir>,
 }
 
+/// Shards with what serves each: numbers of nodes, from 1 on, with their replicas.
+pub type Served = Vec<Vec<(u32, Searcher)>>;
+
 impl World {
+    /// Two shards on three nodes.
     pub fn new(deadline: Duration) -> World {
-        let runtime = Runtime::new().unwrap();
         let pages = pages();
         let mut dirs = Vec::new();
         let mut searcher_of = |pages: &[Document]| {
-            let dir = tempfile::tempdir().unwrap();
-            let options = ShardOptions { writer_memory_bytes: 15_000_000, ..ShardOptions::default() };
-            let mut shard = Shard::open(dir.path(), options).unwrap();
-            pages.iter().for_each(|page| shard.put(page).unwrap());
-            shard.commit(PagePosition { file: 0, offset: 1 }).unwrap();
+            let (searcher, dir) = searcher_of(pages);
             dirs.push(dir);
-            shard.searcher()
+            searcher
         };
-        let ranges = [0..=u64::MAX / 2, u64::MAX / 2 + 1..=u64::MAX];
-        let searchers = ranges.clone().map(|range| {
-            let own: Vec<Document> =
-                pages.iter().filter(|page| range.contains(&page.url.id().0)).cloned().collect();
-            (own.len() as u64, searcher_of(&own))
+        let split = in_shards(&pages, SERVED_BY.len());
+        let served = split.iter().zip(SERVED_BY).map(|(own, nodes)| {
+            let searcher = searcher_of(own);
+            nodes.map(|node| (node, searcher.clone())).to_vec()
         });
+        let served = served.collect();
         let whole = searcher_of(&pages);
+        World::of(deadline, whole, served, dirs)
+    }
 
+    /// A cluster of such shards, whose pages `whole` has too.
+    pub fn of(deadline: Duration, whole: Searcher, served: Served, dirs: Vec<TempDir>) -> World {
+        let runtime = Runtime::new().unwrap();
+        let nodes = served.iter().flatten().map(|(node, _)| *node).max().unwrap();
         let (mut desks, mut boards) = (Vec::new(), Vec::new());
-        for node in 1..=3u32 {
+        for node in 1..=nodes {
             let replicas = Arc::new(Replicas::default());
-            for (shard, (_, searcher)) in searchers.iter().enumerate() {
-                if SERVED_BY[shard].contains(&node) {
+            for (shard, serving) in served.iter().enumerate() {
+                if let Some((_, searcher)) = serving.iter().find(|(known, _)| *known == node) {
                     replicas.set(ShardId(shard as u32), Some(searcher.clone()));
                 }
             }
@@ -71,25 +76,29 @@ impl World {
             desks.push(Arc::new(Desk::new(cluster.clone(), board, index)));
             boards.push(cluster);
         }
+        let ranges = page_ranges(served.len());
         let table = Arc::new(Mutex::new(Arc::new(ServingTable {
             map: 4,
             state: 1,
-            shards: (0..2)
+            shards: (0..served.len())
                 .map(|shard| ServedShard {
                     id: ShardNo(shard as u32),
                     pages: ranges[shard].clone(),
-                    replicas: SERVED_BY[shard].map(|node| (ReplicaNo(node), Duration::ZERO)).to_vec(),
-                    documents: searchers[shard].0,
+                    replicas: served[shard]
+                        .iter()
+                        .map(|(node, _)| (ReplicaNo(*node), Duration::ZERO))
+                        .collect(),
+                    documents: served[shard][0].1.documents(),
                     bytes: 1,
                 })
                 .collect(),
             peers: Default::default(),
-            agents: vec![ReplicaNo(1), ReplicaNo(2), ReplicaNo(3)],
+            agents: (1..=nodes).map(ReplicaNo).collect(),
         })));
-        let source = table.clone();
         let client = Client::new(ClientSettings::default(), runtime.handle().clone());
         let caller = client.blocking();
         let settings = BrokerSettings { deadline, hits_per_host: 2 };
+        let source = table.clone();
         let index = RemoteIndex::new(Arc::new(move || source.lock().clone()), caller.clone(), settings);
         let world = World {
             runtime,
@@ -98,12 +107,22 @@ impl World {
             whole,
             desks,
             boards,
-            servers: Mutex::new(vec![None, None, None]),
+            servers: Mutex::new((0..nodes).map(|_| None).collect()),
             table,
             _dirs: dirs,
         };
-        (1..=3).for_each(|node| world.serve(node, world.desks[node as usize - 1].clone()));
+        (1..=nodes).for_each(|node| world.serve(node, world.desks[node as usize - 1].clone()));
         world
+    }
+
+    /// Another front, whose own calls are answered by this node.
+    pub fn front(&self, own: Option<u32>) -> RemoteIndex {
+        let own = own.map(|node| {
+            let servers = self.servers.lock();
+            servers[node as usize - 1].as_ref().unwrap().here(format!("node{node}"))
+        });
+        let settings = BrokerSettings { deadline: Duration::from_secs(20), hits_per_host: 2 };
+        RemoteIndex::new(self.table_source(), self.caller.clone(), settings).with_own(own)
     }
 
     /// The node answers with this from now on, at a new address.
@@ -115,6 +134,18 @@ impl World {
         let peer = Peer::new(format!("node{node}"), server.address());
         self.change(|table| drop(table.peers.insert(ReplicaNo(node), peer)));
         self.servers.lock()[node as usize - 1] = Some(server);
+    }
+
+    /// Calls that each node has answered.
+    pub fn calls_of_nodes(&self) -> Vec<u64> {
+        let servers = self.servers.lock();
+        let calls = |server: &Server| server.metrics().snapshot().verbs.values().map(|verb| verb.calls).sum();
+        servers.iter().flatten().map(calls).collect()
+    }
+
+    /// Calls in work at a node, and waiting.
+    pub fn load(&self, node: u32) -> (usize, usize) {
+        self.servers.lock()[node as usize - 1].as_ref().map_or((0, 0), Server::load)
     }
 
     /// The node is gone, and the table does not know it yet.
@@ -205,8 +236,37 @@ pub fn questions() -> Vec<String> {
     questions
 }
 
+/// The pages of each of so many shards.
+pub fn page_ranges(shards: usize) -> Vec<std::ops::RangeInclusive<u64>> {
+    let border = |shard: usize| ((shard as u128) << 64) / shards as u128;
+    (0..shards).map(|shard| border(shard) as u64..=(border(shard + 1) - 1) as u64).collect()
+}
+
+/// Pages by shard.
+pub fn in_shards(pages: &[Document], shards: usize) -> Vec<Vec<Document>> {
+    let own = |range: std::ops::RangeInclusive<u64>| {
+        pages.iter().filter(|page| range.contains(&page.url.id().0)).cloned().collect()
+    };
+    page_ranges(shards).into_iter().map(own).collect()
+}
+
+/// An index of pages, in a folder of its own.
+pub fn searcher_of(pages: &[Document]) -> (Searcher, TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ShardOptions { writer_memory_bytes: 15_000_000, ..ShardOptions::default() };
+    let mut shard = Shard::open(dir.path(), options).unwrap();
+    pages.iter().for_each(|page| shard.put(page).unwrap());
+    shard.commit(PagePosition { file: 0, offset: 1 }).unwrap();
+    (shard.searcher(), dir)
+}
+
 fn pages() -> Vec<Document> {
-    let mut random = Seeded::new(26);
+    pages_of(26, 400)
+}
+
+/// So many pages from a seed.
+pub fn pages_of(seed: u64, count: u64) -> Vec<Document> {
+    let mut random = Seeded::new(seed);
     let mut words = |count: u64| -> String {
         let mut text = Vec::new();
         for _ in 0..count {
@@ -217,7 +277,7 @@ fn pages() -> Vec<Document> {
         text.join(" ")
     };
     let mut pages: Vec<Document> = Vec::new();
-    for number in 0..400u64 {
+    for number in 0..count {
         let url = CanonicalUrl::parse(&format!("http://h{}.example/p/{number}", number % 37)).unwrap();
         // Every twentieth has the text of the one before.
         let (title, body) = match pages.last() {
