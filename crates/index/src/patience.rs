@@ -47,7 +47,7 @@ impl<'a> Effort<'a> {
     pub(crate) fn page(&self) -> Result<(), Error> {
         let pages = self.pages.get() + 1;
         self.pages.set(pages);
-        if pages % PAGES_BETWEEN == 0 { self.check() } else { Ok(()) }
+        if pages.is_multiple_of(PAGES_BETWEEN) { self.check() } else { Ok(()) }
     }
 
     /// Gives up where nobody waits any more.

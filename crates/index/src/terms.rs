@@ -178,7 +178,7 @@ mod tests {
     fn made(random: &mut Seeded, number: u64) -> Document {
         let words: Vec<&str> =
             (0..3 + random.below(12)).map(|_| WORDS[random.below(1 + number % 8) as usize]).collect();
-        let anchors = if number % 3 == 0 { "the ferry".to_string() } else { String::new() };
+        let anchors = if number.is_multiple_of(3) { "the ferry".to_string() } else { String::new() };
         Document { anchors, ..page(&format!("http://h/{number}"), words[0], &words.join(" ")) }
     }
 

@@ -75,7 +75,9 @@ impl Cursor {
         for part in &mut cursor.parts {
             let postings = match part.term.take_if(|_| part.drives) {
                 Some((field, term)) => Some(open_term(segment, field, &term)?),
-                None if part.term.is_none() => phrases.next().map(PartPostings::Phrase),
+                None if part.term.is_none() => {
+                    phrases.next().map(|phrase| PartPostings::Phrase(Box::new(phrase)))
+                }
                 None => None,
             };
             cursor.postings.push(postings);
@@ -204,7 +206,7 @@ fn open_term(segment: SegmentView<'_>, field: Field, term: &TermInfo) -> Result<
 struct FoundParts {
     parts: Vec<CursorPart>,
     /// Those of the parts without a term, in their order.
-    phrases: Vec<Box<PhraseCursor>>,
+    phrases: Vec<PhraseCursor>,
 }
 
 impl FoundParts {
@@ -242,7 +244,7 @@ impl FoundParts {
                     open_parts.push(PhrasePart { offset: *offset, postings, positions: vec![] });
                 }
                 if let Some(phrase) = PhraseCursor::new(open_parts) {
-                    self.phrases.push(Box::new(phrase));
+                    self.phrases.push(phrase);
                     self.push(place, StandsAs::Form, weight, None);
                 }
             }

@@ -111,7 +111,8 @@ impl PageGatherer {
     /// Whether the consumer may not have it yet.
     fn is_new(&self, facts: &Facts, archived: &Archived, at: PagePosition, asked: &GatherFor<'_>) -> bool {
         let was_sent = asked.again.is_some_and(|(added, upto)| at < upto && added.has(facts) == Answer::No);
-        !was_sent && !(asked.is_snapshot && (self.is_outdated)(archived.url(), at))
+        let is_outdated = || asked.is_snapshot && (self.is_outdated)(archived.url(), at);
+        !was_sent && !is_outdated()
     }
 
     fn gather(&mut self, archived: &Archived, known: &ToldAgreement, one: &mut Gathered) {

@@ -41,7 +41,7 @@ impl Replica {
 
     fn changed(&mut self) {
         self.changes += 1;
-        if self.changes % self.batch == 0 {
+        if self.changes.is_multiple_of(self.batch) {
             self.commit();
         }
     }
