@@ -11,9 +11,9 @@ use crate::wire::freight::NOTES_MAX;
 use crate::wire::parcel::ParcelId;
 use anyhow::Result;
 use farol_base::Host;
-use farol_cluster::NodeNo;
+use farol_cluster::{Epoch, NodeNo};
 use farol_fetch::FetchError;
-use farol_partition::hold::{Destination, Move, Note};
+use farol_partition::hold::{Destination, Move, Note, NoteBody};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -44,6 +44,8 @@ pub struct Handing {
     to_locate: VecDeque<(Host, Option<IpAddr>)>,
     locating: usize,
     later: VecDeque<(Instant, Host)>,
+    /// Addresses that are free for their new owners, which hear of it once they have what is known of the hosts there.
+    frees: Vec<(NodeNo, Note)>,
 }
 
 impl Handing {
@@ -70,6 +72,13 @@ impl Handing {
         self.leaving.values().all(|leaving| leaving.attempt & u64::from(u32::MAX) > upto)
     }
 
+    /// Addresses that were freed with an epoch, each with whom it is for; those of epochs before are settled or never will be.
+    pub fn freed_with(&mut self, epoch: Epoch) -> Vec<(NodeNo, Note)> {
+        let of_now = self.frees.extract_if(.., |(_, note)| note.epoch == epoch).collect();
+        self.frees.retain(|(_, note)| note.epoch > epoch);
+        of_now
+    }
+
     /// Hosts that were for one that is gone are here again.
     pub fn give_up(&mut self, gone: NodeNo) {
         self.leaving.retain(|_, leaving| leaving.to != gone);
@@ -89,6 +98,11 @@ impl Core {
         let mut all: BTreeMap<NodeNo, Vec<ForAgent>> = BTreeMap::new();
         for next in agent.sources.rights.moves() {
             match next {
+                // Who hears of a free address asks the hosts there at once: before it knows what was visited, it would visit it
+                // again.
+                Move::Tell { to, note } if matches!(note.body, NoteBody::Free { .. }) => {
+                    agent.handing.frees.push((to, note));
+                }
                 Move::Tell { to, note } => {
                     let items = all.entry(to).or_default();
                     match items.last_mut() {
@@ -123,7 +137,7 @@ impl Core {
         Ok(())
     }
 
-    fn pack_notes(&self, to: NodeNo, notes: Vec<Note>) {
+    pub(super) fn pack_notes(&self, to: NodeNo, notes: Vec<Note>) {
         if let Some(AgentWork { sources, packer, .. }) = &self.agent {
             let incarnation = sources.rights.me().incarnation;
             packer.pack(to, sources.rights.epoch().0, Packing::Notes { incarnation, notes });

@@ -143,11 +143,16 @@ impl Core {
             sweep.awaited = Some(handing.attempts());
         }
         let is_handed = sweep.awaited.is_some_and(|upto| handing.has_handed(upto));
+        let mut frees = Vec::new();
         if is_handed || sweep.begun.elapsed() >= HAND_OVER_MAX {
             let released = rights.released().0;
             sources.desk.released.store(released, Ordering::SeqCst);
+            frees = handing.freed_with(sweep.of.0);
         }
-        let agent = &*agent;
+        for (to, note) in frees {
+            self.pack_notes(to, vec![note]);
+        }
+        let Some(agent) = &self.agent else { return };
         let is_open = self.followers.exchange.as_ref().is_some_and(|exchange| exchange.is_open());
         // Who leaves takes nothing along that is another's.
         let keeps = || {
