@@ -205,7 +205,7 @@ fn pages_of_a_removed_host_stay_out_and_more_than_one_wrong_page_in_a_hundred_su
     // Nothing more is taken in until the operator says so; what is there stays.
     let (status, answer) = agreed.send(agreed.pages(300, 1, "www.dept.uni.test"));
     assert!(status == 403 && answer.contains("ask the owner"), "{answer}");
-    assert_eq!(farol.json("/api/v1/search?q=weasel98")["total"], 1);
+    wait_for_hits(&mut farol, "weasel98");
     data.run_well(&["federation", "accept", "0505"]);
     assert_eq!(agreed.send(agreed.pages(300, 1, "www.dept.uni.test")).0, 200);
     wait_for_hits(&mut farol, "weasel300");
