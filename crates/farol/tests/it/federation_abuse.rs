@@ -268,7 +268,7 @@ fn a_hundred_strangers_at_once_are_heard_and_those_after_them_are_told_why_not()
 #[test]
 fn a_letter_of_another_time_or_kind_is_counted() {
     let site = university();
-    let (_, mut farol, at, to) = consumer(&site, "");
+    let (_data, mut farol, at, to) = consumer(&site, "");
     let mut stranger = stranger([9; 32], at, to);
     assert_eq!(stranger.say("hello", b"no card".to_vec()).status, 400);
     assert_eq!(stranger.say("hello", card("Stranger")).status, 200);
