@@ -12,6 +12,7 @@ use farol_federation::packet::{
     Flags, Gone, GoneReason, LEAD_BYTES_MAX, LINKS_MAX, PageEntry, Texts, VIA_MAX, read_record,
 };
 use farol_index::WordCutter;
+use farol_parse::Wants;
 use farol_store::pages::{Archived, Exchange};
 
 /// Bytes of a page's texts that travel: what an index keeps, 2,048 KiB of main text and 512 KiB around it.
@@ -40,6 +41,8 @@ pub struct Sender {
 
 impl Sender {
     pub fn new(me: EngineId, interpreter: Interpreter, offers_copies: bool, grade: Grade) -> Sender {
+        // The texts as well, wherever the interpreter was used before.
+        let interpreter = Interpreter { wants: Wants::Everything, ..interpreter };
         Sender { me, interpreter, offers_copies, grade, cutter: WordCutter::default() }
     }
 
