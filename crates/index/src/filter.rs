@@ -35,11 +35,18 @@ struct DateRange<'a> {
 }
 
 impl<'a> SegmentFilter<'a> {
-    pub(crate) fn new(view: &View, segment_view: SegmentView<'a>, plan: &Plan) -> Result<Self, Error> {
+    /// Pages have their neighbours' language only where the index `is_whole`: a shard does not see all of a folder, and the
+    /// answer must not depend on how pages are spread.
+    pub(crate) fn new(
+        view: &View,
+        segment_view: SegmentView<'a>,
+        plan: &Plan,
+        is_whole: bool,
+    ) -> Result<Self, Error> {
         let (filters, segment) = (&plan.filters, segment_view.reader);
         let mut filter =
             SegmentFilter { alive: segment.alive_bitset(), within: vec![], without: vec![], dated: None };
-        let sets = PageSets { view, ordinal: segment_view.ordinal, segment };
+        let sets = PageSets { view, ordinal: segment_view.ordinal, segment, is_whole };
         if !filters.sites.is_empty() {
             filter.within.push(sets.sites(&filters.sites)?);
         }
@@ -93,6 +100,7 @@ struct PageSets<'a> {
     view: &'a View,
     ordinal: u32,
     segment: &'a SegmentReader,
+    is_whole: bool,
 }
 
 impl PageSets<'_> {
@@ -118,9 +126,11 @@ impl PageSets<'_> {
         for language in languages.iter().take(VALUES_MAX) {
             self.add(&Term::from_field_text(self.view.fields.language, language.code()), None, &mut set)?;
         }
-        for (doc, language) in self.view.near_languages(self.ordinal)? {
-            if languages.contains(language) {
-                set.insert(*doc);
+        if self.is_whole {
+            for (doc, language) in self.view.near_languages(self.ordinal)? {
+                if languages.contains(language) {
+                    set.insert(*doc);
+                }
             }
         }
         Ok(set)

@@ -234,6 +234,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "a page keeps its neighbours' language when one of them is deleted"]
     fn a_page_that_came_before_its_neighbours_has_their_language_too() {
         let mut shard = TestShard::new(&[silent("http://a/docs/first")]);
         assert!(found(&shard, "pt").is_empty());

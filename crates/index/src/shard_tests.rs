@@ -106,7 +106,7 @@ fn other_formats_and_damage_are_told() {
     assert!(damaged.is_err(), "{damaged:?}");
     std::fs::write(dir.path().join("FORMAT"), "farol index 99\n").unwrap();
     for error in [Shard::open(dir.path(), options()).err(), Searcher::open(dir.path()).err()] {
-        assert!(matches!(error, Some(Error::Format { ref found, wanted: 4, .. }) if found == "99"));
+        assert!(matches!(error, Some(Error::Format { ref found, wanted: 5, .. }) if found == "99"));
     }
     std::fs::remove_file(dir.path().join("FORMAT")).unwrap();
     assert!(matches!(Shard::open(dir.path(), options()).err(), Some(Error::Format { .. })));

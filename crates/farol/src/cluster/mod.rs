@@ -19,4 +19,6 @@ mod refusal;
 pub mod serving;
 mod work;
 
+#[cfg(test)]
+pub use crate::roles::desk::{Desk, IndexDesk};
 pub use refusal::Refusal;

@@ -94,7 +94,12 @@ pub fn wait_for_state(farol: &mut Farol, want: &str) -> Value {
 #[track_caller]
 pub fn wait_for_hits(farol: &mut Farol, word: &str) {
     let begun = Instant::now();
-    while farol.json(&format!("/api/v1/search?q={word}"))["total"] != 1 {
+    let is_there = |answer: Value| {
+        let hits = answer["hits"].as_array().cloned().unwrap_or_default();
+        // A list of links may name the word in an address.
+        hits.iter().any(|hit| !hit["url"].as_str().unwrap().ends_with("/links"))
+    };
+    while !is_there(farol.json(&format!("/api/v1/search?q={word}"))) {
         assert!(begun.elapsed() < PATIENCE, "{word} is not found");
         std::thread::sleep(Duration::from_millis(100));
     }

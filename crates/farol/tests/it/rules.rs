@@ -35,9 +35,8 @@ fn found(data: &Data, words: &str) -> Vec<String> {
 #[test]
 fn synonyms_pins_and_hits_per_host_are_as_the_settings_say() {
     let (sites, data) = (sites(), Data::new());
-    let rules = data.path().join("rules");
-    std::fs::create_dir_all(&rules).unwrap();
-    let [synonyms, pins] = ["synonyms.txt", "pins.txt"].map(|name| rules.join(name));
+    let rules = tempfile::tempdir().unwrap();
+    let [synonyms, pins] = ["synonyms.txt", "pins.txt"].map(|name| rules.path().join(name));
     let settings = |hits: usize| {
         data.configure(&format!(
             "[search]\nsynonyms = '{}'\npins = '{}'\n[serve]\nhits_per_host = {hits}\n",

@@ -71,7 +71,7 @@ fn a_country_of_the_web_in_its_language_is_crawled_and_nothing_else() {
     explained(&data, "http://www.playa.es/", "crawl.scope wants domain:pt");
     explained(&data, "http://www.governo.gov.pt/", "crawl.scope wants not domain:gov.pt");
     explained(&data, "http://www.praia.pt/en", "crawl.scope wants lang:pt");
-    explained(&data, "http://www.praia.pt/en", "language: en");
+    explained(&data, "http://www.praia.pt/en", "of the page is known: lang:en");
     explained(&data, "http://portal.test/", "crawl.scope wants domain:pt");
     explained(&data, "http://www.praia.pt/mapa", "Mapa da praia");
     farol.interrupt();

@@ -27,7 +27,7 @@ async fn the_pages_tell_all_that_is_shared() {
     let page = Ask::get("/admin/federation?hl=en").admin().send(&site).await;
     page.is(200).says("gets from CIn").says("left to the provider").says("17,995").says("10 min 40 s ago");
     page.says("waits for you").says("it answered 503: later").says("introduced itself").says("letter_forged");
-    page.says("day&#39;s quota is used up").lacks("<script>document.title").lacks("<noscript>");
+    page.says("day's quota is used up").lacks("<script>document.title").lacks("<noscript>");
     let one = Ask::get("/admin/federation/agreement?id=0a0a&hl=en").admin().send(&site).await;
     one.is(200).says("page_outside").says("17,995 pages, 12 gone, 41 packets").says("federation/end?id=0a0a");
     one.lacks("federation/accept?id=");

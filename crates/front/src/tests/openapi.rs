@@ -101,6 +101,7 @@ async fn answers_are_as_documented() {
         ("/api/v1/host", "get", Ask::get("/api/v1/host?host=https://a.example.org").admin()),
         ("/api/v1/page", "get", Ask::get("/api/v1/page?url=https://a.example.org/x").admin()),
         ("/api/v1/page", "get", Ask::get("/api/v1/page?url=a.example.org/private/x").admin()),
+        ("/api/v1/ring", "get", Ask::get("/api/v1/ring").admin()),
         ("/api/v1/broken", "get", Ask::get("/api/v1/broken?filter=www&first=60&count=5").admin()),
         ("/api/v1/removed-pages", "get", Ask::get("/api/v1/removed-pages").admin()),
         ("/api/v1/cluster", "get", Ask::get("/api/v1/cluster").admin()),

@@ -61,7 +61,8 @@ pub fn pages(seed: u64, count: usize) -> Vec<Document> {
                 String::new()
             },
             anchors: if random.below(5) == 0 { format!("{title}\nthis page") } else { String::new() },
-            language: Language::parse(code).filter(|_| random.below(20) > 0),
+            // Each has one: a page without has its neighbours', which only an index that has them all can tell.
+            language: Language::parse(code),
             file_type: if random.below(30) == 0 { "pdf" } else { "html" }.to_string(),
             fetched: Timestamp::from_secs(1_000 + random.below(1_000_000)),
             dated: dated.filter(|_| random.below(2) == 0),

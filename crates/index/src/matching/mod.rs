@@ -105,7 +105,7 @@ pub(crate) fn find(
     // Who sees one of them must do with its share.
     let shares = shards / views.len().max(1);
     let mut best = TopK::new(share(CANDIDATES_MAX, shares));
-    let segments = PlannedSegment::all(views, plan)?;
+    let segments = PlannedSegment::all(views, plan, shards == 1)?;
     if plan.clauses.is_empty() {
         for segment in &segments {
             list(segment, ranks, &mut best, effort)?;
@@ -159,12 +159,12 @@ pub(crate) struct PlannedSegment<'a> {
 }
 
 impl<'a> PlannedSegment<'a> {
-    /// The segments of all shards where a page can answer.
-    fn all(views: &[&'a View], plan: &'a Plan) -> Result<Vec<PlannedSegment<'a>>, Error> {
+    /// The segments of all shards where a page can answer; `is_whole` where there is one shard alone.
+    fn all(views: &[&'a View], plan: &'a Plan, is_whole: bool) -> Result<Vec<PlannedSegment<'a>>, Error> {
         let mut all = Vec::new();
         for (shard, view) in (0..).zip(views) {
             for segment in view.segments() {
-                let filter = SegmentFilter::new(view, segment, plan)?;
+                let filter = SegmentFilter::new(view, segment, plan, is_whole)?;
                 let bm25 = Bm25::new(plan.length_factors(), &segment.columns.lengths);
                 all.push(PlannedSegment { shard, segment, filter, bm25 });
             }

@@ -1,13 +1,13 @@
 //! Three cache nodes over real connections, in one process: what one sends arrives where it belongs.
 
 use super::*;
+use crate::cluster::{Desk, IndexDesk};
 use crate::handles::cache_node::ShelfName;
 use crate::handles::cluster::{ClusterHandle, ReportBoard};
 use crate::handles::ranks::Ranks;
 use crate::handles::replicas::Replicas;
 use crate::ring::records::{write_hot, write_ring};
 use crate::ring::tables::RingTables;
-use crate::roles::desk::{Desk, IndexDesk};
 use crate::wire::v1::cache::WireKept;
 use farol_base::sync::Mutex;
 use farol_cache::Ring;

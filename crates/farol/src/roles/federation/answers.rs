@@ -2,8 +2,8 @@
 //!
 //! Everybody may read the card. Everything else comes in a signed envelope, or with one in a header that names the request.
 
-use super::desk::{LETTER_HEADER, PartnerDesk, ToldAgreements};
 use super::keeper::PartnerEvent;
+use super::partner_desk::{LETTER_HEADER, PartnerDesk, ToldAgreements};
 use super::{fill, receive, serve};
 use crate::federation::door::{Asked, Reply};
 use crate::federation::letters;

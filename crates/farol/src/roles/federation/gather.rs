@@ -1,6 +1,6 @@
 //! Reads the archive for an agreement: which of its entries the consumer is to get.
 
-use super::desk::{ToldAgreement, ToldAgreements};
+use super::partner_desk::{ToldAgreement, ToldAgreements};
 use crate::archive::interpret::Interpreter;
 use crate::archive::places::Places;
 use crate::archive::replay::is_damage;

@@ -1,6 +1,6 @@
 //! Hands the pages of a packet to the crawl, which has the archive, and counts what became of them.
 
-use super::desk::ToldAgreement;
+use super::partner_desk::ToldAgreement;
 use crate::archive::take_in::{Arrived, TakenIn};
 use crate::handles::order::Order;
 use anyhow::{Context, Result};

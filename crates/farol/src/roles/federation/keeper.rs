@@ -3,8 +3,8 @@
 //! INVARIANT: no letter goes out before what it follows from is safe on disk; a letter is answered for only once what follows
 //! from it is.
 
-use super::desk::{PartnerDesk, Side, ToldAgreement, ToldAgreements};
 use super::orders::Ordered;
+use super::partner_desk::{PartnerDesk, Side, ToldAgreement, ToldAgreements};
 use super::partners::{self, Partner};
 use super::{post, status};
 use crate::config::federation::AcceptKind;

@@ -10,13 +10,13 @@
 //! goes to a partner waits on the disk, within a bound.
 
 mod answers;
-mod desk;
 mod files;
 mod fill;
 mod gather;
 mod intake;
 mod keeper;
 mod orders;
+mod partner_desk;
 mod partners;
 mod post;
 mod pull;
@@ -39,7 +39,6 @@ use crate::handles::federation::FederationFace;
 use crate::handles::left::LeftParts;
 use crate::handles::order::Order;
 use anyhow::{Context, Result, bail};
-use desk::PartnerDesk;
 use farol_base::CanonicalUrl;
 use farol_base::sync::{Mutex, RwLock};
 use farol_federation::View;
@@ -52,6 +51,7 @@ use gather::PageGatherer;
 use intake::Intake;
 use keeper::{Keeper, PartnerEvent};
 use orders::Ordered;
+use partner_desk::PartnerDesk;
 use ship::{Shipped, Shipper};
 use std::path::PathBuf;
 use std::sync::Arc;

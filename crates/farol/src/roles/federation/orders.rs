@@ -1,7 +1,7 @@
 //! What the operator orders: whom to know, what to agree on.
 
-use super::desk::PartnerDesk;
 use super::keeper::{Keeper, PartnerEvent};
+use super::partner_desk::PartnerDesk;
 use super::partners::{self, Partner};
 use super::{purge, receive};
 use crate::config::federation::read_window;

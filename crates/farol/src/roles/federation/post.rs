@@ -1,7 +1,7 @@
 //! Carries letters: those of one engine one after the other, those of several at the same time.
 
-use super::desk::PartnerDesk;
 use super::keeper::{Keeper, PartnerEvent};
+use super::partner_desk::PartnerDesk;
 use crate::federation::call::EngineAddress;
 use farol_base::{Clock, SystemClock};
 use farol_federation::agreement::EngineId;

@@ -1,6 +1,6 @@
 //! Fetches packets from a provider, where that was agreed.
 
-use super::desk::{PartnerDesk, ToldAgreement};
+use super::partner_desk::{PartnerDesk, ToldAgreement};
 use super::receive;
 use bytes::Bytes;
 use farol_federation::agreement::{AgreementId, Delivery, Kind};

@@ -1,7 +1,7 @@
 //! Has the pages of an agreement leave that were received under it, where that was wanted. What this engine has visited itself
 //! since stays.
 
-use super::desk::{PartnerDesk, ToldAgreement};
+use super::partner_desk::{PartnerDesk, ToldAgreement};
 use crate::archive::replay::is_damage;
 use crate::fabric::Table;
 use anyhow::{Context, Result};
@@ -26,7 +26,7 @@ pub fn order(desk: &PartnerDesk, id: AgreementId) -> Result<()> {
 pub fn carry_out(desk: &PartnerDesk, archive: &ArchiveReader) -> Result<()> {
     let told = desk.told();
     let over = told.agreements.values().filter(|known| {
-        matches!(known.side, super::desk::Side::Taken(TakenState::Ended | TakenState::Ending(_)))
+        matches!(known.side, super::partner_desk::Side::Taken(TakenState::Ended | TakenState::Ending(_)))
     });
     for known in over {
         let id = known.terms.id;

@@ -1,7 +1,7 @@
 //! Sends packets to a consumer, one after the other, in pieces: what was received of one need not be sent again.
 
-use super::desk::{PartnerDesk, ToldAgreement};
 use super::files;
+use super::partner_desk::{PartnerDesk, ToldAgreement};
 use super::ship::Shipped;
 use crate::federation::call::{CallReply, EngineAddress};
 use bytes::Bytes;

@@ -6,8 +6,8 @@
 //! INVARIANT: nothing of a packet is used before its signature, its place in the chain and its length are right; one packet is
 //! unpacked at a time.
 
-use super::desk::{PartnerDesk, ToldAgreement};
 use super::keeper::PartnerEvent;
+use super::partner_desk::{PartnerDesk, ToldAgreement};
 use super::push::{EXPECTED_HEADER, RECEIVED_HEADER};
 use crate::fabric::Table;
 use crate::federation::door::{Asked, Reply};

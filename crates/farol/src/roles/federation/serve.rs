@@ -1,8 +1,8 @@
 //! Lets a consumer fetch its packets, where that was agreed: `GET packets/AGREEMENT?after=N` lists those behind N and acknowledges
 //! the others, `GET packets/AGREEMENT/SEQUENCE` gives one, or a `Range` of it.
 
-use super::desk::{PartnerDesk, ToldAgreement};
 use super::files;
+use super::partner_desk::{PartnerDesk, ToldAgreement};
 use super::ship::Shipped;
 use crate::federation::door::Reply;
 use bytes::Bytes;

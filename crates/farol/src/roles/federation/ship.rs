@@ -8,8 +8,8 @@
 //! INVARIANT: a file beyond the mark is never sent: after a crash it is made again. Nothing is dropped without a snapshot of
 //! everything coming after it.
 
-use super::desk::{PartnerDesk, ToldAgreement};
 use super::gather::{GatherFor, Gathered, PageGatherer};
+use super::partner_desk::{PartnerDesk, ToldAgreement};
 use super::ship_mark::ShipMark;
 use super::{files, purge, push};
 use crate::fabric::Table;

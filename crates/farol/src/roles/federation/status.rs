@@ -1,7 +1,7 @@
 //! What people and programs are shown.
 
-use super::desk::{Flows, Side};
 use super::keeper::Keeper;
+use super::partner_desk::{Flows, Side};
 use farol_base::Timestamp;
 use farol_federation::agreement::{Delivery, GivenState, Grade, Kind, TakenState, Terms};
 use farol_front::{FederationAgreement, FederationPartner, FederationStatus};
