@@ -100,7 +100,7 @@ fn asked(site: &Site, last: u8, host: &str) -> usize {
 }
 
 #[test]
-#[ignore = "pushed pages do not arrive at the partner in time: docs/results/federation.md"]
+#[ignore = "has not passed yet, nor been run since hits of the own list of links do not count: docs/results/federation.md"]
 fn a_removed_page_leaves_the_partner_and_a_wider_part_comes_and_its_end_is_crawled() {
     let site = campus(2);
     let both = ".dept.uni.test or .lab.uni.test";
@@ -290,7 +290,7 @@ fn window(from: u64, minutes: u64) -> String {
 }
 
 #[test]
-#[ignore = "pushed pages do not arrive at the partner in time: docs/results/federation.md"]
+#[ignore = "has not passed yet, nor been run since hits of the own list of links do not count: docs/results/federation.md"]
 fn pages_are_fetched_or_come_in_the_hours_that_were_agreed() {
     let site = campus(2);
     let mut provider = member(&site, 2, "Provider", ".uni.test", "http://www.dept.uni.test/", "");
@@ -325,7 +325,7 @@ fn pages_are_fetched_or_come_in_the_hours_that_were_agreed() {
 }
 
 #[test]
-#[ignore = "pushed pages do not arrive at the partner in time: docs/results/federation.md"]
+#[ignore = "has not passed yet, nor been run since hits of the own list of links do not count: docs/results/federation.md"]
 fn an_engine_behind_nginx_is_reached_through_it() {
     let site = campus(2);
     let (data, port) = (Data::new(), free_port());
@@ -368,7 +368,7 @@ fn noise() -> Site {
 }
 
 #[test]
-#[ignore = "pushed pages do not arrive at the partner in time: docs/results/federation.md"]
+#[ignore = "has not passed yet, nor been run since hits of the own list of links do not count: docs/results/federation.md"]
 fn what_is_too_much_for_the_outbox_waits_in_the_archive_until_the_partner_is_back() {
     let site = noise();
     let small = "packet_max = '64KiB'\noutbox_max = '128KiB'\n";
